@@ -34,10 +34,10 @@ const (
 // waits where requests are in flight on all of them. Clients keep connections
 // idle for minutes: new ones left in the backlog would be shut out by those.
 //
-// A connection keeps akin waiting while the body of its request arrives, or while
-// its client does not read. Where more than half of all do so for one client, or
-// more than 1/(n+1) for each of n clients, the oldest request of the client with
-// the most of them makes room.
+// A connection keeps akin waiting while the body of its request arrives, or
+// while its client does not read. One client may have half of all connections
+// do that, each of n clients 1/(n+1): above that the oldest request of the
+// client with the most of them makes room.
 type Listener struct {
 	net.Listener
 
@@ -122,7 +122,9 @@ func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool)
 		return nil, 0, true
 	}
 	now := time.Now()
-	l.warn(&l.full, now, "all connections are taken: those that are idle are closed for new ones")
+	if isDue(&l.full, now) {
+		l.log().Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
+	}
 	wait = ShortSilence
 	if first := l.silent.Front(); first != nil {
 		victim = first.Value.(*connection)
@@ -132,22 +134,25 @@ func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool)
 		if victim = l.unfair(now); victim == nil {
 			return nil, wait, false
 		}
-		l.warn(&l.greedy, now, "a client keeps more than its share of the connections waiting: its oldest request is cut off for a new connection",
-			"client", victim.client)
+		if isDue(&l.greedy, now) {
+			l.log().Warn("a client keeps more than its share of all connections waiting: its oldest request is cut off for a new one",
+				"client", victim.client, "listen.max_connections", l.max)
+		}
 	}
-	l.move(victim, nil)
+	victim.move(nil)
 	return victim, 0, false
 }
 
-// warn logs a warning, unless that was done a short while ago.
-func (l *Listener) warn(last *time.Time, now time.Time, what string, args ...any) {
-	if now.Sub(*last) > warnEvery {
+// isDue reports whether to warn again, and notes that.
+func isDue(last *time.Time, now time.Time) bool {
+	due := now.Sub(*last) > warnEvery
+	if due {
 		*last = now
-		l.log().Warn(what, append(args, "listen.max_connections", l.max)...)
 	}
+	return due
 }
 
-// unfair returns the connection with the oldest request of the client that keeps
+// unfair returns the connection with the oldest request of the client that has
 // most of them waiting, nil where no client has more than its share.
 func (l *Listener) unfair(now time.Time) *connection {
 	late := now.Add(-LateAfter).UnixNano()
@@ -187,12 +192,12 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	case http.StateNew, http.StateClosed: // known to Accept and Close
 	case http.StateIdle:
 		c.body.Store(0)
-		l.move(c, &l.silent)
+		c.move(&l.silent)
 		l.wake()
 	case http.StateActive:
-		l.move(c, &l.active)
+		c.move(&l.active)
 	case http.StateHijacked:
-		l.move(c, nil)
+		c.move(nil)
 	}
 }
 
@@ -206,7 +211,7 @@ func of(conn net.Conn) *connection {
 
 // move puts c at the end of a list, nil for none, unless it is closed. The lock
 // is held.
-func (l *Listener) move(c *connection, to *list.List) {
+func (c *connection) move(to *list.List) {
 	if c.list != nil {
 		c.list.Remove(c.place)
 	}
@@ -233,7 +238,7 @@ func (c *connection) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !c.closed {
-		l.move(c, nil)
+		c.move(nil)
 		c.closed = true
 		l.open.Dec()
 		l.count--
@@ -284,8 +289,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Client returns the host of an address, of IPv6 the network of 64 bits that one
-// customer has.
+// Client returns the host of an address, of IPv6 the network of 64 bits that
+// one customer has.
 func Client(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -3,6 +3,7 @@ package connections
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -36,8 +37,8 @@ func (p pipes) Accept() (net.Conn, error) {
 	}
 	return nil, net.ErrClosed
 }
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p pipes) Close() error { close(p); return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 type pipe struct {
 	net.Conn
@@ -67,7 +68,7 @@ func served(t *testing.T, limit int, h http.HandlerFunc) (p pipes, log *bytes.Bu
 	go func() { ended <- server.Serve(l) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		if err := <-ended; err != http.ErrServerClosed {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -85,9 +86,11 @@ const whole = "POST / HTTP/1.1\nHost: a\nContent-Length: 2\n\n{}"
 // answered reports whether an answer comes, and not the end of the connection.
 func answered(c net.Conn) bool {
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err == nil {
-		_, err = io.Copy(io.Discard, res.Body)
+	if err != nil {
+		return false
 	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
 	return err == nil
 }
 
@@ -127,7 +130,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const limit, length = 6, 10 * time.Second // of a long search
-				p, log := served(t, limit, func(w http.ResponseWriter, r *http.Request) {
+				p, log := served(t, limit, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					if r.URL.Path == "/long" {
 						time.Sleep(length)
@@ -149,7 +152,7 @@ func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
 				}
 				for i, c := range held {
 					_ = c.SetDeadline(time.Now())
-					if _, err := c.Read(make([]byte, 1)); (err == io.EOF) != (tt.greedy != "" && i == 0) {
+					if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) != (tt.greedy != "" && i == 0) {
 						t.Errorf("connection %d: %v", i, err)
 					}
 					_ = c.Close()

@@ -29,8 +29,8 @@ var (
 	_ expand.Weights      = weights{}
 
 	_ rerank.TermVectors = vectors{}
-	_ proxy.Reranker = (*rerank.Reranker)(nil)
-	_ proxy.HitTerms = (*rerank.Reranker)(nil)
+	_ proxy.Reranker     = (*rerank.Reranker)(nil)
+	_ proxy.HitTerms     = (*rerank.Reranker)(nil)
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its

@@ -20,11 +20,11 @@ import (
 
 // incomplete returns what is wrong with matrices and weights.
 func (a *App) incomplete() (all []health.Degradation) {
-	modes := []string{a.cfg.Expansion.Mode}
+	hard := a.cfg.Expansion.Mode == configs.ModeHard
 	for _, p := range a.cfg.Profiles {
-		modes = append(modes, p.Mode)
+		hard = hard || p.Mode == configs.ModeHard
 	}
-	if a.weights == nil && slices.Contains(modes, configs.ModeHard) {
+	if a.weights == nil && hard {
 		all = append(all, health.Degradation{
 			Reason: health.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
 		})
