@@ -58,6 +58,9 @@ var requestProfiles = section{
 	"disabled":          section{"enabled": false},
 	"hard":              section{"mode": "hard"},
 	"soft":              section{"mode": "soft", "soft_weight": 1},
+	// Of one hit, so that the digits of scores do not matter.
+	"feedback":      section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5},
+	"same-feedback": section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5, "matching": "same"},
 }
 
 // A requestSetting is an engine with the indices of the corpus and akin in
@@ -282,8 +285,9 @@ func (r *arrivals) before(t *testing.T, engine string) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		// akin renders templates, and asks for the version, in the client's name.
-		prepares := in.URL.Path == "/" || strings.HasSuffix(in.URL.Path, "/_render/template")
+		// akin renders templates, and asks for the version and for the first hits, in the client's name.
+		prepares := in.URL.Path == "/" || strings.HasSuffix(in.URL.Path, "/_render/template") ||
+			strings.Contains(in.URL.RawQuery, "hits.hits._primary_term")
 		if in.Header.Get("X-Opaque-Id") == requestMark && !prepares {
 			body := readAll(in)
 			in.Body = http.NoBody
