@@ -120,7 +120,10 @@ func Decode(r io.Reader) (*Matrix, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if counted := m.table.describe(); !reflect.DeepEqual(counted, claimed) {
-		return nil, fmt.Errorf("%w: the header does not describe the matrix: it says %+.80v, not %+.80v", ErrFormat, claimed, counted)
+		for _, same := range []*Meta{&claimed, &counted} { // and may be long
+			same.Source, same.Params, same.Origins = "", nil, nil
+		}
+		return nil, fmt.Errorf("%w: the header does not describe the matrix: it says %+v, not %+v", ErrFormat, claimed, counted)
 	}
 	return m, nil
 }

@@ -144,7 +144,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		"argument to none":  {[]string{"demo", "extra"}, []string{`"extra"`, "akin demo --help"}},
 		"no folder":         {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/no/such/folder/x"}, []string{"/no/such/folder"}},
 		"a device":          {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/dev/null"}, []string{"regular file"}},
-		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--threshold", "2"}, []string{"--top: 0", "threshold"}},
+		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--recall", "2"}, []string{"--top: 0", "recall"}},
 		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--dim", "5"}, []string{"--dim"}},
 		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"term"}},
 		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},

@@ -63,7 +63,6 @@ func printReport(out io.Writer, name string, r *inspect.Report) error {
 	printHead(w, r)
 	printClaims(w, r)
 	printDistributions(w, r)
-	printHistogram(w, r)
 	printHubs(w, r)
 	printSamples(w, r)
 	if err := w.Flush(); err != nil {
@@ -147,25 +146,8 @@ func printDistributions(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 }
 
-// barLength is the length of the longest bar of the histogram.
-const barLength = 40
-
-func printHistogram(w io.Writer, r *inspect.Report) {
-	if r.Meta.NonZeros == 0 {
-		return
-	}
-	largest := slices.Max(r.Entries.Histogram[:])
-	fmt.Fprintln(w, "SIMILARITY\tNEIGHBORS\tSHARE\t")
-	for bin, count := range r.Entries.Histogram {
-		lo, hi := float64(bin)/inspect.HistogramBins, float64(bin+1)/inspect.HistogramBins
-		bar := strings.Repeat("#", int(barLength*float64(count)/float64(max(largest, 1))))
-		fmt.Fprintf(w, "%.2f to %.2f\t%d\t%s\t%s\n", lo, hi, count, percent(float64(count)/float64(r.Meta.NonZeros)), bar)
-	}
-	fmt.Fprintln(w)
-}
-
 func printHubs(w io.Writer, r *inspect.Report) {
-	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Hubs.Skewness)
+	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", terminal.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}

@@ -53,11 +53,6 @@ overrides, each line ends with them.`,
 			}
 			found, err := f.lookUp(cmd.Context(), terms)
 			if err != nil {
-				for _, term := range args {
-					if hint := nameHint(term); hint != "" {
-						return fmt.Errorf("%w; %s%s", err, term, hint)
-					}
-				}
 				return err
 			}
 			return found.print(cmd.OutOrStdout(), args, f.top)
@@ -129,9 +124,9 @@ func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 	for _, term := range terms {
 		row := f.rows[term]
 		if row.IsZero() {
-			hint := nameHint(term)
+			hint := ""
 			if lower := strings.ToLower(term); !f.rows[lower].IsZero() {
-				hint = ", but " + terminal.Visible(lower) + " is" + hint
+				hint = ", but " + terminal.Visible(lower) + " is"
 			}
 			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.matrix, hint)
 			continue
@@ -147,15 +142,6 @@ func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 		}
 	}
 	return w.Flush()
-}
-
-// nameHint says how a matrix is named here, after a term that looks like one.
-func nameHint(term string) string {
-	if !inRedis.MatchString(term) {
-		return ""
-	}
-	name, _, _ := strings.Cut(term, "@")
-	return " (taken for a term; the active version of a matrix in Redis is --name " + name + ")"
 }
 
 // originsOf returns the names of what an entry comes from as a column, nothing

@@ -97,16 +97,3 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestShowHintsAtTheFlagWhereATermLooksLikeAVersion(t *testing.T) {
-	t.Setenv("AKIN_REDIS_URL", "")
-	file := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "car"}, simmatrix.TermRow{Term: "me@home"})
-	stdout, _, _ := akin(t, "matrix", "show", "--file", file, "docs@active", "car", "me@home", "van")
-	if !strings.Contains(stdout, "--name docs") || strings.Contains(stdout, "--name me") || strings.Count(stdout, "--name") != 1 {
-		t.Errorf("%s", stdout)
-	}
-	_, stderr, status := akin(t, "matrix", "show", "docs@active", "car")
-	if status != exitUsage || !strings.Contains(stderr, "--redis") || !strings.Contains(stderr, "--name docs") {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
-}

@@ -32,9 +32,9 @@ type matrixSource struct {
 // all returns the sources.
 func (f *buildFlags) all() []matrixSource {
 	return []matrixSource{
-		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
+		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power " +
 			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
-		{"from-vectors", "power threshold recall max-words format", f.checkVectors, f.fromVectors},
+		{"from-vectors", "power recall max-words format", f.checkVectors, f.fromVectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance", f.edit.options.Validate, f.fromEditDistance},
 		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
 		{"from-tsv", "bidirectional clamp-similarities", f.list.check, f.list.readTSV},
@@ -116,7 +116,6 @@ type vectorFlags struct {
 func (f *vectorFlags) register(flags *pflag.FlagSet) {
 	f.options = learn.DefaultVectorOptions()
 	flags.StringVar(&f.path, "from-vectors", "", "word vectors of this file")
-	flags.Float64Var(&f.options.Threshold, "threshold", f.options.Threshold, "cosines up to this count as 0")
 	flags.Float64Var(&f.options.Recall, "recall", 0,
 		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
 	flags.IntVar(&f.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")

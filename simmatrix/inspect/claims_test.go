@@ -149,7 +149,8 @@ func TestDecodeNamesTheFieldsOfTheHeaderThatDiffer(t *testing.T) {
 	body := lie[:len(lie)-sha256.Size]
 	sum := sha256.Sum256(body)
 	_, err := simmatrix.Decode(bytes.NewReader(append(bytes.Clone(body), sum[:]...)))
-	if !errors.Is(err, simmatrix.ErrFormat) || !strings.Contains(fmt.Sprint(err), "does not describe the matrix: dominant: says ") || strings.Contains(fmt.Sprint(err), "src") {
+	if !errors.Is(err, simmatrix.ErrFormat) || !strings.Contains(fmt.Sprint(err), "does not describe the matrix") || strings.Contains(fmt.Sprint(err), "src") ||
+		!strings.Contains(fmt.Sprint(err), "MaxNeighbors:3") || !strings.Contains(fmt.Sprint(err), "Dominant:true") || !strings.Contains(fmt.Sprint(err), "Dominant:false") {
 		t.Errorf("%v", err)
 	}
 }

@@ -32,9 +32,6 @@ func (o *Options) Validate() error {
 	return errors.Join(settings.NotNegative("hubs", o.Hubs), settings.NotNegative("samples", o.Samples))
 }
 
-// HistogramBins is the number of bins of [Report.Histogram].
-const HistogramBins = 20
-
 // A Report describes a matrix.
 type Report struct {
 	Meta     simmatrix.Meta // what the header says
@@ -63,11 +60,7 @@ type Rows struct {
 // Entries describe the entries off the diagonal.
 type Entries struct {
 	Similarities Distribution
-	// Histogram counts the similarities s with b/20 <= s < (b+1)/20 in bin b,
-	// 1 in the last. The bounds are rounded down to a multiple of 1/65535, so
-	// that what was stored for 0.15 is in bin 3.
-	Histogram [HistogramBins]uint64
-	Origins   []OriginCount // entries by origin, one of two counted for both; empty where none is named
+	Origins      []OriginCount // entries by origin, one of two counted for both; empty where none is named
 }
 
 // Pairs count the pairs of terms with an entry in either direction: OneWay
@@ -78,10 +71,6 @@ type Pairs struct{ All, OneWay, Unequal uint64 }
 type Hubs struct {
 	NeighborOf Distribution // of N_k, the number of rows that have a term as neighbor
 	Top        []Hub        // the terms with the largest, ties in ascending byte order
-	// Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have the same:
-	// the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs in Space,
-	// section 2).
-	Skewness float64
 }
 
 // A Hub is a term that is a neighbor of many others: in so many rows.
@@ -181,15 +170,6 @@ func (in *inspector) similarities() {
 		counts[s]++
 	}
 	in.report.Entries.Similarities = distribution(counts, simmatrix.UnitsOfOne)
-	for bin := range HistogramBins {
-		lo, hi := bin*simmatrix.UnitsOfOne/HistogramBins, (bin+1)*simmatrix.UnitsOfOne/HistogramBins
-		if bin == HistogramBins-1 {
-			hi = len(counts)
-		}
-		for _, c := range counts[lo:hi] {
-			in.report.Entries.Histogram[bin] += c
-		}
-	}
 	for k, name := range in.m.Meta.Origins {
 		count := OriginCount{Name: name}
 		for _, origins := range in.m.Origins {
@@ -240,7 +220,6 @@ func (in *inspector) hubs(top int) {
 		counts[j], order[j] = len(rows), j
 	}
 	in.report.Hubs.NeighborOf = distributionOf(counts)
-	in.report.Hubs.Skewness = skewness(counts)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 	for _, j := range order[:min(top, len(order))] {
 		if counts[j] > 0 {
@@ -269,24 +248,6 @@ func (in *inspector) samples(wanted int, seed uint64) {
 			Term: in.m.Terms[i], DocFreq: in.m.DocFreqs[i], Neighbors: slices.Collect(in.m.RowAt(i).All()),
 		})
 	}
-}
-
-// skewness returns E[(x - μ)³]/σ³, 0 where all are the same.
-func skewness(values []int) float64 {
-	if len(values) == 0 || slices.Min(values) == slices.Max(values) {
-		return 0
-	}
-	n, sum := float64(len(values)), 0
-	for _, v := range values {
-		sum += v
-	}
-	mean, second, third := float64(sum)/n, 0.0, 0.0
-	for _, v := range values {
-		d := float64(v) - mean
-		second += d * d / n
-		third += d * d * d / n
-	}
-	return third / math.Pow(second, 1.5)
 }
 
 // distributionOf sums up whole numbers, none of them large.

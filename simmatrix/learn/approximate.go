@@ -184,7 +184,7 @@ func (c *cellIndex) showNearest(probes int) show {
 func (c *cellIndex) exact(ctx context.Context, sample *panels, opts nearestOptions) ([][]simmatrix.Entry, error) {
 	rows := make([][]simmatrix.Entry, sample.vectors)
 	at := sample.places()
-	err := sample.search(ctx, min(opts.neighbors+1, c.members.vectors), opts.floor(), c.shown.showAll,
+	err := sample.search(ctx, min(opts.neighbors+1, c.members.vectors), 0, c.shown.showAll,
 		func(id uint32, best []candidate) { rows[at[id]] = opts.row(id, best) }, nil)
 	return rows, err
 }

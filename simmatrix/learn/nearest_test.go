@@ -38,7 +38,7 @@ func bruteForce(t *vectorTable, opts nearestOptions) simmatrix.Entries {
 			for k := range t.dim {
 				dot += float64(t.row(i)[k]) * float64(t.row(j)[k])
 			}
-			if j == i || dot <= opts.threshold {
+			if j == i || dot <= 0 {
 				continue
 			}
 			if u := math.Round(math.Pow(dot, opts.power) * 65535); u > 0 {
@@ -67,7 +67,7 @@ func TestNearestIsExact(t *testing.T) {
 		for _, opts := range []nearestOptions{
 			{neighbors: 1, power: 1},
 			{neighbors: 10, power: 1},
-			{neighbors: 10, power: 0.5, threshold: 0.05},
+			{neighbors: 10, power: 0.5},
 			{neighbors: 1000, power: 2},
 		} {
 			t.Run(fmt.Sprintf("%d rows %+v", rows, opts), func(t *testing.T) {
@@ -145,13 +145,13 @@ func checkNearest(t *testing.T, table *vectorTable, opts nearestOptions, got *si
 }
 
 func FuzzNearest(f *testing.F) {
-	f.Add(uint64(1), uint16(300), uint8(20), uint16(10), uint8(0))
-	f.Add(uint64(2), uint16(200), uint8(3), uint16(199), uint8(50))
-	f.Add(uint64(3), uint16(17), uint8(100), uint16(1), uint8(99))
-	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim uint8, neighbors uint16, threshold uint8) {
+	f.Add(uint64(1), uint16(300), uint8(20), uint16(10))
+	f.Add(uint64(2), uint16(200), uint8(3), uint16(199))
+	f.Add(uint64(3), uint16(17), uint8(100), uint16(1))
+	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim uint8, neighbors uint16) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		table := unitVectors(random, 1+int(rows)%500, 1+int(dim))
-		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64(), threshold: float64(threshold) / 256}
+		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64()}
 		got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
@@ -209,31 +209,19 @@ func TestNearestOfVectorsWithoutDirection(t *testing.T) {
 
 func TestUnitsOfACosine(t *testing.T) {
 	for _, tt := range []struct {
-		cos       float32
-		threshold float64
-		want      uint16
+		cos  float32
+		want uint16
 	}{
-		{1, 0, 65535},
-		{1.0000001, 0, 65535}, // rounding of the dot product
-		{0.5, 0, 8192},        // 0.125·65535 = 8191.875
-		{0.5, 0.5, 0},
-		{0.5, 0.49, 8192},
-		{0, 0, 0},
-		{-1, 0, 0},
-		{0.01, 0, 0}, // 1e-6·65535 rounds to 0
-		{float32(math.NaN()), 0, 0},
+		{1, 65535},
+		{1.0000001, 65535}, // rounding of the dot product
+		{0.5, 8192},        // 0.125·65535 = 8191.875
+		{0, 0},
+		{-1, 0},
+		{0.01, 0}, // 1e-6·65535 rounds to 0
+		{float32(math.NaN()), 0},
 	} {
-		if got := (nearestOptions{power: 3, threshold: tt.threshold}).units(tt.cos); got != tt.want {
-			t.Errorf("cos %v over %v: %d units, want %d", tt.cos, tt.threshold, got, tt.want)
-		}
-	}
-}
-
-func TestFloorOfAThreshold(t *testing.T) {
-	for _, threshold := range []float64{0, 0.1, 0.5, 0.7, 1.0 / 3, 0.999999999} {
-		floor := (nearestOptions{threshold: threshold}).floor()
-		if float64(floor) > threshold || !(float64(math.Nextafter32(floor, 2)) > threshold) {
-			t.Errorf("%v is not the largest float32 up to %v", floor, threshold)
+		if got := (nearestOptions{power: 3}).units(tt.cos); got != tt.want {
+			t.Errorf("cos %v: %d units, want %d", tt.cos, got, tt.want)
 		}
 	}
 }

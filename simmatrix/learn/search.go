@@ -234,22 +234,12 @@ func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.d
 type nearestOptions struct {
 	neighbors  int
 	power      float64
-	threshold  float64  // on the cosine, at least 0
 	candidates []uint32 // ascending ids of those that may be neighbors; nil is all
 }
 
-// floor returns the largest float32 that is not above the threshold.
-func (o nearestOptions) floor() float32 {
-	floor := float32(o.threshold)
-	if float64(floor) > o.threshold {
-		floor = math.Nextafter32(floor, 0)
-	}
-	return floor
-}
-
-// units returns max(0, cos)^power in 1/65535, 0 at or under the threshold.
+// units returns max(0, cos)^power in 1/65535.
 func (o nearestOptions) units(cos float32) uint16 {
-	if !(float64(cos) > o.threshold) {
+	if !(cos > 0) {
 		return 0
 	}
 	return uint16(math.Round(math.Pow(min(float64(cos), 1), o.power) * simmatrix.UnitsOfOne))
@@ -289,7 +279,7 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
 	lengths := make([]int, p.vectors)
 	// A vector is compared with itself, too, and may take one place.
-	err := p.search(ctx, room+1, opts.floor(), newShow, func(id uint32, best []candidate) {
+	err := p.search(ctx, room+1, 0, newShow, func(id uint32, best []candidate) {
 		row := opts.row(id, best)
 		from := int(id) * room
 		for k, e := range row {

@@ -19,7 +19,6 @@ type VectorOptions struct {
 	Source    string  // becomes Meta.Source: in words, where the vectors come from
 	Neighbors int     // C, the most neighbors of a word, 1 to [simmatrix.MaxNeighbors]
 	Power     float64 // p in s = max(0, cos)^p; 0 chooses it by the vectors
-	Threshold float64 // θ in [0, 1): a cosine at or under it counts as 0
 	// Recall is the share of the nearest words that an approximate search has
 	// to find, in (0, 1); 0 is the exact search.
 	Recall float64
@@ -42,7 +41,7 @@ func (o *VectorOptions) Validate() error {
 	}
 	return errors.Join(
 		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors), power,
-		settings.InUnit("threshold", o.Threshold, "[0, 1)"), settings.InUnit("recall", o.Recall, "[0, 1)"))
+		settings.InUnit("recall", o.Recall, "[0, 1)"))
 }
 
 // vectorSet are words with their vectors, all of one dimension.
@@ -54,7 +53,7 @@ type vectorSet interface {
 
 // FromVectors returns the matrix of the words of v with
 //
-//	s_ij = max(0, cos(i,j))^Power, 0 where cos(i,j) <= Threshold
+//	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest candidates j of each word i, without those that
 // round to zero. Document frequencies are unknown.
@@ -88,14 +87,14 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	m := &simmatrix.Table{
 		Meta: simmatrix.Meta{Source: opts.Source, Params: map[string]string{
 			"dimensions": strconv.Itoa(v.Dim()), "neighbors": strconv.Itoa(opts.Neighbors),
-			"threshold": settings.FormatFloat(opts.Threshold),
+			"threshold": "0", // of the cosine
 		}},
 		DocFreqs: make([]uint32, len(kept)),
 	}
 	for _, k := range kept {
 		m.Terms = append(m.Terms, words[k])
 	}
-	rows := nearestOptions{neighbors: opts.Neighbors, power: opts.Power, threshold: opts.Threshold}
+	rows := nearestOptions{neighbors: opts.Neighbors, power: opts.Power}
 	p := directions(v, kept)
 	var err error
 	if opts.Candidate != nil {

@@ -70,15 +70,14 @@ func TestFromVectorsOptions(t *testing.T) {
 	}
 	letters := func(w string) bool { return w[0] > '9' }
 	base := VectorOptions{Neighbors: 200, Power: 1, Keep: letters}
-	strict, short := base, base
-	strict.Threshold, short.Neighbors = 0.7, 1
+	short := base
+	short.Neighbors = 1
 	for _, tt := range []struct {
 		name string
 		opts VectorOptions
 		want map[string]string
 	}{
 		{"kept words", base, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
-		{"threshold", strict, map[string]string{"a": "b", "b": "ca", "c": "b"}},
 		{"one neighbor", short, map[string]string{"a": "b", "b": "c", "c": "b"}},
 		{"all words", VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
 	} {
@@ -151,8 +150,8 @@ func TestFromVectorsRefuses(t *testing.T) {
 	if _, err := FromVectors(t.Context(), v, none, nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 		t.Errorf("no word kept: %v", err)
 	}
-	_, err := FromVectors(t.Context(), v, VectorOptions{Threshold: 1, Power: -1}, nil)
-	for _, name := range []string{"neighbors: 0", "power: -1", "threshold: 1"} {
+	_, err := FromVectors(t.Context(), v, VectorOptions{Recall: 1, Power: -1}, nil)
+	for _, name := range []string{"neighbors: 0", "power: -1", "recall: 1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v does not name %s", err, name)
 		}

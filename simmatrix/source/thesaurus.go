@@ -108,7 +108,6 @@ type ThesaurusCounts struct {
 	Terms           int             // rows: of the terms that are in a pair, even a cut one
 	Pairs           int             // similarities in the matrix, s_ij and s_ji counted as two
 	Duplicates      int             // those that the file repeats; the largest similarity counts
-	Cut             int             // those beyond the Neighbors of a row
 	Skipped, Joined int             // entries of several words left out, and made one term
 	Examples        []string        // the first five entries of several words
 }
@@ -268,9 +267,7 @@ func (t *thesaurus) addRule(left, right []string) error {
 			max(len(left), len(right)), total, before+total, t.maxPairs)
 	}
 	for _, term := range left {
-		others := countOthers(right, term)
-		kept := min(others, t.opts.Neighbors)
-		t.counts.Cut += others - kept
+		kept := min(countOthers(right, term), t.opts.Neighbors)
 		if kept == 0 {
 			continue
 		}
@@ -314,12 +311,10 @@ func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 			t.counts.Duplicates++
 		}
 	}
-	distinct := len(list) - t.counts.Duplicates
 	m, err := t.pairs.matrix(simmatrix.Meta{Source: t.opts.Source, Params: t.opts.params()}, t.opts.Neighbors)
 	if err != nil {
 		return nil, err
 	}
 	t.counts.Format, t.counts.Terms, t.counts.Pairs = t.opts.Format, m.Len(), len(m.Table().Cols)
-	t.counts.Cut += distinct - t.counts.Pairs
 	return m, nil
 }
