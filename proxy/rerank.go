@@ -144,24 +144,17 @@ func (t *searchTransport) scorePage(ctx context.Context, p *answer.HitList) (res
 	if !ok {
 		return rerankUnnamed
 	}
-	if err := t.setScores(ctx, p, hits); err != nil {
+	scores, err := []float64(nil), ctx.Err() // reading the answer may have taken all of the time
+	if err == nil && t.opts.Reranker != nil {
+		scores, err = t.opts.Reranker.Scores(ctx, p.Rerank.Fields, hits)
+	}
+	if err == nil && !p.SetScores(scores) {
+		err = errScores
+	}
+	if err != nil {
 		result = t.cause(err)
 		t.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
 		return result
 	}
 	return rerankedHits
-}
-
-func (t *searchTransport) setScores(ctx context.Context, p *answer.HitList, hits []expand.Hit) error {
-	if t.opts.Reranker == nil {
-		return errScores
-	}
-	if err := ctx.Err(); err != nil { // reading the answer took all of the time
-		return err
-	}
-	scores, err := t.opts.Reranker.Scores(ctx, p.Rerank.Fields, hits)
-	if err == nil && !p.SetScores(scores) {
-		err = errScores
-	}
-	return err
 }

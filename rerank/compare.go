@@ -11,12 +11,7 @@ type scratch struct {
 	// at is where a term stands in the terms of the column; of other terms it says
 	// nothing.
 	at []int32
-	// filter has a bit for each term of the text, which may be that of others, too.
-	// It is small, unlike the vectors.
-	filter [filterBits / 64]uint64
 }
-
-const filterBits = 4096
 
 // grow makes room for n terms.
 func (s *scratch) grow(n int) {
@@ -33,7 +28,7 @@ func (c *column) compare(ctx context.Context, m *memory, s *scratch, products, s
 	for k, term := range c.terms {
 		s.at[term] = int32(k)
 	}
-	c.extend(m, s)
+	c.extend(m)
 	square = c.spread(s)
 	for k, v := range c.vectors {
 		if err = ctx.Err(); err != nil {

@@ -1,10 +1,8 @@
 package rerank
 
 import (
-	"cmp"
 	"hash/maphash"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,7 +80,7 @@ type rowKey struct {
 // A space is W and S of one version each, named by what is in them.
 type space struct{ similarities, weights string }
 
-// A vector is what a document has in a field: terms by number, ascending.
+// A vector is what a document has in a field: terms by number.
 type vector struct {
 	terms []int32
 	freqs []float64
@@ -152,32 +150,20 @@ func (m *memory) close() {
 	m.reaches.StopAllGoroutines()
 }
 
-// newVector returns the vector of a field in numbers, in their order. Its life
-// depends on the document, so that those of one search do not all end at once.
+// newVector returns the vector of a field in numbers. Its life depends on the
+// document, so that those of one search do not all end at once.
 func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
-	type entry struct {
-		number int32
-		freq   float64
-	}
-	texts := make([]string, len(terms))
-	for i := range terms {
-		texts[i] = terms[i].Term
-	}
-	entries := make([]entry, len(terms))
-	for i, number := range m.terms.number(make([]int32, 0, len(terms)), texts) {
-		entries[i] = entry{number, float64(terms[i].Freq)}
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
 	const steps = 1 << 10
 	share := float64(maphash.Comparable(m.seed, key)%steps) / steps
 	v := &vector{
-		terms: make([]int32, len(terms)), freqs: make([]float64, len(terms)),
+		freqs: make([]float64, len(terms)),
 		until: time.Now().Add(vectorLife/2 + time.Duration(share*float64(vectorLife))),
 	}
-	for i, e := range entries {
-		v.terms[i], v.freqs[i] = e.number, e.freq
+	texts := make([]string, len(terms))
+	for i := range terms {
+		texts[i], v.freqs[i] = terms[i].Term, float64(terms[i].Freq)
 	}
-	if !v.isEmpty() {
+	if v.terms = m.terms.number(make([]int32, 0, len(terms)), texts); !v.isEmpty() {
 		m.seen.set(fieldKey{key.Index, key.uuid, key.field}, struct{}{})
 	}
 	return v

@@ -110,18 +110,17 @@ func (c *column) lacking() []int32 {
 }
 
 // extend looks for the terms of the text in the rows, and sets their columns.
-func (c *column) extend(m *memory, s *scratch) {
-	clear(s.filter[:])
+func (c *column) extend(m *memory) {
+	var text termSet // a small thing to look into for each neighbor
 	for _, term := range c.query {
-		s.filter[uint32(term)%filterBits/64] |= 1 << (uint32(term) % 64) //nolint:gosec // numbers are not negative
+		text.add(term)
 	}
 	found := make([][]near, len(c.query))
 	for k, r := range c.rows {
 		for n, term := range r.terms {
-			if s.filter[uint32(term)%filterBits/64]>>(uint32(term)%64)&1 != 0 { //nolint:gosec // as before
-				if i := slices.Index(c.query, term); i >= 0 {
-					found[i] = append(found[i], near{c.terms[k], r.sims[n]})
-				}
+			if text.has(term) {
+				i := slices.Index(c.query, term)
+				found[i] = append(found[i], near{c.terms[k], r.sims[n]})
 			}
 		}
 	}
