@@ -13,7 +13,8 @@ import (
 )
 
 // A Config is a complete configuration. One that comes from [Default], [Load]
-// or [Parse] is valid. The comments here say only what akin.yml does not.
+// or [Parse] is valid. The tags have the words that are allowed, or the least and
+// the largest number; the comments say only what akin.yml does not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`
@@ -39,10 +40,10 @@ type Listen struct {
 	Address          string    `yaml:"address"` // host:port
 	ForwardedHeaders bool      `yaml:"forwarded_headers"`
 	TLS              ServerTLS `yaml:"tls"`
-	MaxHeader        Bytes     `yaml:"max_header"`
-	MaxConnections   int       `yaml:"max_connections"` // 0: what the limit of open files allows
-	IdleTimeout      Duration  `yaml:"idle_timeout"`
-	BodyTimeout      Duration  `yaml:"body_timeout"`
+	MaxHeader        Bytes     `yaml:"max_header" allowed:"1KiB 64KiB"`
+	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: what the limit of open files allows
+	IdleTimeout      Duration  `yaml:"idle_timeout" allowed:"1s 1h"`
+	BodyTimeout      Duration  `yaml:"body_timeout" allowed:"1s 1h"`
 }
 
 // ServerTLS names the PEM files of the certificate that clients are shown: both
@@ -60,8 +61,8 @@ type Admin struct {
 
 // Shutdown says how the process ends.
 type Shutdown struct {
-	Delay   Duration `yaml:"delay"`
-	Timeout Duration `yaml:"timeout"` // after Delay
+	Delay   Duration `yaml:"delay" allowed:"0s 5m"`
+	Timeout Duration `yaml:"timeout" allowed:"1s 1h"` // after Delay
 }
 
 // Cluster is the search cluster.
@@ -112,11 +113,6 @@ const (
 	HideFromExplain  = "explain"
 	HideFromValidate = "validate"
 
-	LevelDebug = "debug" // of Log.Level
-	LevelInfo  = "info"
-	LevelWarn  = "warn"
-	LevelError = "error"
-
 	FormatJSON = "json" // of Log.Format
 	FormatText = "text"
 )
@@ -125,13 +121,13 @@ const (
 type Expansion struct {
 	Rewriting `yaml:",inline"`
 
-	Budget       Duration `yaml:"budget"`
-	MaxBody      Bytes    `yaml:"max_body"` // decompressed
-	RerankBudget Duration `yaml:"rerank_budget"`
+	Budget       Duration `yaml:"budget" allowed:"1ms 10s"`
+	MaxBody      Bytes    `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
+	RerankBudget Duration `yaml:"rerank_budget" allowed:"1ms 10s"`
 	RankEval     bool     `yaml:"rank_eval"`
 	Templates    bool     `yaml:"templates"`
 	HideFrom     []string `yaml:"hide_from"`
-	Shadow       float64  `yaml:"shadow"` // a share, in [0, 1]
+	Shadow       float64  `yaml:"shadow" allowed:"0 1"` // a share
 }
 
 // A Profile is another way of rewriting searches.
@@ -144,18 +140,18 @@ type Profile struct {
 // Rewriting says how searches are rewritten.
 type Rewriting struct {
 	Enabled        bool     `yaml:"enabled"`
-	Mode           string   `yaml:"mode"`
-	RerankWindow   int      `yaml:"rerank_window"`
-	SoftWeight     float64  `yaml:"soft_weight"` // in [0, 1]
-	Scoring        string   `yaml:"scoring"`
-	Phase          string   `yaml:"phase"`
-	Matching       string   `yaml:"matching"`
-	MaxAddedTerms  int      `yaml:"max_added_terms"`
-	MaxQueryTerms  int      `yaml:"max_query_terms"`
-	MaxDocShare    float64  `yaml:"max_doc_share"` // in (0, 1]
+	Mode           string   `yaml:"mode" allowed:"bm25 hard soft"`
+	RerankWindow   int      `yaml:"rerank_window" allowed:"1 1000"`
+	SoftWeight     float64  `yaml:"soft_weight" allowed:"0 1"`
+	Scoring        string   `yaml:"scoring" allowed:"auto linear grouped saturated"`
+	Phase          string   `yaml:"phase" allowed:"auto query rescore"`
+	Matching       string   `yaml:"matching" allowed:"widen same"`
+	MaxAddedTerms  int      `yaml:"max_added_terms" allowed:"0 200"`
+	MaxQueryTerms  int      `yaml:"max_query_terms" allowed:"1 1024"` // every engine takes 1024 clauses
+	MaxDocShare    float64  `yaml:"max_doc_share"`                    // in (0, 1]
 	Strength       Strength `yaml:"strength"`
 	DefaultFields  []string `yaml:"default_fields"`
-	Highlight      string   `yaml:"highlight"`
+	Highlight      string   `yaml:"highlight" allowed:"original related"`
 	NormalizeScore bool     `yaml:"normalize_score"`
 	Phrases        bool     `yaml:"phrases"`
 	RescoreQueries bool     `yaml:"rescore_queries"`
@@ -165,17 +161,17 @@ type Rewriting struct {
 // Feedback says how terms of a search's own first hits are added to it, which
 // takes a second search.
 type Feedback struct {
-	Documents int     `yaml:"documents"` // how many hits are read; 0 switches it off
-	Terms     int     `yaml:"terms"`     // how many terms are added at most
-	Weight    float64 `yaml:"weight"`    // what they count for, as a share of the search's own terms
+	Documents int     `yaml:"documents" allowed:"0 100"` // how many hits are read; 0 switches it off
+	Terms     int     `yaml:"terms" allowed:"1 100"`     // how many terms are added at most
+	Weight    float64 `yaml:"weight" allowed:"0 1"`      // what they count for, as a share of the search's own terms
 }
 
 // Strength is λ of each scoring form, in [0, 1]: the share of their score that
 // added terms contribute.
 type Strength struct {
-	Linear    float64 `yaml:"linear"`
-	Grouped   float64 `yaml:"grouped"`
-	Saturated float64 `yaml:"saturated"`
+	Linear    float64 `yaml:"linear" allowed:"0 1"`
+	Grouped   float64 `yaml:"grouped" allowed:"0 1"`
+	Saturated float64 `yaml:"saturated" allowed:"0 1"`
 }
 
 // A Matrix binds a similarity matrix, or one used for term weights, to indices
@@ -191,7 +187,7 @@ type Matrix struct {
 type Redis struct {
 	URL     Secret   `yaml:"url"` // as in package redisurl; "" is no Redis
 	TLS     RedisTLS `yaml:"tls"`
-	Timeout Duration `yaml:"timeout"`
+	Timeout Duration `yaml:"timeout" allowed:"1ms 1s"`
 }
 
 // RedisTLS names the PEM files of the connections to Redis: the authorities to
@@ -204,22 +200,22 @@ type RedisTLS struct {
 
 // Caches bounds what akin remembers.
 type Caches struct {
-	Rows       Bytes    `yaml:"rows"`
-	Analysis   Bytes    `yaml:"analysis"`
-	Statistics Bytes    `yaml:"statistics"`
-	Vectors    Bytes    `yaml:"vectors"`
-	TTL        Duration `yaml:"ttl"`
+	Rows       Bytes    `yaml:"rows" allowed:"1MiB 64GiB"`
+	Analysis   Bytes    `yaml:"analysis" allowed:"1MiB 64GiB"`
+	Statistics Bytes    `yaml:"statistics" allowed:"1MiB 64GiB"`
+	Vectors    Bytes    `yaml:"vectors" allowed:"1MiB 64GiB"`
+	TTL        Duration `yaml:"ttl" allowed:"1s 24h"`
 }
 
 // Memory bounds what akin keeps for requests in progress.
 type Memory struct {
-	InFlight Bytes `yaml:"in_flight"` // of which one client gets at most half
+	InFlight Bytes `yaml:"in_flight" allowed:"16MiB 64GiB"` // of which one client gets at most half
 }
 
 // Log says what is logged on standard error, and how.
 type Log struct {
-	Level   string `yaml:"level"`
-	Format  string `yaml:"format"`
+	Level   string `yaml:"level" allowed:"debug info warn error"`
+	Format  string `yaml:"format" allowed:"json text"`
 	Queries bool   `yaml:"queries"` // allows the text of searches
 }
 
@@ -253,7 +249,7 @@ func Default() *Config {
 			TTL: Duration(time.Minute),
 		},
 		Memory: Memory{InFlight: 128 * mebibyte},
-		Log:    Log{Level: LevelInfo, Format: FormatJSON},
+		Log:    Log{Level: "info", Format: FormatJSON},
 	}
 }
 

@@ -108,7 +108,7 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		k := n.Content[i]
-		if now := renamedKeys[k.Value]; now != "" && fields[now].IsValid() {
+		if now := renamedKeys[k.Value]; now != "" && fields[now].value.IsValid() {
 			d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s: is now called %s; the old name is read in this release only",
 				d.file, k.Line, join(key, k.Value), now))
 			k.Value = now
@@ -119,7 +119,34 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 			return "unknown key; allowed: " + strings.Join(names, ", ")
 		}
 		return ""
-	}, func(name, path string, value *yaml.Node) { d.value(value, path, fields[name]) })
+	}, func(name, path string, value *yaml.Node) {
+		d.value(value, path, fields[name].value)
+		if allowed := fields[name].allowed; allowed != "" && !d.has(path) {
+			d.limit(path, fields[name].value, strings.Fields(allowed))
+		}
+	})
+}
+
+// limit reports a text that is none of those allowed, or a number that is not
+// from the first of them to the second.
+func (d *decoder) limit(key string, v reflect.Value, allowed []string) {
+	if v.Kind() == reflect.String {
+		if !slices.Contains(allowed, v.String()) {
+			d.add(key, "must be one of %s", strings.Join(allowed, ", "))
+		}
+		return
+	}
+	bound := func(text string) reflect.Value {
+		b := reflect.New(v.Type()).Elem()
+		_ = scalar(&yaml.Node{Kind: yaml.ScalarNode, Value: text}, b) // TestLimitsAreReadable
+		return b
+	}
+	less := func(a, b reflect.Value) bool {
+		return a.CanInt() && a.Int() < b.Int() || a.CanFloat() && a.Float() < b.Float()
+	}
+	if low, high := bound(allowed[0]), bound(allowed[1]); less(v, low) || less(high, v) {
+		d.add(key, "%v is out of range; allowed: %v to %v", v, low, high)
+	}
 }
 
 // decodeProfiles decodes a mapping of names to profiles. They start from
@@ -224,20 +251,26 @@ func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong 
 	return *new(T), wrong
 }
 
+// A field is one of a struct, and what its tag allows.
+type field struct {
+	value   reflect.Value
+	allowed string
+}
+
 // fieldsOf returns the fields of the struct v by their keys, and the keys in
 // the order of the struct.
-func fieldsOf(v reflect.Value) (fields map[string]reflect.Value, names []string) {
-	fields = make(map[string]reflect.Value, v.NumField())
+func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
+	fields = make(map[string]field, v.NumField())
 	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("yaml")
-		switch name {
+		tag := v.Type().Field(i).Tag
+		switch name := tag.Get("yaml"); name {
 		case "-":
 		case ",inline":
 			inside, more := fieldsOf(v.Field(i))
 			maps.Copy(fields, inside)
 			names = append(names, more...)
 		default:
-			fields[name] = v.Field(i)
+			fields[name] = field{v.Field(i), tag.Get("allowed")}
 			names = append(names, name)
 		}
 	}

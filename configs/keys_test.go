@@ -39,7 +39,7 @@ func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
 	if v.Kind() == reflect.Struct && !text {
 		fields, names := fieldsOf(v)
 		for _, name := range names {
-			walk(t, join(key, name), fields[name], all)
+			walk(t, join(key, name), fields[name].value, all)
 		}
 		return
 	}
@@ -217,5 +217,36 @@ func TestDefaultIsOwnedByTheCaller(t *testing.T) {
 	a.Cluster.URLs[0] = "http://elsewhere:9200"
 	if b.Cluster.URLs[0] != "http://127.0.0.1:9200" {
 		t.Error("two defaults share their slices")
+	}
+}
+
+func TestLimitsAreReadable(t *testing.T) {
+	limits := 0
+	var check func(v reflect.Value)
+	check = func(v reflect.Value) {
+		fields, names := fieldsOf(v)
+		for _, name := range names {
+			f := fields[name]
+			if f.value.Kind() == reflect.Struct && f.value.Type() != reflect.TypeFor[Secret]() {
+				check(f.value)
+			}
+			allowed := strings.Fields(f.allowed)
+			if len(allowed) == 0 {
+				continue
+			}
+			limits++
+			if f.value.Kind() != reflect.String && len(allowed) != 2 {
+				t.Errorf("%s: %d bounds", name, len(allowed))
+			}
+			for _, text := range allowed {
+				if err := scalar(&yaml.Node{Kind: yaml.ScalarNode, Value: text}, reflect.New(f.value.Type()).Elem()); err != nil {
+					t.Errorf("%s: %q: %v", name, text, err)
+				}
+			}
+		}
+	}
+	check(reflect.ValueOf(*Default()))
+	if limits != 34 {
+		t.Errorf("%d keys with limits", limits)
 	}
 }

@@ -260,7 +260,7 @@ func TestAConfigurationFromAPipeIsReadAndOneThatNobodyWritesEndsWithTheContext(t
 	}
 	fmt.Fprint(w, "log: {level: warn}\n")
 	w.Close()
-	if c, err := Load(t.Context(), path); err != nil || c.Log.Level != LevelWarn {
+	if c, err := Load(t.Context(), path); err != nil || c.Log.Level != "warn" {
 		t.Errorf("%v", err)
 	}
 }

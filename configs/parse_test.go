@@ -91,9 +91,9 @@ var badFiles = map[string][]string{
 		"memory.bad.yml:2: expansion.max_body: 10MiB is more than half of memory.in_flight, which is all that one client gets",
 	},
 	"max_doc_share": {
-		"max_doc_share.bad.yml:1: expansion.soft_weight: 1.1 is out of range; allowed: 0 to 1",
 		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
+		"max_doc_share.bad.yml:1: expansion.soft_weight: 1.1 is out of range; allowed: 0 to 1",
 		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 	},
 	"no_value": {
@@ -115,9 +115,9 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:9: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
 		"out_of_range.bad.yml:10: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
 		"out_of_range.bad.yml:11: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
-		"out_of_range.bad.yml:12: expansion.strength.saturated: must be a number",
 		"out_of_range.bad.yml:12: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
 		"out_of_range.bad.yml:12: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:12: expansion.strength.saturated: must be a number",
 		"out_of_range.bad.yml:13: expansion.phase: must be one of auto, query, rescore",
 		"out_of_range.bad.yml:14: expansion.highlight: must be one of original, related",
 		"out_of_range.bad.yml:15: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
@@ -364,7 +364,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
 		Memory: Memory{InFlight: 200 * mebibyte},
-		Log:    Log{Level: LevelError, Format: FormatText, Queries: true},
+		Log:    Log{Level: "error", Format: FormatText, Queries: true},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/akin-search/akin/internal/redisurl"
 )
@@ -18,13 +17,7 @@ import (
 // check reports the values of c that are wrong in themselves.
 func (d *decoder) check(c *Config) {
 	d.address("listen.address", c.Listen.Address)
-	within(d, "listen.body_timeout", c.Listen.BodyTimeout, Duration(time.Second), Duration(time.Hour))
 	d.address("admin.address", c.Admin.Address)
-	within(d, "listen.max_header", c.Listen.MaxHeader, kibibyte, 64*kibibyte)
-	within(d, "listen.max_connections", c.Listen.MaxConnections, 0, 1000000)
-	within(d, "listen.idle_timeout", c.Listen.IdleTimeout, Duration(time.Second), Duration(time.Hour))
-	within(d, "shutdown.delay", c.Shutdown.Delay, 0, Duration(5*time.Minute))
-	within(d, "shutdown.timeout", c.Shutdown.Timeout, Duration(time.Second), Duration(time.Hour))
 	d.patterns("admin.hosts", c.Admin.Hosts, func(s string) error {
 		if s == "" || strings.ContainsAny(s, ":/*") || hasSpace(s) {
 			return errors.New("must be the name of a host, without a port and wildcards")
@@ -37,55 +30,25 @@ func (d *decoder) check(c *Config) {
 	d.matrices("weights", c.Weights)
 	d.checkProfiles(c)
 	d.redisURL(c.Redis.URL.Reveal())
-	within(d, "redis.timeout", c.Redis.Timeout, Duration(time.Millisecond), Duration(time.Second))
-	within(d, "caches.rows", c.Caches.Rows, mebibyte, 64*gibibyte)
-	within(d, "caches.analysis", c.Caches.Analysis, mebibyte, 64*gibibyte)
-	within(d, "caches.statistics", c.Caches.Statistics, mebibyte, 64*gibibyte)
-	within(d, "caches.vectors", c.Caches.Vectors, mebibyte, 64*gibibyte)
-	within(d, "caches.ttl", c.Caches.TTL, Duration(time.Second), Duration(24*time.Hour))
-	within(d, "memory.in_flight", c.Memory.InFlight, 16*mebibyte, 64*gibibyte)
-	d.oneOf("log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
-	d.oneOf("log.format", c.Log.Format, FormatJSON, FormatText)
 }
 
 // expansion reports what is wrong in the section expansion.
 func (d *decoder) expansion(e *Expansion) {
 	d.rewriting("expansion", &e.Rewriting)
-	within(d, "expansion.budget", e.Budget, Duration(time.Millisecond), Duration(10*time.Second))
-	// 100 MiB is the engines' own default of http.max_content_length.
-	within(d, "expansion.max_body", e.MaxBody, kibibyte, 100*mebibyte)
-	within(d, "expansion.rerank_budget", e.RerankBudget, Duration(time.Millisecond), Duration(10*time.Second))
 	d.patterns("expansion.hide_from", e.HideFrom, func(s string) error {
 		if !slices.Contains([]string{HideFromProfile, HideFromExplain, HideFromValidate}, s) {
 			return errors.New("must be one of profile, explain, validate")
 		}
 		return nil
 	})
-	within(d, "expansion.shadow", e.Shadow, 0, 1)
 }
 
 // rewriting reports what is wrong with the keys at key that expansion and
 // profiles have in common.
 func (d *decoder) rewriting(key string, r *Rewriting) {
-	d.oneOf(key+".mode", r.Mode, ModeBM25, ModeHard, ModeSoft)
-	within(d, key+".rerank_window", r.RerankWindow, 1, 1000)
-	within(d, key+".soft_weight", r.SoftWeight, 0, 1)
-	d.oneOf(key+".scoring", r.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
-	d.oneOf(key+".phase", r.Phase, PhaseAuto, PhaseQuery, PhaseRescore)
-	d.oneOf(key+".matching", r.Matching, MatchingWiden, MatchingSame)
-	within(d, key+".max_added_terms", r.MaxAddedTerms, 0, 200)
-	// Every engine accepts 1024 clauses in one query.
-	within(d, key+".max_query_terms", r.MaxQueryTerms, 1, 1024)
 	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
 		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
 	}
-	within(d, key+".feedback.documents", r.Feedback.Documents, 0, 100)
-	within(d, key+".feedback.terms", r.Feedback.Terms, 1, 100)
-	within(d, key+".feedback.weight", r.Feedback.Weight, 0, 1)
-	within(d, key+".strength.linear", r.Strength.Linear, 0, 1)
-	within(d, key+".strength.grouped", r.Strength.Grouped, 0, 1)
-	within(d, key+".strength.saturated", r.Strength.Saturated, 0, 1)
-	d.oneOf(key+".highlight", r.Highlight, HighlightOriginal, HighlightRelated)
 	d.patterns(key+".default_fields", r.DefaultFields, func(s string) error {
 		if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
 			return errors.New("must be the full name of a field, without wildcards and boosts")
@@ -258,20 +221,6 @@ func (d *decoder) address(key, s string) {
 	}
 	if err != nil || hasSpace(host) || strings.Contains(host, "/") {
 		d.add(key, "must be host:port with a port of 0 to 65535, such as 127.0.0.1:9280")
-	}
-}
-
-// oneOf reports a value that is none of those allowed.
-func (d *decoder) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		d.add(key, "must be one of %s", strings.Join(allowed, ", "))
-	}
-}
-
-// within reports a value outside [low, high].
-func within[T cmp.Ordered](d *decoder, key string, value, low, high T) {
-	if value < low || value > high {
-		d.add(key, "%v is out of range; allowed: %v to %v", value, low, high)
 	}
 }
 
