@@ -79,7 +79,7 @@ func New(o Options) (*Pool, error) {
 	}
 	transport := newTransport(o.TLS)
 	transport.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: newPlain(transport), budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
+	p := &Pool{transport: newDirect(transport), budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {

@@ -5,6 +5,7 @@ package nodes
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,36 +18,40 @@ import (
 	"time"
 )
 
-// maxPlainBody is the largest request body that is sent before the answer is
+// maxDirectBody is the largest request body that is sent before the answer is
 // read: every system takes that much from a writer before anybody reads it.
-const maxPlainBody = 16 << 10
+const maxDirectBody = 16 << 10
 
 var (
 	errAnswerHead = fmt.Errorf("the head of the answer is larger than %d bytes", maxAnswerHead)
 	errSwitch     = errors.New("the node switches protocols, which nobody asked for")
 )
 
-// A plain transport sends requests over plain HTTP/1.1 in the goroutine of the
-// one who asks. net/http's has two more for each connection, and wakes both for
+// A direct transport sends requests over HTTP/1.1 in the goroutine of the one
+// who asks. net/http's has two more for each connection, and wakes both for
 // each request: a third of what a request that passes through costs. What needs
-// them goes there: TLS, bodies that stream, a switch of protocols.
-type plain struct {
+// them goes there: bodies that stream, and a switch of protocols.
+type direct struct {
 	*http.Transport
 
 	mu    sync.Mutex
-	idle  map[string][]*plainConn // by address, the one used last at the end
-	count int                     // of idle connections
-	sweep *time.Timer             // closes old ones; nil while there are none
+	idle  map[origin][]*directConn // the one used last at the end
+	count int                      // of idle connections
+	sweep *time.Timer              // closes old ones; nil while there are none
 }
 
-// A plainConn is a connection. While it is idle it has no buffers.
-type plainConn struct {
+// An origin is a node as connections reach it.
+type origin struct{ scheme, host string }
+
+// A directConn is a connection. While it is idle it has no buffers.
+type directConn struct {
 	net.Conn
 	*buffers
 
-	address string
-	since   time.Time // of being idle
-	left    int64     // bytes that the head of an answer may still have
+	socket syscall.Conn // below TLS
+	of     origin
+	since  time.Time // of being idle
+	left   int64     // bytes that the head of an answer may still have
 }
 
 // buffers are what a connection reads and writes through.
@@ -59,24 +64,21 @@ var bufferPool = sync.Pool{New: func() any {
 	return &buffers{r: bufio.NewReaderSize(nil, 16<<10), w: bufio.NewWriterSize(nil, 4<<10)}
 }}
 
-func newPlain(t *http.Transport) http.RoundTripper {
-	return &plain{Transport: t, idle: map[string][]*plainConn{}}
+func newDirect(t *http.Transport) http.RoundTripper {
+	return &direct{Transport: t, idle: map[origin][]*directConn{}}
 }
 
 // RoundTrip sends req.
-func (t *plain) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !isPlain(req) {
+func (t *direct) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !isDirect(req) {
 		return roundTrip(t.Transport, req)
 	}
 	line, headers := headSize(req)
 	if line > maxLine || headers > maxHeaders {
 		req.Close = true
 	}
-	address := req.URL.Host
-	if req.URL.Port() == "" {
-		address = net.JoinHostPort(req.URL.Hostname(), "80")
-	}
-	if c := t.take(address); c != nil {
+	of := origin{req.URL.Scheme, req.URL.Host}
+	if c := t.take(of); c != nil {
 		res, err := c.roundTrip(t, req, line+headers)
 		silent := c.left == maxAnswerHead && req.Context().Err() == nil
 		if err == nil || !silent || req.Method != http.MethodGet && req.Method != http.MethodHead {
@@ -89,32 +91,55 @@ func (t *plain) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	conn, err := t.DialContext(req.Context(), "tcp", address)
+	c, err := t.dial(req, of)
 	if err != nil {
 		return nil, err
 	}
-	return (&plainConn{Conn: conn.(*nodeConn).Conn, address: address}).roundTrip(t, req, line+headers)
+	return c.roundTrip(t, req, line+headers)
 }
 
-// isPlain reports whether req, and the answer, need nobody who reads while
+// dial opens a connection.
+func (t *direct) dial(req *http.Request, of origin) (*directConn, error) {
+	dial, port := t.DialContext, "80"
+	if of.scheme == "https" {
+		dial, port = t.DialTLSContext, "443"
+	}
+	address := of.host
+	if req.URL.Port() == "" {
+		address = net.JoinHostPort(req.URL.Hostname(), port)
+	}
+	conn, err := dial(req.Context(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &directConn{Conn: conn.(*nodeConn).Conn, of: of}
+	socket := c.Conn
+	if secure, ok := socket.(*tls.Conn); ok {
+		socket = secure.NetConn().(*nodeConn).Conn
+	}
+	c.socket = socket.(syscall.Conn) // a TCP connection is one
+	return c, nil
+}
+
+// isDirect reports whether req, and the answer, need nobody who reads while
 // another writes.
-func isPlain(req *http.Request) bool {
-	if req.URL.Scheme != "http" || req.Method == http.MethodConnect || req.Header["Upgrade"] != nil || req.Header["Expect"] != nil {
+func isDirect(req *http.Request) bool {
+	if req.Method == http.MethodConnect || req.Header["Upgrade"] != nil || req.Header["Expect"] != nil {
 		return false
 	}
 	return req.Body == nil || req.Body == http.NoBody ||
-		req.GetBody != nil && 0 < req.ContentLength && req.ContentLength <= maxPlainBody
+		req.GetBody != nil && 0 < req.ContentLength && req.ContentLength <= maxDirectBody
 }
 
 // roundTrip sends req, whose head has size bytes, and closes the connection
 // unless it can be used again.
-func (c *plainConn) roundTrip(t *plain, req *http.Request, size int) (*http.Response, error) {
+func (c *directConn) roundTrip(t *direct, req *http.Request, size int) (*http.Response, error) {
 	ctx := req.Context()
 	c.buffers = bufferPool.Get().(*buffers)
 	c.r.Reset(c)
 	c.w.Reset(c.Conn)
 	c.left = maxAnswerHead
-	body := &plainBody{t: t, c: c, ctx: ctx}
+	body := &directBody{t: t, c: c, ctx: ctx}
 	body.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends reading and writing
 	res, err := c.exchange(req)
 	if err != nil {
@@ -136,7 +161,7 @@ func (c *plainConn) roundTrip(t *plain, req *http.Request, size int) (*http.Resp
 }
 
 // exchange writes req and reads the head of the answer.
-func (c *plainConn) exchange(req *http.Request) (*http.Response, error) {
+func (c *directConn) exchange(req *http.Request) (*http.Response, error) {
 	wrote := req.Write(c.w)
 	if wrote == nil {
 		wrote = c.w.Flush()
@@ -166,7 +191,7 @@ func (c *plainConn) exchange(req *http.Request) (*http.Response, error) {
 }
 
 // Read reads, of the head of an answer no more than it may have.
-func (c *plainConn) Read(p []byte) (int, error) {
+func (c *directConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errAnswerHead
 	}
@@ -175,13 +200,13 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A plainBody is the body of an answer. At its end, or when it is closed, the
+// A directBody is the body of an answer. At its end, or when it is closed, the
 // connection is free.
-type plainBody struct {
+type directBody struct {
 	io.ReadCloser
 
-	t    *plain
-	c    *plainConn      // nil after the end
+	t    *direct
+	c    *directConn     // nil after the end
 	ctx  context.Context //nolint:containedctx // The request's, which ends the reading.
 	stop func() bool
 	keep bool
@@ -190,12 +215,12 @@ type plainBody struct {
 // IsHere reports whether all of an answer has come, so that reading it does not
 // wait. Unsure, it reports false.
 func IsHere(res *http.Response) bool {
-	b, ok := res.Body.(*plainBody)
+	b, ok := res.Body.(*directBody)
 	return res.Body == http.NoBody || ok && b.c != nil && res.ContentLength >= 0 && int64(b.c.r.Buffered()) >= res.ContentLength
 }
 
 // Read reads from the body.
-func (b *plainBody) Read(p []byte) (int, error) {
+func (b *directBody) Read(p []byte) (int, error) {
 	if b.c == nil {
 		return 0, io.EOF
 	}
@@ -213,7 +238,7 @@ func (b *plainBody) Read(p []byte) (int, error) {
 }
 
 // Close closes the body. What is left of it is not read.
-func (b *plainBody) Close() error {
+func (b *directBody) Close() error {
 	if b.c != nil {
 		b.end(false)
 	}
@@ -221,7 +246,7 @@ func (b *plainBody) Close() error {
 }
 
 // end gives the connection back, to be kept or not.
-func (b *plainBody) end(keep bool) {
+func (b *directBody) end(keep bool) {
 	c := b.c
 	b.c = nil
 	untouched := b.stop() // else the deadline is, or will be, in the past
@@ -237,16 +262,16 @@ func (b *plainBody) end(keep bool) {
 
 // take returns the idle connection that was used last and still lives, nil for
 // none.
-func (t *plain) take(address string) *plainConn {
+func (t *direct) take(of origin) *directConn {
 	for {
 		t.mu.Lock()
-		idle := t.idle[address]
+		idle := t.idle[of]
 		if len(idle) == 0 {
 			t.mu.Unlock()
 			return nil
 		}
 		c := idle[len(idle)-1]
-		t.idle[address] = idle[:len(idle)-1]
+		t.idle[of] = idle[:len(idle)-1]
 		t.count--
 		t.mu.Unlock()
 		if c.lives() {
@@ -257,14 +282,14 @@ func (t *plain) take(address string) *plainConn {
 }
 
 // put keeps a connection, if there is room.
-func (t *plain) put(c *plainConn) bool {
+func (t *direct) put(c *directConn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.idle[c.address]) >= t.MaxIdleConnsPerHost || t.MaxIdleConns > 0 && t.count >= t.MaxIdleConns {
+	if len(t.idle[c.of]) >= t.MaxIdleConnsPerHost || t.MaxIdleConns > 0 && t.count >= t.MaxIdleConns {
 		return false
 	}
 	c.since = time.Now()
-	t.idle[c.address] = append(t.idle[c.address], c)
+	t.idle[c.of] = append(t.idle[c.of], c)
 	t.count++
 	if t.sweep == nil {
 		t.sweep = time.AfterFunc(t.IdleConnTimeout, t.closeOld)
@@ -273,8 +298,8 @@ func (t *plain) put(c *plainConn) bool {
 }
 
 // lives reports whether a connection that is idle is open, and says nothing.
-func (c *plainConn) lives() bool {
-	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+func (c *directConn) lives() bool {
+	raw, err := c.socket.SyscallConn()
 	if err != nil {
 		return false
 	}
@@ -290,7 +315,7 @@ func (c *plainConn) lives() bool {
 
 // closeOld closes connections that were idle for too long, while there are some
 // idle ones.
-func (t *plain) closeOld() {
+func (t *direct) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closeBefore(time.Now().Add(-t.IdleConnTimeout))
@@ -300,7 +325,7 @@ func (t *plain) closeOld() {
 }
 
 // CloseIdleConnections closes all connections that no request uses.
-func (t *plain) CloseIdleConnections() {
+func (t *direct) CloseIdleConnections() {
 	t.Transport.CloseIdleConnections()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -308,12 +333,12 @@ func (t *plain) CloseIdleConnections() {
 }
 
 // closeBefore closes what is idle since before a time. The lock is held.
-func (t *plain) closeBefore(limit time.Time) {
-	for address, idle := range t.idle {
+func (t *direct) closeBefore(limit time.Time) {
+	for of, idle := range t.idle {
 		for len(idle) > 0 && idle[0].since.Before(limit) {
 			_ = idle[0].Close() // nothing more is expected of it
 			idle, t.count = idle[1:], t.count-1
 		}
-		t.idle[address] = idle
+		t.idle[of] = idle
 	}
 }

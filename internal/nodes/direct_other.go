@@ -4,14 +4,14 @@ package nodes
 
 import "net/http"
 
-// A plain transport is net/http's, where it cannot be seen whether the other
+// A direct transport is net/http's, where it cannot be seen whether the other
 // side has closed an idle connection.
-type plain struct{ *http.Transport }
+type direct struct{ *http.Transport }
 
-func newPlain(t *http.Transport) http.RoundTripper { return plain{t} }
+func newDirect(t *http.Transport) http.RoundTripper { return direct{t} }
 
 // RoundTrip sends req.
-func (t plain) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return roundTrip(t.Transport, req)
 }
 

@@ -62,10 +62,10 @@ func startScripted(t *testing.T, answers ...string) *scriptedNode {
 	return n
 }
 
-// newTestPlain returns a transport whose idle connections are closed at the end.
-func newTestPlain(t *testing.T) *plain {
+// newTestDirect returns a transport whose idle connections are closed at the end.
+func newTestDirect(t *testing.T) *direct {
 	t.Helper()
-	p := newPlain(newTransport(nil)).(*plain)
+	p := newDirect(newTransport(nil)).(*direct)
 	t.Cleanup(p.CloseIdleConnections)
 	return p
 }
@@ -80,7 +80,7 @@ func request(t *testing.T, method, url, body string) *http.Request {
 }
 
 // exchange sends a request and returns the body of the answer.
-func exchange(t *testing.T, p *plain, r *http.Request) (string, error) {
+func exchange(t *testing.T, p *direct, r *http.Request) (string, error) {
 	t.Helper()
 	res, err := p.RoundTrip(r)
 	if err != nil {
@@ -93,7 +93,7 @@ func exchange(t *testing.T, p *plain, r *http.Request) (string, error) {
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
-func TestPlainConnectionsAreUsedAgain(t *testing.T) {
+func TestDirectConnectionsAreUsedAgain(t *testing.T) {
 	chunked := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 	for name, tt := range map[string]struct {
 		answer, body string
@@ -108,7 +108,7 @@ func TestPlainConnectionsAreUsedAgain(t *testing.T) {
 		"a refusal of a good head": {"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", "{}", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, p := startScripted(t, tt.answer), newTestPlain(t)
+			n, p := startScripted(t, tt.answer), newTestDirect(t)
 			for range 3 {
 				if got, err := exchange(t, p, request(t, http.MethodPost, n.url, "{}")); err != nil || got != tt.body {
 					t.Fatalf("got %q, %v, want %q", got, err, tt.body)
@@ -135,7 +135,7 @@ func TestRequestsOnConnectionsThatTheNodeClosedAreSentOnOthers(t *testing.T) {
 		w.Write(body)
 	}))
 	defer node.Close()
-	p := newTestPlain(t)
+	p := newTestDirect(t)
 	for _, method := range []string{http.MethodPost, http.MethodPost, http.MethodGet} {
 		if got, err := exchange(t, p, request(t, method, node.URL, "text")); got != "text" {
 			t.Errorf("%s got %q, %v", method, got, err)
@@ -153,10 +153,43 @@ func TestRequestsOnConnectionsThatTheNodeClosedAreSentOnOthers(t *testing.T) {
 	}
 }
 
-func TestPlainRequestsEndWithTheirContext(t *testing.T) {
+// What the node says on an encrypted connection while it is idle, such as that
+// it closes it, is not part of an answer.
+func TestEncryptedConnectionsAreUsedAgain(t *testing.T) {
+	var connections atomic.Int32
+	node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
+	node.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	node.StartTLS()
+	defer node.Close()
+	trusted := node.Client().Transport.(*http.Transport).TLSClientConfig
+	p := newDirect(newTransport(trusted)).(*direct)
+	defer p.CloseIdleConnections()
+	send := func(want int32) {
+		t.Helper()
+		for range 3 {
+			if got, err := exchange(t, p, request(t, http.MethodPost, node.URL, "text")); got != "text" {
+				t.Fatalf("got %q, %v", got, err)
+			}
+		}
+		if got := connections.Load(); got != want {
+			t.Errorf("%d connections, want %d", got, want)
+		}
+	}
+	send(1)
+	node.CloseClientConnections()
+	send(2)
+}
+
+func TestDirectRequestsEndWithTheirContext(t *testing.T) {
 	for name, answer := range map[string]string{"no answer": "HTTP/1.1 200", "half a body": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody"} {
 		t.Run(name, func(t *testing.T) {
-			n, p := startScripted(t, answer, okAnswer), newTestPlain(t)
+			n, p := startScripted(t, answer, okAnswer), newTestDirect(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			if got, err := exchange(t, p, request(t, http.MethodGet, n.url, "").WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
@@ -170,7 +203,7 @@ func TestPlainRequestsEndWithTheirContext(t *testing.T) {
 }
 
 func TestAnAnswerThatIsNotReadToItsEndEndsItsConnection(t *testing.T) {
-	n, p := startScripted(t, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody", okAnswer), newTestPlain(t)
+	n, p := startScripted(t, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody", okAnswer), newTestDirect(t)
 	res, err := p.RoundTrip(request(t, http.MethodGet, n.url, ""))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +226,7 @@ func TestAnswersThatNobodyAskedForAreErrors(t *testing.T) {
 		"a head of 2 MiB":  "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
 		"no HTTP":          "hello\r\n\r\n",
 	} {
-		n, p := startScripted(t, answer), newTestPlain(t)
+		n, p := startScripted(t, answer), newTestDirect(t)
 		if got, err := exchange(t, p, request(t, http.MethodPost, n.url, "{}")); err == nil {
 			t.Errorf("%s: got %q", name, got)
 		}
@@ -201,7 +234,7 @@ func TestAnswersThatNobodyAskedForAreErrors(t *testing.T) {
 }
 
 func TestInterimAnswersAreTold(t *testing.T) {
-	n, p := startScripted(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"+okAnswer), newTestPlain(t)
+	n, p := startScripted(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"+okAnswer), newTestDirect(t)
 	var got []string
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
@@ -219,8 +252,8 @@ func TestInterimAnswersAreTold(t *testing.T) {
 	}
 }
 
-func TestIdlePlainConnectionsAreBoundedAndClosed(t *testing.T) {
-	n, p := startScripted(t, okAnswer), newTestPlain(t)
+func TestIdleDirectConnectionsAreBoundedAndClosed(t *testing.T) {
+	n, p := startScripted(t, okAnswer), newTestDirect(t)
 	p.MaxIdleConns, p.IdleConnTimeout = 2, 100*time.Millisecond
 	var bodies []io.ReadCloser
 	for range 4 {
