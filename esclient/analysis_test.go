@@ -23,7 +23,6 @@ func same(fields ...string) *clustertest.Fake {
 		"GET /i", http.StatusOK, `{"i":`+mapped(strings.Join(properties, ","), "")+`}`).Reply(
 
 		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"car"}]}`)
-
 }
 
 func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {

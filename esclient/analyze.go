@@ -26,9 +26,8 @@ type Analysis struct {
 	// synonym of two.
 	Graph bool
 	// Analyzer names the analyzer that made the terms: the one asked for, or the
-	// field's search analyzer; where the indices call theirs by several names, all
-	// of these. Queries over several fields keep those apart whose analyzers have
-	// other names, though they are defined alike (OpenSearch 2).
+	// field's search analyzer, by all names that the indices call it. Queries over
+	// several fields keep those of other names apart (OpenSearch 2).
 	Analyzer string
 	// Similarity is the way the engine scores the field.
 	Similarity mapping.Similarity
@@ -244,11 +243,11 @@ type guessed struct {
 	terms *textTerms
 }
 
-// guess starts the analysis that a field most often leads to whose schema is
-// not known, to have it with the schema: in the index as named, by the analyzer
-// named or the field's index analyzer, the only one that _analyze takes by the
-// name of a field. The first field that asks for a text guesses for all. It
-// returns nil where there is nothing to guess.
+// guess starts the analysis that a field of an unknown schema most likely
+// leads to: in the index as named, by the analyzer named or the field's
+// index analyzer, the only one that _analyze takes by field. The first field
+// that asks for a text guesses for all. It returns nil where there is
+// nothing to guess.
 func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
 	if c.about(k).check() != nil || !k.single() {
 		return nil

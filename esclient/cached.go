@@ -40,13 +40,12 @@ type CacheOptions struct {
 
 // A Cached answers from memory what a [Client] would ask the cluster for.
 //
-// What it does not know it loads, each thing once at a time, apart from the
-// callers: a caller whose context ends leaves while the load goes on and fills
-// the memory. At most 64 loads are under way at once, and neither a client nor
-// an index expression has more of them than it leaves to the others; a caller
-// that would start one more gets [memory.ErrBusy]. Failures are remembered for
-// a second, [ErrNoLinear] and [ErrNoNorms] for ten, other errors that say how
-// the cluster is (see telling) for the time to live.
+// What it does not know it loads, each thing once at a time; a load goes on
+// where a caller leaves. Of at most 64 loads neither a client nor an index
+// expression has more than it leaves to the others; one more is a
+// [memory.ErrBusy]. Failures are remembered for a second, [ErrNoLinear] and
+// [ErrNoNorms] for ten, other errors that say how the cluster is for the
+// time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -233,9 +232,8 @@ func recall[V any](
 	return v, err
 }
 
-// Fields returns the full names, in order, of the mapped fields that a query
-// goes to whose field name is the pattern, in which an asterisk stands for any
-// characters: all that match in one of the indices, text or not. Fields without
+// Fields returns the full names, in order, of the mapped fields that match a
+// pattern with asterisks in one of the indices, text or not. Fields without
 // terms (binary, geo shapes, vectors), those that an engine makes itself (_id,
 // the subfields of search_as_you_type) and aliases whose field matches too are
 // left out. The names must not be modified.
@@ -250,16 +248,16 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 	})
 }
 
-// Linear tells where the exact scores of a field come from: the field itself if
-// its score is linear in the term frequency, else a multi-field of the same
-// text and analyzers, a scripted one before one of BM25. norm is the full name
-// of the doc value with the documents' norms, weights that of the keyword with
-// the id of the weights that they were computed with.
+// Linear says where the exact scores of a field come from: the field itself
+// if its score is linear in the term frequency, else a field of the same
+// text and analyzers, a scripted one before one of BM25. norm is the full
+// name of the doc value with the documents' norms, weights that of the
+// keyword with the id of the weights that they were computed with.
 //
-// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where the
-// indices do not have what is needed, and [mapping.ErrNotText] or [ErrRemote]
-// where the field is none to ask for. What is not remembered takes three round
-// trips, one more for an alias of a field.
+// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where
+// the indices lack what is needed, and [mapping.ErrNotText] or [ErrRemote]
+// where the field is none to ask for. What is not remembered takes three
+// round trips, one more for an alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field)
 	k.text = strings.Join([]string{norm, weights, id}, "\x00")
@@ -279,12 +277,11 @@ func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
-// Resolve returns the names of the open indices that an expression stands for,
-// in order; those of a data stream stand under its name. There are none where
-// they are more than 1,024, and where an alias of the expression has a filter:
-// who searches by it may not see all that is behind it. What the indices say of
-// field, which is asked about next, comes in the same call. The names must not
-// be modified.
+// Resolve returns the names of the open indices that an expression stands
+// for, in order, that of a data stream for its own; none of more than 1,024,
+// or where an alias of the expression has a filter: who searches by it may
+// not see all that is behind it. The call asks about field, too. The names
+// must not be modified.
 //
 // The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are
 // none to ask for. What is not remembered takes one round trip.
@@ -328,8 +325,7 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	return nil, nil
 }
 
-// A key is a question to the cluster, of one type for all, so that the compiler
-// makes the cache once.
+// A key is a question to the cluster.
 type key struct {
 	generation uint32 // the key is not found any more when its indices are forgotten
 	Indices

@@ -451,7 +451,6 @@ func (e *engine) testScripts(t *testing.T) {
 	bar := func(v any) {
 		e.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})
-
 	}
 	bar(false)
 	defer bar(nil)

@@ -117,9 +117,9 @@ func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 }
 
 // schemaPath returns the path that asks for the mappings of fields, the
-// settings, and the routing and filters of aliases. Where mappings have
-// thousands of fields, its filter lets through what begins like the first
-// segment of one: a mapping without subobjects has keys with dots.
+// settings, and the routing and filters of aliases. Of thousands of fields it
+// lets through those that begin like the first segment of one: a mapping
+// without subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
 	if aliases := indices.aliasFilter(); aliases != "" {
@@ -156,9 +156,8 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 
 // readFields returns what each index in an answer of mappings that maps the
 // field says of it. It asks for search analyzers that the mapping leaves open:
-// where the index defines default_search and the field names an analyzer only,
-// Elasticsearch 7 and OpenSearch search with the former, Elasticsearch 8 with
-// the latter.
+// of default_search and the analyzer that the field names, Elasticsearch 7 and
+// OpenSearch take the former, Elasticsearch 8 the latter.
 func (q question) readFields(ctx context.Context, answer map[string]mapping.Index) ([]mapping.Field, error) {
 	fields, err := mapping.Fields(answer, q.field)
 	if err != nil {

@@ -63,10 +63,9 @@ func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []stri
 
 // count returns the statistics of terms in the field of s.
 //
-// It asks for the term vectors of an artificial document that has the terms,
-// shard by shard: the engine's own numbers, read without a search. Where the
-// cluster refuses that (a parent field may not take the terms, routing may be
-// required) and for nested fields a search counts.
+// It asks for the term vectors of a made-up document of the terms, shard by
+// shard: the engine's own numbers, without a search. For nested fields, and
+// where the cluster refuses that (routing may be required), a search counts.
 func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
@@ -146,7 +145,7 @@ func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 func (q question) countByVectors(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	shards, each := sampleShards(s, maxSampledShards)
 	counts := make([]termCount, len(shards))
-	var group errgroup.Group // which cancels no call: others may wait for their answers
+	var group errgroup.Group // cancels no call: others may wait for their answers
 	group.SetLimit(shardCalls)
 	for i, sh := range shards {
 		group.Go(q.client.guarded(func() (err error) {
@@ -234,9 +233,8 @@ type termAggregations struct {
 	In    *termAggregations `json:"in"`
 }
 
-// countBySearch counts with one search, whose query leaves out all documents
-// without any of the terms, so that rare terms are counted fast; N is counted
-// apart from it.
+// countBySearch counts with one search of the documents that have a term, which
+// is fast for rare ones; N is counted apart from it.
 func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	inNestedToo := func(aggregations Object) Object {
 		if s.Nested == "" {
@@ -280,9 +278,9 @@ func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []
 // to find a document, few enough for a short explanation.
 const maxProbeTerms = 32
 
-// probeScale learns the scale of the field's BM25 (see [FieldStatistics]) from the
-// explanation of a document that has one of the terms. It returns 0 if no
-// document has one, or its explanation is none of BM25.
+// probeScale learns the scale of the field's BM25 from the explanation of a
+// document that has one of the terms. It returns 0 if no document has one, or
+// its explanation is none of BM25.
 func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
 	var should []Object
 	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
@@ -317,10 +315,8 @@ func scaleOf(s mapping.FieldScoring, info Info) float64 {
 	}
 }
 
-// probeScripts learns whether inline scripts run in searches of the indices:
-// not where the cluster lacks painless, bars inline scripts or expensive
-// queries, or the user may not use them. An error says that the call tells
-// nothing about scripts.
+// probeScripts learns whether searches of the indices may run inline scripts.
+// An error says that the call tells nothing about it.
 func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
 	// The source is constant, so that the cluster compiles it once.
 	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}
@@ -415,10 +411,8 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 		st.Scripts = scripts.value
 		return err
 	}))
-	if err := group.Wait(); err != nil {
-		return FieldStatistics{}, err
-	}
-	return st, nil
+	err := group.Wait()
+	return st, err
 }
 
 // count returns N and the document frequencies of the terms at the places

@@ -68,7 +68,6 @@ func TestShardsAreAddedUp(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"term_vectors":{"f":{"field_statistics":{"doc_count":%d},"terms":{"x":{"doc_freq":%d}}}}}`,
 				100+n, 1+n)
 		})
-
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
 	got, err := client(t, f).about("a,b", "f").count(t.Context(), s, []string{"y", "x"})
@@ -89,7 +88,6 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 	for i := range 40 {
 		f.Reply(fmt.Sprintf("POST /i%d/_termvectors", i), http.StatusOK,
 			`{"term_vectors":{"f":{"field_statistics":{"doc_count":10},"terms":{"x":{"doc_freq":3}}}}}`)
-
 	}
 	s := &mapping.Schema{}
 	for i := range 40 {

@@ -146,10 +146,9 @@ type Token struct {
 // false if the answer leaves that open.
 //
 // Offsets count from the start of the first text, with one unit between texts,
-// but by where each analysis stopped: before the end of a text where a filter
-// stops early (limit). Positions grow by PositionGap or more from text to text,
-// but within a text, too. A word takes a token only where the two agree:
-// offsets never lead past the right word, positions never short of it.
+// but fall short where a filter stops early (limit). Positions grow by
+// PositionGap or more from text to text, but within a text, too. A word takes a
+// token only where the two agree.
 func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	terms := make([][]string, len(words))
 	if len(words) == 1 {

@@ -206,11 +206,10 @@ func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field
 }
 
 // Countable returns the concrete indices of an expression that map the field,
-// by name. The error wraps [mapping.ErrNotText] as elsewhere,
-// [mapping.ErrMixed] where they have other index analyzers for it, and
-// [ErrUncountable] where [API.TermFreqs] would not tell the truth or a partial
-// update would lose something: the field is in nested documents or takes text
-// of other fields by copy_to, or an index does not keep the whole _source.
+// by name. The error wraps [mapping.ErrNotText], [mapping.ErrMixed] where they
+// have other index analyzers for it, and [ErrUncountable] where
+// [API.TermFreqs] would be wrong or a partial update would lose something: the
+// field is nested or filled by copy_to, or not the whole _source is kept.
 func (a API) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
 	fields, mappings, err := a.mappings(ctx, index, field)
 	var all []CountableIndex

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// textPage is the number of documents in a page, vectorPage of those whose terms
-	// are read or written next; maxPage bounds a page in bytes.
+	// textPage is the number of documents in a page, vectorPage of those whose
+	// terms are read or written next; maxPage bounds a page in bytes.
 	textPage, vectorPage, maxPage = 500, 100, 512 << 20
 	// scrollTime is how long the cluster waits for the next page: longer than
 	// pageTimeout.
@@ -150,16 +150,13 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values 
 }
 
 // ExactTerms calls fn for every document that has terms in one of the fields,
-// with its id and its texts: the index terms of each field in the order of
-// their positions, as the index's own analysis of the whole text has made them,
-// cut where the positions jump as between the elements of an array. It is
-// slower than [API.Scan], and right for analyzers that look at more than one
-// word.
+// with its id and its texts: the index terms of each field by position, cut
+// where the positions jump as between the elements of an array. It is slower
+// than [API.Scan], and right for analyzers that look at more than one word.
 //
 // A document that is deleted meanwhile may be left out. fn may keep terms.
 // ExactTerms ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too,
-// where the fields are not analyzed alike: their terms would not be of one
-// kind.
+// where the fields are not analyzed alike.
 func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)

@@ -33,7 +33,6 @@ func scrolling(t *testing.T, r clustertest.Recorded) *clustertest.Fake {
 		_, _ = w.Write(r.Body(t, pages[0]))
 		pages = pages[1:]
 	})
-
 }
 
 // allTitles are the options to read the titles of the recorded documents.

@@ -41,9 +41,7 @@ func (e Engine) At(names ...string) string { return e.prefix + strings.Join(name
 // Do makes a call that prepares the cluster.
 func (e Engine) Do(tb testing.TB, method, path string, body any) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
-	defer cancel()
-	if err := e.call(ctx, method, path, body); err != nil {
+	if err := e.call(tb.Context(), method, path, body); err != nil {
 		tb.Fatalf("%s %s: %v", method, path, err)
 	}
 }
@@ -61,7 +59,7 @@ func (e Engine) call(ctx context.Context, method, path string, body any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	if err != nil {
 		return err
 	}

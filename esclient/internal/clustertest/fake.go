@@ -5,10 +5,10 @@ package clustertest
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,21 +41,21 @@ func (r Recorded) Body(tb testing.TB, name string) []byte {
 // Engines returns the recorded answers of all engines, a file each in a folder.
 func Engines(tb testing.TB, folder string) []Recorded {
 	tb.Helper()
-	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	files := os.DirFS(folder)
+	names, err := fs.Glob(files, "*.json")
 	if err != nil || len(names) == 0 {
 		tb.Fatalf("no recorded answers: %v", err)
 	}
-	var all []Recorded
-	for _, name := range names {
-		b, err := os.ReadFile(name)
+	all := make([]Recorded, len(names))
+	for i, name := range names {
+		b, err := fs.ReadFile(files, name)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		r := Recorded{Engine: strings.TrimSuffix(filepath.Base(name), ".json")}
-		if err := json.Unmarshal(b, &r.Answers); err != nil {
+		all[i].Engine = strings.TrimSuffix(name, ".json")
+		if err := json.Unmarshal(b, &all[i].Answers); err != nil {
 			tb.Fatal(name, err)
 		}
-		all = append(all, r)
 	}
 	return all
 }
