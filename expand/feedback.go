@@ -2,6 +2,7 @@ package expand
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -98,13 +99,9 @@ func (a *asker) addFirstPass(res *Result) {
 	s, o := a.s, &a.e.options
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
-		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() {
-		return
-	}
-	if s.Scores.Min { // scores would change what is found
-		return
-	}
-	if s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
+		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() ||
+		s.Scores.Min || // other scores would change what is found
+		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
 		return
 	}
 	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, false, false), s.Body
@@ -113,27 +110,22 @@ func (a *asker) addFirstPass(res *Result) {
 	}
 	p := &FirstPass{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery), Documents: documents}
 	for c, f := range form.Fields(a.clauses) {
-		if c.Reason == "" && f.Terms != nil && !slices.Contains(p.Fields, f.Name) {
+		if c.Reason == "" && f.Terms != nil {
 			p.Fields = append(p.Fields, f.Name)
 		}
 	}
-	if len(p.Fields) == 0 {
-		return
-	}
 	slices.Sort(p.Fields)
+	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
 	err := jsonspan.Members(body, func(name, value []byte) error {
 		if slices.Contains(kept, string(name)) {
-			p.Body = append(append(append(p.Body, `,"`...), name...), `":`...)
-			p.Body = append(p.Body, value...)
+			p.Body = fmt.Appendf(p.Body, `,"%s":%s`, name, value)
 		}
 		return nil
 	})
-	if err != nil {
-		return
+	if p.Body = append(p.Body, '}'); err == nil && len(p.Fields) > 0 {
+		res.FirstPasses = []*FirstPass{p}
 	}
-	p.Body = append(p.Body, '}')
-	res.FirstPasses = []*FirstPass{p}
 }
 
 // firstHits returns the hits of the first pass, nil where none are known.
@@ -185,12 +177,10 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 }
 
 // hits returns the first hits with the terms of a field.
-func (a *asker) hits(field string) []terms.Hit {
-	first := a.s.firstHits()
-	out := make([]terms.Hit, len(first))
-	for i, h := range first {
+func (a *asker) hits(field string) (out []terms.Hit) {
+	for _, h := range a.s.firstHits() {
 		d := h.Fields[field]
-		out[i] = terms.Hit{ID: h.ID, Score: h.Score, Terms: d.Terms, Freqs: d.Freqs}
+		out = append(out, terms.Hit{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
 	}
 	return out
 }

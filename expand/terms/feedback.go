@@ -15,8 +15,6 @@ const (
 
 // A Hit is one of the first hits of a search, as feedback sees it.
 type Hit struct {
-	// ID names the document in explanations.
-	ID string
 	// Score is the engine's; those of all hits are divided by their sum.
 	Score float64
 	// Terms are the terms of the document in one field, each once, and Freqs how

@@ -15,8 +15,8 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 // the mean length.
 func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
 	got := Feedback([]Hit{
-		{ID: "a", Score: 3, Terms: []string{"car", "rent"}, Freqs: []float64{3, 1}},
-		{ID: "b", Score: 1, Terms: []string{"rent", "boat"}, Freqs: []float64{2, 2}},
+		{Score: 3, Terms: []string{"car", "rent"}, Freqs: []float64{3, 1}},
+		{Score: 1, Terms: []string{"rent", "boat"}, Freqs: []float64{2, 2}},
 	})
 	want := []struct {
 		term   string
@@ -39,7 +39,7 @@ func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
 
 func TestFeedbackOfHitsWithoutScoreOrTermsIsEmpty(t *testing.T) {
 	for _, hits := range [][]Hit{
-		nil, {{ID: "a", Score: 1}}, {{ID: "a", Terms: []string{"car"}, Freqs: []float64{1}}},
+		nil, {{Score: 1}}, {{Terms: []string{"car"}, Freqs: []float64{1}}},
 	} {
 		if got := Feedback(hits); len(got) > 0 {
 			t.Errorf("%+v: %+v", hits, got)
