@@ -11,13 +11,14 @@ import (
 const HitsPath = "timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing," +
 	"hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"
 
-// ErrPartial says that a search has not looked everywhere: its time was over, or
-// a shard failed.
+// ErrPartial says that a search has not looked everywhere: its time was over,
+// or a shard failed.
 var ErrPartial = errors.New("some of the index was not searched")
 
 // ReadHits returns the hits of the answer to a search, of which it has most at
 // most, and their scores. It returns an error where that is not such an answer,
-// or where a hit is not named, and [ErrPartial] where other hits may be missing.
+// or where a hit is not named, and [ErrPartial] where other hits may be
+// missing.
 func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 	var page struct {
 		TimedOut bool `json:"timed_out"`

@@ -75,9 +75,9 @@ func (c *cache) add(version string, terms []string, rows []simmatrix.Row) {
 // A Loader supplies the matrix of a file, and again whenever it has changed.
 // It is called when a [Store] opens and then once a second, never at the same
 // time. written is when the matrix was made; at zero the last one is still
-// valid, and one with the same content is no change either. An error is reported, and the last matrix stays
-// in service; a Loader returns the error for as long as it persists. A Loader
-// ends with ctx.
+// valid, and one with the same content is no change either. An error is
+// reported, and the last matrix stays in service; a Loader returns the error
+// for as long as it persists. A Loader ends with ctx.
 type Loader func(ctx context.Context) (m *simmatrix.Matrix, written time.Time, err error)
 
 // InMemory returns a Loader of a matrix that never changes.
