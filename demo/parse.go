@@ -50,6 +50,14 @@ func (p *parser) kinds() map[string]queryKind {
 		"term": {short: "value", parse: func(a *args, field string) query {
 			return p.exact(field, a.str("value", ""))
 		}},
+		"terms": {parse: func(a *args, _ string) query {
+			boost := a.boost("boost")
+			field, values := a.sole()
+			texts := newArgs("terms", map[string]any{field: values}).strings(field)
+			return boosted(constant("TermInSetQuery", func(doc int) bool {
+				return slices.ContainsFunc(texts, func(text string) bool { return p.exact(field, text).matches(doc) })
+			}), boost)
+		}},
 		"bool": {parse: p.boolean},
 		"dis_max": {parse: func(a *args, _ string) query {
 			return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))

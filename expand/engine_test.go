@@ -19,8 +19,6 @@ const (
 	scriptInvert   = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
 	scriptSaturate = "return params.m * _score / (1 + _score)"
 	maxLevels      = 20
-	leastTerms     = 5
-	perTerm        = 5
 )
 
 // best is what a dis_max makes of scores.
@@ -90,6 +88,15 @@ func (e *engine) query(q any, depth int) hit {
 				h.score *= number64(options["boost"], 1)
 				return h
 			}
+		case "terms":
+			e.clauseCount++
+			out := hit{}
+			for field, list := range o {
+				if list, ok := list.([]any); ok && slices.ContainsFunc(list, func(term any) bool { return e.term(field, term.(string)).found }) {
+					out = hit{true, number64(o["boost"], 1)}
+				}
+			}
+			return out
 		case "match", "match_phrase":
 			for field, options := range o {
 				return e.match(options, field)

@@ -359,9 +359,9 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 	t.Run("linear", func(t *testing.T) {
 		r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+match+`}`)
 		want := `{"query":{"bool":{"filter":[{"bool":{"should":[` + match + `,{"bool":{"should":[` +
-			`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}},` +
-			`{"bool":{"should":[{"term":{"body":{"value":"rental"}}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"hire"}}}]}},` +
-			`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}}` +
+			`{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}},` +
+			`{"bool":{"should":[{"terms":{"body":["rental","lease","hire"]}}]}},` +
+			`{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}}` +
 			`],"minimum_should_match":"2<75%"}}]}}],"should":[` + match + `,`
 		if !strings.HasPrefix(string(r.Body), want) {
 			t.Errorf("got\n%s\nwant it to begin with\n%s", r.Body, want)

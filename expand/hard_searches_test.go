@@ -125,7 +125,7 @@ func TestHardFormWithoutScores(t *testing.T) {
 	}{
 		"count": {
 			req:  Request{Endpoint: EndpointCount, Body: []byte(carRental)},
-			want: `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"hire"}}}]}}}`,
+			want: `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"terms":{"body":["lease","automobile","hire"]}}]}}}`,
 		},
 		"nothing related": {req: Request{RawQuery: "size=0", Body: []byte(`{"query":{"match":{"body":"zebra"}}}`)}, reason: reason.NoNeighbors},
 		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: reason.NoScores},

@@ -171,7 +171,7 @@ func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 	}{
 		"script_score hides them": {func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
 		"the query shows them":    {func(o *Options) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
-		"its candidates do":       {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
+		"its candidates may not":  {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
 		"one of its own": {
 			func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
 			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,

@@ -52,7 +52,6 @@ func (p *planner) write() *Result {
 	plan := &p.plan
 	var body []byte
 	var clauses int
-	plan.ShareFound()
 	for {
 		p.decide()
 		if !plan.Changes() && p.rerank == nil {
@@ -139,12 +138,6 @@ func (p *planner) decide() {
 			continue
 		}
 		c.Scoring, c.ScoringReason = p.scoring(c)
-		if c.ScoringReason == reason.Routing || c.ScoringReason == reason.SearchType {
-			p.findLess(c)
-		}
-		if plan.FindOnly {
-			c.KeepFound()
-		}
 		c.Flatten()
 		saturated = saturated || c.Scoring == form.Saturated
 	}
@@ -157,6 +150,7 @@ func (p *planner) decide() {
 			c.Scoring, c.ScoringReason = form.Linear, ""
 		}
 	}
+	plan.Divide()
 }
 
 // scoring chooses the form, and says why it is not the configured one.
@@ -190,30 +184,15 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	return form.Saturated, ""
 }
 
-// decidePhase decides on a rescore, and drops what is not written then.
+// decidePhase decides on a rescore.
 func (p *planner) decidePhase() {
 	why := p.noRescore()
 	p.plan.Rescore = why == ""
 	for i := range p.plan.Clauses {
 		c := &p.plan.Clauses[i]
-		if c.Scoring != form.Saturated {
-			continue
+		if c.Scoring == form.Saturated {
+			c.Rescored, c.ScoringReason = p.plan.Rescore, why
 		}
-		c.Rescored, c.ScoringReason = p.plan.Rescore, why
-		// Scores of one document or of ratings are those of the rescore.
-		if !p.plan.Rescore && (why != reason.Endpoint || p.plan.Unscored) {
-			p.findLess(c)
-		} else {
-			c.DropRare()
-		}
-	}
-}
-
-// findLess takes back the terms that a rescored search would not look for, so
-// that one that cannot be rescored finds the same.
-func (p *planner) findLess(c *form.Clause) {
-	if !p.e.options.NoRescore && !c.SameMatches {
-		c.KeepFound()
 	}
 }
 

@@ -198,13 +198,16 @@ func TestFormsReasonComesBeforeThePhases(t *testing.T) {
 // TestTotalsAgreeHoweverTheSearchIsRun: what a rescored search looks for is
 // looked for as well where the same search cannot be rescored.
 func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
-	terms := func(part string) []string {
-		var out []string
-		for _, m := range regexp.MustCompile(`"value":"(neighbor\d+)"`).FindAllStringSubmatch(part, -1) {
-			out = append(out, m[1])
+	// terms returns the neighbors that a query scores, and all that it finds by.
+	terms := func(part string) (scored, all []string) {
+		for _, m := range regexp.MustCompile(`("value":)?"(neighbor\d+)"`).FindAllStringSubmatch(part, -1) {
+			if all = append(all, m[2]); m[1] != "" {
+				scored = append(scored, m[2])
+			}
 		}
-		slices.Sort(out)
-		return out
+		slices.Sort(scored)
+		slices.Sort(all)
+		return scored, all
 	}
 	expand := func(endpoint Endpoint, body string, change func(o *Options)) *Result {
 		e := warmExpander(t, form.Auto)
@@ -218,38 +221,34 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	}
 	const query = `"query":{"match":{"body":"boundary layer transition"}}`
 	asIs := func(*Options) {}
-	rescored := expand(EndpointSearch, `{`+query+`}`, asIs)
-	found, ordered, _ := strings.Cut(string(rescored.Body), `"rescore"`)
-	want := terms(found)
-	if len(want) != form.FoundTerms {
-		t.Fatalf("looks for %q, want %d terms", want, form.FoundTerms)
+	found, ordered, _ := strings.Cut(string(expand(EndpointSearch, `{`+query+`}`, asIs).Body), `"rescore"`)
+	finding, want := terms(found)
+	if len(want) != 30 || len(finding) != 4 {
+		t.Fatalf("looks for %q and scores %q, want 30 terms of which 4 are scored", want, finding)
 	}
-	for name, r := range map[string]*Result{
-		"sorted":  expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs),
-		"counted": expand(EndpointCount, `{`+query+`}`, asIs),
-		"no hits": expand(EndpointSearch, `{"size":0,`+query+`}`, asIs),
+	for name, tt := range map[string]struct {
+		r      *Result
+		scored int
+	}{
+		"named":          {expand(EndpointSearch, `{"query":{"match":{"body":{"query":"boundary layer transition","_name":"n"}}}}`, asIs), 12},
+		"sorted":         {expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs), 12},
+		"counted":        {expand(EndpointCount, `{`+query+`}`, asIs), 0},
+		"no hits":        {expand(EndpointSearch, `{"size":0,`+query+`}`, asIs), 0},
+		"explained":      {expand(EndpointExplain, `{`+query+`}`, asIs), 13},
+		"never rescored": {expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore = true }), 30},
+		"same matches":   {expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore, o.SameMatches = true, true }), 30},
 	} {
-		if diff := cmp.Diff(want, terms(string(r.Body))); diff != "" || r.AddedTerms() != form.FoundTerms {
+		scored, all := terms(string(tt.r.Body))
+		if diff := cmp.Diff(want, all); diff != "" || tt.r.AddedTerms() != 30 {
 			t.Errorf("%s: looks for others (-rescored +%s):\n%s", name, name, diff)
 		}
-	}
-	if diff := cmp.Diff(terms(ordered), terms(string(expand(EndpointExplain, `{`+query+`}`, asIs).Body))); diff != "" {
-		t.Errorf("explains by other terms than orders (-ordered +explained):\n%s", diff)
-	}
-	same := func(o *Options) { o.SameMatches = true }
-	if r := expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, same); r.AddedTerms() != 30 {
-		t.Errorf("%d terms, but where the original alone finds, all can order", r.AddedTerms())
-	}
-	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore = true }); r.AddedTerms() != 30 {
-		t.Errorf("%d terms in a search that is never rescored", r.AddedTerms())
-	}
-	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= form.FoundTerms || len(got) > leastTerms+3*perTerm {
-		t.Errorf("%d terms order, %d are listed; want more than are found and at most %d", len(got), rescored.AddedTerms(), leastTerms+3*perTerm)
-	}
-	for _, term := range want {
-		if !slices.Contains(terms(ordered), term) {
-			t.Errorf("%s is looked for and does not order", term)
+		if len(scored) != tt.scored {
+			t.Errorf("%s: scores %q, want %d terms", name, scored, tt.scored)
 		}
+	}
+	inOrder, _ := terms(ordered)
+	if explained, _ := terms(string(expand(EndpointExplain, `{`+query+`}`, asIs).Body)); !slices.Equal(inOrder, explained) {
+		t.Errorf("explains by %q, orders by %q", explained, inOrder)
 	}
 }
 

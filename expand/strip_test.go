@@ -237,7 +237,7 @@ func ours(queries [][]byte) bool {
 	for _, q := range queries {
 		kind, parts := inside(q)
 		switch kind {
-		case "term", "prefix":
+		case "term", "terms", "prefix":
 			continue
 		case "bool", "dis_max":
 			name := map[string]string{"bool": "should", "dis_max": "queries"}[kind]

@@ -10,18 +10,24 @@ import (
 type clauseWriter struct {
 	*buffer
 
-	plan *Plan
-	c    *Clause
-	// scoring is the form that is written, and finding says that it only finds
-	// hits which something else orders: few terms are written.
-	scoring Scoring
-	finding bool
+	plan    *Plan
+	c       *Clause
+	scoring Scoring // the form that is written
+	role    role
 }
 
-// writeClause writes c; finding says that hits are only found by it.
-func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
-	w := clauseWriter{b, p, c, c.Scoring, finding}
-	if finding {
+// A role is what the writing of a clause is for.
+type role uint8
+
+const (
+	whole    role = iota // finding hits and ordering them
+	finding              // hits that something else orders: few terms are scored
+	ordering             // hits that are found
+)
+
+func writeClause(b *buffer, p *Plan, c *Clause, r role) {
+	w := clauseWriter{b, p, c, c.Scoring, r}
+	if r == finding {
 		w.scoring = Linear
 	}
 	if !p.MatchOnly && c.hasFeedback() {
@@ -42,7 +48,7 @@ func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 		w.raw(`{"bool":{"filter":[`)
 		w.original()
 		w.raw(`],"should":[`)
-	case c.Rescored && !c.Counted():
+	case w.role == ordering && !c.Counted():
 		// The hits are found already, and whatever the original matches has one
 		// of its terms.
 		w.raw(`{"bool":{"should":[`)
@@ -81,12 +87,16 @@ func (w *clauseWriter) matching() {
 	if c.Counted() {
 		w.countedWords()
 	} else {
-		addedTerms(w.buffer, c)
+		for i := range c.Fields {
+			if added := c.lead(i).Added; len(added) > 0 {
+				w.anyOf(c.Fields[i].Name, i, added)
+			}
+		}
 	}
 	w.end()
 }
 
-// addedTerms writes the terms added to c as queries that only match.
+// addedTerms writes the terms added to c one by one, for highlighters.
 func addedTerms(b *buffer, c *Clause) {
 	for i := range c.Fields {
 		added := c.lead(i).Added
@@ -147,9 +157,9 @@ func (w *clauseWriter) linear() {
 // termCentric writes each added term once: the best of its fields.
 func (w *clauseWriter) termCentric() {
 	c := w.c
-	added := c.Fields[0].Added
-	for k := range added {
-		a := &added[k]
+	lead := &c.Fields[0]
+	for k := range lead.Scored {
+		a := &lead.Scored[k]
 		n := 0
 		for i := range c.Fields {
 			if a.In(i) {
@@ -159,11 +169,31 @@ func (w *clauseWriter) termCentric() {
 		w.beginFields(n)
 		for i := range c.Fields {
 			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of that field
-				w.term(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.finding))
+				w.term(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding))
 			}
 		}
 		w.endFields(n)
 	}
+	if len(lead.Set) > 0 {
+		w.beginFields(len(c.Fields))
+		for i := range c.Fields {
+			w.set(i)
+		}
+		w.endFields(len(c.Fields))
+	}
+}
+
+// set writes the terms that only find in field i.
+func (w *clauseWriter) set(i int) {
+	f, lead := &w.c.Fields[i], w.c.lead(i)
+	if w.role == ordering || len(lead.Set) == 0 {
+		return
+	}
+	scale := f.Stats.Scale
+	if scale == 0 { // not BM25
+		scale = 1
+	}
+	w.termSet(f.Name, i, lead.Set, w.c.Parsed.Boost*f.Boost*scale*lead.setScore())
 }
 
 // fields writes the scoring part of a clause.
@@ -186,11 +216,11 @@ func (w *clauseWriter) fields() {
 		case w.scoring == Hard:
 			w.exact(i, count)
 		case n == 1 && !count:
-			w.field(f, false)
+			w.field(i, false)
 		default:
 			w.comma()
 			w.raw(`{"bool":{"should":[`)
-			w.field(f, count)
+			w.field(i, count)
 			w.raw(`]`)
 			if count {
 				w.minimumShouldMatch(f)
@@ -219,21 +249,24 @@ func (w *clauseWriter) endFields(n int) {
 	}
 }
 
-func (w *clauseWriter) added(f *Field) []terms.Candidate {
-	if w.finding {
-		return f.found()
+// scored returns the added terms that are scored one by one.
+func (w *clauseWriter) scored(f *Field) []terms.Candidate {
+	if w.role == ordering {
+		return f.Rescored
 	}
-	return f.Added
+	return f.Scored
 }
 
-// field writes the queries of one field; repeat says that a repeated term is
+// field writes the queries of field i; repeat says that a repeated term is
 // written as often, to be counted as often.
-func (w *clauseWriter) field(f *Field, repeat bool) {
+func (w *clauseWriter) field(i int, repeat bool) {
+	f := &w.c.Fields[i]
 	boost := w.c.Parsed.Boost * f.Boost
+	defer w.set(i)
 	if w.scoring == Linear {
-		added := w.added(f)
-		for k := range added {
-			w.term(f.Name, added[k].Term, boost*w.plan.linearBoost(f, &added[k], f.idf(added[k].DocFreq), w.finding))
+		for k := range f.Scored {
+			a := &f.Scored[k]
+			w.term(f.Name, a.Term, boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding))
 		}
 		return
 	}
@@ -274,15 +307,15 @@ const (
 
 // group writes origin term i with its neighbors; boost multiplies its score.
 func (w *clauseWriter) group(f *Field, i int, boost float64) {
-	o := &f.Terms.Origins[i]
+	o, added := &f.Terms.Origins[i], w.scored(f)
 	switch {
-	case !slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i }):
+	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == i }):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
 		f.inverted(w.buffer, o.Term, o.IDF, 1)
-		for k := range f.Added {
-			if a := &f.Added[k]; a.Origin == i {
+		for k := range added {
+			if a := &added[k]; a.Origin == i {
 				w.comma()
 				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a))
 			}
@@ -298,8 +331,8 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 		w.raw(`,{"dis_max":{"tie_breaker":`)
 		w.number(tieNeighbors)
 		w.raw(`,"queries":[`)
-		for k := range f.Added {
-			if a := &f.Added[k]; a.Origin == i {
+		for k := range added {
+			if a := &added[k]; a.Origin == i {
 				w.term(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
 			}
 		}
@@ -325,7 +358,7 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:
-		return len(w.added(f)) > 0
+		return len(f.Added) > 0
 	case Hard:
 		return f.Exact != nil
 	case Auto, Grouped, Saturated:

@@ -53,6 +53,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 		}
 	}
 	w := clauseWriter{buffer: &buffer{out: []byte("[")}, plan: p, c: c}
+	c.Fields[0].Scored = c.Fields[0].Added
 	w.termCentric()
 	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
 		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
@@ -74,20 +75,20 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	c := Clause{Fields: []Field{{Found: 2, Stats: esclient.FieldStatistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}}}
+	c := Clause{Parsed: &dsl.Clause{}, Rescored: true, Scoring: Saturated, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}}
 	f := &c.Fields[0]
-	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
-		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df})
+	for i, df := range []int64{1, 19, 20, 21, 19, 500, 1000} {
+		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df, V: 1})
 	}
-	for range 2 { // planned again, nothing changes
-		c.DropRare()
-		var got []string
-		for _, c := range f.Added {
-			got = append(got, c.Term)
+	names := func(list []terms.Candidate) (names string) {
+		for _, c := range list {
+			names += c.Term
 		}
-		// The two that are looked for, and of the first ten those in at least 10.
-		if strings.Join(got, "") != "abdeghij" {
-			t.Errorf("kept %q", got)
-		}
+		return names
+	}
+	(&Plan{Clauses: []Clause{c}}).Divide()
+	// The four that tell most find by their scores, those in at least 20 order.
+	if scored, set, order := names(f.Scored), names(f.Set), names(f.Rescored); scored != "gfdc" || set != "bea" || order != "cdfg" {
+		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)
 	}
 }

@@ -39,10 +39,10 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 		if !c.Changed() || !h.Covers(c.Parsed.At) {
 			continue
 		}
-		// A highlighter sees all terms of a query but those in script_score, and
-		// those of a linear field it may take for another field's. Those of the first
-		// hits are not to be marked.
-		if !p.MarkRelated || c.hasFeedback() || c.Scoring == Saturated && !p.Rescore || c.Scoring == Hard {
+		// A highlighter sees all terms of a query but those in script_score or in
+		// sets, and those of a linear field it may take for another field's. Those of
+		// the first hits are not to be marked.
+		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.Scoring == Saturated || c.Scoring == Hard {
 			return true
 		}
 	}

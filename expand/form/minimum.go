@@ -46,17 +46,17 @@ func (w *clauseWriter) words(first, end int) {
 // field i of those that share what lead has: with the form hard all of its
 // neighbors but the other terms of the text, which stand for themselves.
 func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
-	w.term(field, term, 1)
+	any, origin := []terms.Candidate{{Term: term}}, lead.Terms.OriginOf(term)
 	if lead.Exact != nil {
-		lead.Terms.Related(lead.Terms.OriginOf(term), lead.Added, func(a *terms.Candidate) { w.term(field, a.Term, 1) })
-		return
-	}
-	added := w.added(lead)
-	for k := range added {
-		if a := &added[k]; a.In(i) && lead.Terms.Origins[a.Origin].Term == term {
-			w.term(field, a.Term, 1)
+		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { any = append(any, *a) })
+	} else {
+		for _, a := range lead.Added {
+			if a.Origin == origin {
+				any = append(any, a)
+			}
 		}
 	}
+	w.anyOf(field, i, any)
 }
 
 // minimumShouldMatch writes how many of the words of f have to match. Engines

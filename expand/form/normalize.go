@@ -47,10 +47,13 @@ func (f *Field) mass() float64 {
 }
 
 func (w *clauseWriter) bound(f *Field, mass float64) float64 {
-	sum := 0.0
+	sum, set := 0.0, 0.0
+	if w.role != ordering {
+		set = f.setScore()
+	}
 	switch w.scoring {
 	case Saturated:
-		return mass
+		return mass + set
 	case Grouped:
 		for i := range f.Terms.Origins {
 			o := &f.Terms.Origins[i]
@@ -67,8 +70,8 @@ func (w *clauseWriter) bound(f *Field, mass float64) float64 {
 		return sum
 	case Auto, Linear, Hard: // the last is not normalized
 	}
-	for _, a := range w.added(f) {
+	for _, a := range f.Scored {
 		sum += a.V
 	}
-	return mass + w.plan.lambda(w.finding)*sum
+	return mass + w.plan.lambda(w.role == finding)*sum + set
 }

@@ -125,9 +125,7 @@ type Field struct {
 	// terms of it were taken back.
 	Exact     *Exact
 	Truncated bool
-	// Found is how many of the added terms, the best ones, a search looks for
-	// whose best hits are ordered again by all of them.
-	Found int
+	Parts
 }
 
 // Exact says where the exact scores of a field come from; QueryNorm is ‖Wx‖.

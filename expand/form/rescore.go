@@ -1,6 +1,13 @@
 package form
 
-import "github.com/akin-search/akin/expand/terms"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+)
 
 // docs/performance.md says what engines do in a rescore, and where it is not
 // possible.
@@ -13,60 +20,91 @@ const (
 	queryWeight = "0.000001"
 )
 
-// What a rescored search looks for, and what orders its best hits. Measured
-// on five judged collections and 200,000 documents (docs/performance.md).
+// What finds and what orders, measured on five judged collections and 200,000
+// documents (docs/performance.md). A query that costs less than the whole form
+// scores some of the added terms one by one, those with the largest v_j·√df_j.
+// The others are a set that only finds: a document with any of them gets a
+// constant, a share of what a middling one of them brings.
 const (
-	// FoundTerms is how many added terms such a search looks for. As many as
-	// are looked for where the same search cannot be rescored, is only counted,
-	// or reaches further down, so that totals agree.
-	FoundTerms = 16
-	// findRatio times λ of the saturated form, 0.8 for its default, is λ of
-	// these terms in the query. It only chooses the hits that are ordered again.
+	// Where a rescore orders the best hits: how many terms of the search are
+	// scored, the share, and the factor of λ of the saturated form.
+	findTerms = 4
+	findShare = 0.7
 	findRatio = 3.2
-	// For a text of n terms, the rescore takes leastTerms + n·perTerm terms of
-	// those that are there; of those not looked for, only terms in at least one
-	// of rareShare documents: others are seldom in the window.
-	leastTerms = 5
-	perTerm    = 5
-	rareShare  = 1000
+	// Where the form is the query because the hits cannot be rescored.
+	aloneTerms = 12
+	aloneShare = 0.5
+	// Of the added terms only those in at least one of rareShare documents are
+	// scored in a rescore: others are seldom in the window.
+	rareShare = 500
 )
 
-// ShareFound shares the terms that a rescored search looks for between the
-// fields, as they share all added terms.
-func (p *Plan) ShareFound() {
+// Parts says what the added terms of a field do.
+type Parts struct {
+	// Scored are scored one by one in the query, and Set only find. What a document
+	// with any of Set scores is SetWeight times the mean of their v_j.
+	Scored, Set []terms.Candidate
+	SetWeight   float64
+	// Rescored are scored in the rescore.
+	Rescored []terms.Candidate
+}
+
+// Divide divides the added terms of each field into parts, for the forms and the
+// phase of the plan. All forms and phases find the same documents.
+func (p *Plan) Divide() {
 	all := p.Added()
-	for _, f := range Fields(p.Clauses) {
-		f.Found = len(f.Added)
-		if all > FoundTerms {
-			f.Found = (f.Found*FoundTerms + all - 1) / all
-		}
-	}
-}
-
-// KeepFound takes back the terms that a rescored search would not look for.
-func (c *Clause) KeepFound() {
-	for k := range c.Fields {
-		f := &c.Fields[k]
-		f.Added = f.found()
-	}
-}
-
-func (f *Field) found() []terms.Candidate { return f.Added[:min(f.Found, len(f.Added))] }
-
-// DropRare drops the terms that are not worth their cost in a rescore.
-func (c *Clause) DropRare() {
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		if f.Terms == nil {
-			continue
-		}
-		kept, all := f.found(), f.Added
-		most := min(leastTerms+perTerm*len(f.Terms.Origins), len(all))
-		for k := f.Found; k < most; k++ {
-			if all[k].DocFreq*rareShare >= f.Stats.DocCount {
-				kept = append(kept, all[k])
+	for c, f := range Fields(p.Clauses) {
+		f.Parts = Parts{Scored: f.Added}
+		switch saturated := p.Strength.Saturated; {
+		case p.FindOnly, c.Rescored:
+			f.split(findTerms, all, findShare*p.lambda(true))
+			if f.Rescored = f.Added; !c.Counted() { // which counts words by their terms
+				f.Rescored, _ = f.common()
 			}
+		case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
+		case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
+			f.Scored, f.Set = f.common()
+		default:
+			f.split(aloneTerms, all, aloneShare*saturated)
 		}
-		f.Added = kept
 	}
+}
+
+// split leaves n of all terms of a search to be scored, or the field's share of
+// them.
+func (f *Field) split(n, all int, weight float64) {
+	if all <= n {
+		return
+	}
+	n = (len(f.Added)*n + all - 1) / all
+	byFrequency := slices.Clone(f.Added)
+	telling := func(a *terms.Candidate) float64 { return a.V * math.Sqrt(float64(a.DocFreq)) }
+	slices.SortStableFunc(byFrequency, func(a, b terms.Candidate) int { return cmp.Compare(telling(&b), telling(&a)) })
+	f.Scored, f.Set, f.SetWeight = byFrequency[:n], byFrequency[n:], weight
+}
+
+// common returns the added terms that are worth their cost in a rescore, and the
+// others.
+func (f *Field) common() (common, rare []terms.Candidate) {
+	for _, a := range f.Added {
+		if a.DocFreq*rareShare >= f.Stats.DocCount {
+			common = append(common, a)
+		} else {
+			rare = append(rare, a)
+		}
+	}
+	return common, rare
+}
+
+// setScore is the most that the set adds to the scores of the field, as v_j is
+// of a term.
+func (f *Field) setScore() float64 {
+	if len(f.Set) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := range f.Set {
+		sum += f.Set[i].V
+	}
+	return f.SetWeight * sum / float64(len(f.Set))
 }

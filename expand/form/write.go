@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
@@ -51,6 +52,37 @@ func (b *buffer) term(field, term string, boost float64) {
 	}
 	b.raw(`}}}`)
 	b.clauses++
+}
+
+// termSet writes a query that scores boost where any of the terms added for
+// field i is.
+func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost float64) {
+	b.comma()
+	b.raw(`{"terms":{`)
+	b.string(field)
+	b.raw(`:[`)
+	for k := range added {
+		if added[k].In(i) {
+			b.comma()
+			b.string(added[k].Term)
+		}
+	}
+	b.raw(`]`)
+	if boost != 1 {
+		b.raw(`,"boost":`)
+		b.number(boost)
+	}
+	b.raw(`}}`)
+	b.clauses++
+}
+
+// anyOf writes a query that finds any of the terms, in a filter.
+func (b *buffer) anyOf(field string, i int, added []terms.Candidate) {
+	if len(added) == 1 {
+		b.term(field, added[0].Term, 1)
+		return
+	}
+	b.termSet(field, i, added, 1)
 }
 
 type writer struct {
@@ -129,7 +161,14 @@ func (w *writer) copy(start, end int) {
 			continue
 		}
 		w.copyMarked(start, at.Start)
-		writeClause(&w.buffer, w.plan, c, w.plan.FindOnly || w.finding && c.Rescored)
+		role := whole
+		switch {
+		case w.plan.FindOnly || w.finding && c.Rescored:
+			role = finding
+		case c.Rescored:
+			role = ordering
+		}
+		writeClause(&w.buffer, w.plan, c, role)
 		start = at.End
 	}
 	w.copyMarked(start, end)
