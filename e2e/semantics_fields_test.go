@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,43 @@ func TestFieldBoostsCountForRelatedWords(t *testing.T) {
 					if len(ids) != 2 || ids[0] != first {
 						t.Errorf("%s %s: %q, want %s first", c.name, query, ids, first)
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestKeywordFieldsKeepTheirScores: of several fields, one that is no text finds
+// and scores as directly, while related words are found in the other.
+func TestKeywordFieldsKeepTheirScores(t *testing.T) {
+	matrix := semanticsMatrix(t)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := serveSemantics(t, e, matrix, 1, nil)
+		e.index(t, semanticsIndex, []document{{"tag:car", section{"tag": "car"}}})
+		score := func(c cluster, query, id string) float64 {
+			hits, err := c.search(t.Context(), semanticsPath, query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range hits.Hits.Hits {
+				if h.ID == id {
+					return h.Score
+				}
+			}
+			return 0
+		}
+		for _, kind := range []string{"best_fields", "most_fields"} {
+			query := `{"query":{"multi_match":{"query":"car","type":"` + kind + `","fields":["title","tag^4"]}},"size":200}`
+			want := score(e.cluster, query, "tag:car")
+			for _, c := range contenders {
+				if got := score(c.cluster, query, "tag:car"); want == 0 || math.Abs(got/want-1) > 1e-4 {
+					t.Errorf("%s %s: the keyword scores %v, directly %v", c.name, kind, got, want)
+				}
+				if score(c.cluster, query, "title:auto") == 0 {
+					t.Errorf("%s %s: the related word is not found", c.name, kind)
+				}
+				if body := string(c.written(t, semanticsIndex, query)); c.name != "linear" && strings.Count(body, `"multi_match"`) < 2 {
+					t.Errorf("%s %s: the keyword has no query of its own: %s", c.name, kind, body)
 				}
 			}
 		}

@@ -160,7 +160,8 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {
-		if f := &c.Fields[i]; !c.Additive || c.TermCentric || f.Analysis == nil || !f.OneTermPerWord() {
+		f := &c.Fields[i]
+		if alone := f.Analysis == nil; !c.Additive || c.TermCentric || alone && !c.ByField || !alone && !f.OneTermPerWord() {
 			return form.Linear, reason.NotAdditive
 		}
 	}

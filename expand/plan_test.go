@@ -31,8 +31,8 @@ func TestPlansAreValues(t *testing.T) {
 			`{"query":{"bool":{"must":[{"match":{"body":"car"}},{"multi_match":{"query":"cheap","fields":["title","sku"]}}],"filter":{"term":{"a":1}}}}}`,
 			func(o *Options) { o.Scoring = form.Grouped }, `query.bool.must[0].match grouped
   body automobile^0.3238 lease^0.03788
-query.bool.must[1].multi_match linear
-  title hire^0.03319
+query.bool.must[1].multi_match grouped
+  title hire^0.08297
   sku (not_text)
 query.bool.filter (not_scoring)
 `,

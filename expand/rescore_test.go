@@ -223,8 +223,8 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	asIs := func(*Options) {}
 	found, ordered, _ := strings.Cut(string(expand(EndpointSearch, `{`+query+`}`, asIs).Body), `"rescore"`)
 	finding, want := terms(found)
-	if len(want) != 30 || len(finding) != 4 {
-		t.Fatalf("looks for %q and scores %q, want 30 terms of which 4 are scored", want, finding)
+	if len(want) != 30 || len(finding) != 6 {
+		t.Fatalf("looks for %q and scores %q, want 30 terms of which 6 are scored", want, finding)
 	}
 	for name, tt := range map[string]struct {
 		r      *Result

@@ -239,6 +239,10 @@ func ours(queries [][]byte) bool {
 		switch kind {
 		case "term", "terms", "prefix":
 			continue
+		case "multi_match": // the original for one field
+			if fields, ok := parse(parts.member("fields")); !ok || len(fields.values) != 1 {
+				return false
+			}
 		case "bool", "dis_max":
 			name := map[string]string{"bool": "should", "dis_max": "queries"}[kind]
 			inner, ok := parse(parts.member(name))

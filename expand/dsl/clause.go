@@ -47,10 +47,13 @@ type Traits struct {
 	// TermCentric says that the clause looks for each term in all fields together
 	// (cross_fields, combined_fields).
 	TermCentric bool
-	Prefix      bool // the last term of the text is the beginning of one
-	Patterns    bool // names of fields may be patterns
-	Phrase      bool // it looks for a phrase
-	Fuzzy       bool // the original finds words that are spelled alike
+	// ByField says that the score combines those of the fields, and that with one
+	// name in the member fields the query is the query for that field.
+	ByField  bool
+	Prefix   bool // the last term of the text is the beginning of one
+	Patterns bool // names of fields may be patterns
+	Phrase   bool // it looks for a phrase
+	Fuzzy    bool // the original finds words that are spelled alike
 	// Note says that there is nothing to rewrite: the clause only says why a
 	// query of another kind is left alone.
 	Note bool
@@ -259,13 +262,17 @@ func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, 
 // multiMatch reads {"query": "text", "fields": […], "type": …}.
 func (c *Clause) multiMatch(raw []byte) {
 	kind, tie := "best_fields", false
+	c.ByField = true
 	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
 		tie = tie || name == "tie_breaker"
+		c.ByField = c.ByField && name != "_name" // which names one query
 		if name == "type" {
 			kind, err = text(value)
 		}
 		return name == "type", err
 	})
+	// With all fields the engine passes over those that cannot have the text.
+	c.ByField = c.ByField && !slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Name == "*" })
 	switch kind {
 	case "best_fields":
 	case "most_fields", "bool_prefix":

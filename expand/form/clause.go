@@ -2,8 +2,10 @@ package form
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A clauseWriter writes what takes the place of one clause.
@@ -66,6 +68,33 @@ func writeClause(b *buffer, p *Plan, c *Clause, r role) {
 func (w *clauseWriter) original() {
 	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
 	w.clauses += w.c.count()
+}
+
+// originalFor writes the original for field i only, of several: one that is not
+// expanded.
+func (w *clauseWriter) originalFor(i int) {
+	f := &w.c.Fields[i]
+	w.comma()
+	// The query is an object that was read before, so that reading it cannot fail.
+	_ = jsonspan.Members(w.c.Parsed.At.Of(w.plan.Search.Body), func(kind, options []byte) error {
+		w.raw(`{`)
+		w.string(string(kind))
+		w.raw(`:{"fields":[`)
+		w.string(f.Name + "^" + strconv.FormatFloat(f.Boost, 'g', -1, 32))
+		w.raw(`]`)
+		err := jsonspan.Members(options, func(name, value []byte) error {
+			if string(name) != "fields" {
+				w.raw(`,`)
+				w.string(string(name))
+				w.raw(`:`)
+				w.out = append(w.out, value...)
+			}
+			return nil
+		})
+		w.raw(`}}`)
+		return err
+	})
+	w.clauses += w.c.countField(i)
 }
 
 func (w *clauseWriter) end() {
@@ -215,6 +244,8 @@ func (w *clauseWriter) fields() {
 		case !w.written(f):
 		case w.scoring == Hard:
 			w.exact(i, count)
+		case w.scoring != Linear && f.Analysis == nil:
+			w.originalFor(i)
 		case n == 1 && !count:
 			w.field(i, false)
 		default:

@@ -17,19 +17,24 @@ func (c *Clause) count() int {
 	}
 	n := 0
 	for i := range c.Fields {
-		if a := c.Fields[i].Analysis; a != nil {
-			n += len(a.Terms)
-		} else {
-			// As many as it has words, or signs where there are no blanks.
-			text := c.Parsed.Text
-			n += max(len(strings.Fields(text)), len(text)/3) + 1
-		}
-	}
-	if c.Prefix {
-		n += len(c.Fields)
+		n += c.countField(i)
 	}
 	if c.Fuzzy {
 		n *= fuzzyExpansions
+	}
+	return n
+}
+
+// countField estimates the clauses of field i, without fuzziness.
+func (c *Clause) countField(i int) (n int) {
+	if a := c.Fields[i].Analysis; a != nil {
+		n = len(a.Terms)
+	} else { // as many as it has words, or signs where there are no blanks
+		text := c.Parsed.Text
+		n = max(len(strings.Fields(text)), len(text)/3) + 1
+	}
+	if c.Prefix {
+		n++
 	}
 	return n
 }

@@ -28,7 +28,7 @@ const (
 const (
 	// Where a rescore orders the best hits: how many terms of the search are
 	// scored, the share, and the factor of λ of the saturated form.
-	findTerms = 4
+	findTerms = 6
 	findShare = 0.7
 	findRatio = 3.2
 	// Where the form is the query because the hits cannot be rescored.
