@@ -199,3 +199,16 @@ func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
 		t.Errorf("kept %d bytes", cap(e.Original.Body))
 	}
 }
+
+// A text can have any number of words that the matrix does not know.
+func TestWordsWithoutARowAreKeptWithinTheBounds(t *testing.T) {
+	words := []string{strings.Repeat("x", 2*maxText)}
+	kept, _, cut := keepClauses([]expand.Clause{{NoRow: words}})
+	if words[0] = "changed"; cut != 0 || len(kept[0].NoRow) != 1 || kept[0].NoRow[0] == "changed" || len(kept[0].NoRow[0]) > maxText {
+		t.Errorf("%d clauses are cut, kept %v", cut, kept)
+	}
+	kept, size, cut := keepClauses([]expand.Clause{{NoRow: make([]string, maxClauseBytes)}})
+	if cut != 1 || kept[0].NoRow != nil || size > maxClauseBytes {
+		t.Errorf("%d clauses are cut, %d words are kept in %d bytes", cut, len(kept[0].NoRow), size)
+	}
+}
