@@ -76,22 +76,15 @@ func (f *exportFlags) check(ref string) error {
 	if f.vocabulary != "" && f.vocabulary != toStdout {
 		errs = append(errs, files.CheckTarget(f.vocabulary))
 	}
-	switch f.format {
-	case formatTSV:
-		if f.vocabulary != "" {
-			errs = append(errs, errors.New("--vocabulary belongs to --format mtx"))
-		}
-	case formatMatrixMarket:
-		switch {
-		case f.vocabulary == "":
-			errs = append(errs, errors.New("--format mtx needs a second file: give --vocabulary FILE"))
-		case f.out == toStdout || f.vocabulary == toStdout:
-			errs = append(errs, errors.New("--format mtx makes two files: neither can be standard output"))
-		case files.Same(f.out, f.vocabulary):
-			errs = append(errs, errors.New("--out and --vocabulary are the same file"))
-		}
-	default:
+	switch two := f.format == formatMatrixMarket; {
+	case !two && f.format != formatTSV:
 		errs = append(errs, fmt.Errorf("--format %s: give %s or %s", f.format, formatTSV, formatMatrixMarket))
+	case two != (f.vocabulary != ""):
+		errs = append(errs, errors.New("--format mtx and --vocabulary FILE go together"))
+	case two && (f.out == toStdout || f.vocabulary == toStdout):
+		errs = append(errs, errors.New("--format mtx makes two files: neither can be standard output"))
+	case two && files.Same(f.out, f.vocabulary):
+		errs = append(errs, errors.New("--out and --vocabulary are the same file"))
 	}
 	for _, target := range []string{f.out, f.vocabulary} {
 		if _, err := os.Stat(ref); err == nil && target != "" && target != toStdout && files.Same(target, ref) {

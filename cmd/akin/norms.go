@@ -65,8 +65,8 @@ func (f *normsFlags) check() []error {
 	return errs
 }
 
-// connect connects to the cluster of the flags, and returns the concrete indices
-// that map the field.
+// connect connects to the cluster of the flags, and returns the concrete
+// indices that map the field.
 func (f *normsFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
 	cluster.Client, err = f.open()
 	if err == nil {

@@ -144,9 +144,9 @@ func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error
 	if candidates != nil {
 		shown = p.pick(candidates)
 	}
-	var ids []uint32
-	for k := range min(crowdSample, p.vectors) {
-		ids = append(ids, uint32(k*p.vectors/min(crowdSample, p.vectors))) //nolint:gosec // at most MaxTerms
+	ids := make([]uint32, min(crowdSample, p.vectors))
+	for k := range ids {
+		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
 	}
 	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
 	err := p.pick(ids).search(ctx, crowdPlace+1, 0, shown.showAll, func(id uint32, best []candidate) {

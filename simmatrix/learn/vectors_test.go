@@ -93,7 +93,7 @@ func TestFromVectorsOptions(t *testing.T) {
 // common, the rest being random.
 func crowded(tb testing.TB, words, dim int, common float64) *source.Vectors {
 	tb.Helper()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers every time
+	random := rand.New(rand.NewPCG(1, 2))
 	var text strings.Builder
 	for i := range words {
 		fmt.Fprintf(&text, "w%04d %v", i, common*math.Sqrt(float64(dim)))

@@ -204,7 +204,7 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	if p.out.dim == 0 { // the first word of a file without a header
 		dim := countNumbers(line)
 		if dim == 0 || dim > MaxVectorDims {
-			return badFirstLine(line, dim)
+			return fmt.Errorf("word %.40q: %d dimensions, want 1 to %d finite decimal numbers", bytes.FieldsFunc(line, isBlankRune)[0], dim, MaxVectorDims)
 		}
 		p.out.dim = dim
 	}
@@ -244,19 +244,6 @@ func (p *vectorsParser) addNumbers(numbers string) error {
 
 func notDecimal(field string) error {
 	return fmt.Errorf("%.40q is not a finite decimal number", field)
-}
-
-// badFirstLine says why a file cannot begin with a line of dim numbers.
-func badFirstLine(line []byte, dim int) error {
-	fields := bytes.FieldsFunc(line, isBlankRune)
-	switch {
-	case dim > 0:
-		return fmt.Errorf("word %.40q: %d dimensions, at most %d", fields[0], dim, MaxVectorDims)
-	case len(fields) == 1:
-		return fmt.Errorf("word %.40q: 0 dimensions", fields[0])
-	default:
-		return fmt.Errorf("word %.40q: %w", fields[0], notDecimal(string(fields[len(fields)-1])))
-	}
 }
 
 // blanks separate fields. Other Unicode spaces are parts of words.

@@ -35,7 +35,8 @@ type treeNode struct {
 func newTermTree(terms []string) *termTree {
 	t := &termTree{terms: terms, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
-		t.lengths[i] = uint16(min(utf8.RuneCountInString(term), simmatrix.MaxTermBytes))
+		n := utf8.RuneCountInString(term)
+		t.lengths[i] = uint16(min(n, simmatrix.MaxTermBytes))
 	}
 	t.nodes = make([]treeNode, 1)
 	t.grow(0, 0, len(terms), 0)

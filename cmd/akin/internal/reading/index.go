@@ -136,8 +136,8 @@ func (x *Index) Warn(ctx context.Context) {
 	}
 }
 
-// inflected are forms of one word in pairs, of languages that most stemmers know
-// one of.
+// inflected are forms of one word in pairs, of languages of which most stemmers
+// know one.
 var inflected = strings.Fields(`walk walking horse horses house houses hund hunde grande grandes casa casas
 	libro libros ragazzo ragazzi bella belle boek boeken kind kinderen flicka flickor talo talot auto autot
 	ev evler kitap kitaplar kniha knihy ház házak asztal asztalok книга книги стол стола كتاب كتابان`)
