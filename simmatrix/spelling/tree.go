@@ -35,8 +35,7 @@ type treeNode struct {
 func newTermTree(terms []string) *termTree {
 	t := &termTree{terms: terms, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
-		n := utf8.RuneCountInString(term)
-		t.lengths[i] = uint16(min(n, simmatrix.MaxTermBytes))
+		t.lengths[i] = uint16(min(utf8.RuneCountInString(term), simmatrix.MaxTermBytes)) //nolint:gosec // not negative
 	}
 	t.nodes = make([]treeNode, 1)
 	t.grow(0, 0, len(terms), 0)
