@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// A Config is a complete configuration. One that comes from [Default], [Load]
-// or [Parse] is valid. The tags have the words that are allowed, or the least and
-// the largest number; the comments say only what akin.yml does not.
+// A Config is a complete configuration. One that comes from [Default],
+// [Load] or [Parse] is valid. The tags have the words that are allowed, or
+// the least and the largest number; the comments say only what akin.yml does
+// not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`

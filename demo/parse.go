@@ -41,10 +41,10 @@ func (p *parser) kinds() map[string]queryKind {
 	return map[string]queryKind{
 		"match_all": {parse: func(*args, string) query { return matchAll() }},
 		"match": {short: "query", parse: func(a *args, field string) query {
-			return p.fullText(field, p.textOptions(a, "operator"))
+			return p.fullText(field, readTextOptions(a, "operator"))
 		}},
 		"multi_match": {parse: func(a *args, _ string) query {
-			return p.overFields(a, a.strings("fields"), p.textOptions(a, "operator"))
+			return p.overFields(a, a.strings("fields"), readTextOptions(a, "operator"))
 		}},
 		"query_string": {parse: p.queryString},
 		"term": {short: "value", parse: func(a *args, field string) query {
@@ -175,8 +175,8 @@ type textOptions struct {
 	zeroAll   bool // a text without terms matches everything
 }
 
-// textOptions reads the members that the full-text queries have in common.
-func (p *parser) textOptions(a *args, operatorKey string) textOptions {
+// readTextOptions reads the members that the full-text queries have in common.
+func readTextOptions(a *args, operatorKey string) textOptions {
 	choice := func(key, absent, other string) bool {
 		value := strings.ToLower(a.str(key, absent))
 		if value != absent && value != other {
@@ -246,7 +246,7 @@ func (p *parser) overFields(a *args, fields []string, o textOptions) query {
 }
 
 func (p *parser) queryString(a *args, _ string) query {
-	o := p.textOptions(a, "default_operator")
+	o := readTextOptions(a, "default_operator")
 	if operators(o.text) {
 		panic(unsupported("operators in a query string, found in [%s]", o.text))
 	}

@@ -38,7 +38,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	logging.Disable() // go-redis prints every failed dial; the row store tells of each change once
+	logging.Disable() // go-redis prints every failed dial; the row store reports each change once
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)

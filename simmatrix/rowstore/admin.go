@@ -321,11 +321,11 @@ var retire = redis.NewScript(`
 if redis.call('GET', KEYS[5]) == ARGV[1] then
 	return 0
 end
-for _, key in ipairs({KEYS[1], KEYS[2]}) do
-	if redis.call('PTTL', key) == -1 then
-		redis.call('PEXPIRE', key, ARGV[2])
-	end
+local function expire(key)
+	return redis.call('PTTL', key) == -1 and redis.call('PEXPIRE', key, ARGV[2])
 end
+expire(KEYS[1])
+expire(KEYS[2])
 redis.call('LREM', KEYS[4], 0, ARGV[1])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)

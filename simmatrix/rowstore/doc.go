@@ -41,8 +41,8 @@
 // returned. The last sound version of the history is served until the number
 // is right again and the bad rows are good. If there is none, look-ups fail.
 //
-// Matrices of more than 8,388,608 terms have no set of terms: only the number of
-// rows is checked.
+// Matrices of more than 8,388,608 terms have no set of terms: only the
+// number of rows is checked.
 //
 // # Failover
 //

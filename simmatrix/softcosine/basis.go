@@ -45,10 +45,10 @@ func pivotFloor(n int, diagonal float64) float64 { return float64(n) * 0x1p-52 *
 // DefaultMaxNonZeros is a factor of 1.2 GB, and as much again while it is made.
 const DefaultMaxNonZeros = 100_000_000
 
-// A Basis changes to an orthonormal basis, in which the inner product is the dot
-// product, so that a vector store ranks as the inner product or the soft cosine
-// does. It has an E with S = E·Eᵀ (Sidorov, section 2.5; the notes, theorem
-// 3.2), and coordinates
+// A Basis changes to an orthonormal basis, in which the inner product is the
+// dot product, so that a vector store ranks as the inner product or the soft
+// cosine does. It has an E with S = E·Eᵀ (Sidorov, section 2.5; the notes,
+// theorem 3.2), and coordinates
 //
 //	Φ₁(x) = Eᵀ·W·x,    Φ₁(x)ᵀ·Φ₁(y) = (Wx)ᵀ·E·Eᵀ·(Wy) = ⟨x, y⟩
 //
@@ -68,11 +68,11 @@ type Basis struct {
 }
 
 // NewBasis returns the change of basis for a space. The order of the terms
-// is that of least degree (George and Liu, 1989), which keeps F sparse. Time and
-// memory depend on the entries of F, its fill, between those of S and n²/2. F
-// may have maxNonZeros of them, 12 bytes each and 12 more while it is made; 0 is
-// [DefaultMaxNonZeros]. The error wraps [ErrTooLarge], [ErrNotSymmetric], or
-// [ErrNotPositiveDefinite] as a [*PivotError].
+// is that of least degree (George and Liu, 1989), which keeps F sparse. Time
+// and memory depend on the entries of F, its fill, between those of S and
+// n²/2. F may have maxNonZeros of them, 12 bytes each and 12 more while it
+// is made; 0 is [DefaultMaxNonZeros]. The error wraps [ErrTooLarge],
+// [ErrNotSymmetric], or [ErrNotPositiveDefinite] as a [*PivotError].
 func NewBasis(sp *Space, maxNonZeros int) (*Basis, error) {
 	return newBasis(sp, minimumDegree, cmp.Or(maxNonZeros, DefaultMaxNonZeros))
 }

@@ -14,12 +14,13 @@ import (
 // neighbors is looked at whenever one of them is taken, d² steps at worst. Ties
 // go to the smaller term.
 //
-// The graph of what is left is a quotient graph (George and Liu, The Evolution of the Minimum Degree
-// Ordering Algorithm, 1989): eliminated terms are elements, which have all
-// edges between the terms that they touch, so that it never grows. Terms that
-// have the same neighbors are one supervariable and are eliminated together.
-// Degrees are the upper bounds of Amestoy, Davis and Duff (An Approximate
-// Minimum Degree Ordering Algorithm, 1996).
+// The graph of what is left is a quotient graph (George and Liu, The
+// Evolution of the Minimum Degree Ordering Algorithm, 1989): eliminated
+// terms are elements, which have all edges between the terms that they
+// touch, so that it never grows. Terms that have the same neighbors are one
+// supervariable and are eliminated together. Degrees are the upper bounds of
+// Amestoy, Davis and Duff (An Approximate Minimum Degree Ordering Algorithm,
+// 1996).
 //
 // Terms of at most one neighbor come first, by [quotientGraph.peel]: else the
 // lists of a hub would be walked for each of them.

@@ -8,8 +8,8 @@ import (
 )
 
 // A Vector is a sparse vector: Values[k] is its coordinate of the term
-// Terms[k], or of a document in the result of [Collection.Products]. Terms ascend,
-// and no value is 0 or not finite; [NewVector] ensures it.
+// Terms[k], or of a document in the result of [Collection.Products]. Terms
+// ascend, and no value is 0 or not finite; [NewVector] ensures it.
 type Vector struct {
 	Terms  []int32
 	Values []float64
