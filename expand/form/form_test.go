@@ -80,11 +80,12 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 	for i, df := range []int64{1, 19, 20, 21, 18, 500, 1000, 2} {
 		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df, V: 1})
 	}
-	names := func(list []terms.Candidate) (names string) {
+	names := func(list []terms.Candidate) string {
+		var names strings.Builder
 		for _, c := range list {
-			names += c.Term
+			names.WriteString(c.Term)
 		}
-		return names
+		return names.String()
 	}
 	(&Plan{Clauses: []Clause{c}}).Divide()
 	// The six that tell most find by their scores, those in at least 20 order.

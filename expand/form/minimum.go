@@ -46,17 +46,17 @@ func (w *clauseWriter) words(first, end int) {
 // field i of those that share what lead has: with the form hard all of its
 // neighbors but the other terms of the text, which stand for themselves.
 func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
-	any, origin := []terms.Candidate{{Term: term}}, lead.Terms.OriginOf(term)
+	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.OriginOf(term)
 	if lead.Exact != nil {
-		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { any = append(any, *a) })
+		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { either = append(either, *a) })
 	} else {
 		for _, a := range lead.Added {
 			if a.Origin == origin {
-				any = append(any, a)
+				either = append(either, a)
 			}
 		}
 	}
-	w.anyOf(field, i, any)
+	w.anyOf(field, i, either)
 }
 
 // minimumShouldMatch writes how many of the words of f have to match. Engines

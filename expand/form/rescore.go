@@ -49,8 +49,8 @@ type Parts struct {
 	Rescored []terms.Candidate
 }
 
-// Divide divides the added terms of each field into parts, for the forms and the
-// phase of the plan. All forms and phases find the same documents.
+// Divide divides the added terms of each field into parts, for the forms and
+// the phase of the plan. All forms and phases find the same documents.
 func (p *Plan) Divide() {
 	all := p.Added()
 	for c, f := range Fields(p.Clauses) {
@@ -83,8 +83,8 @@ func (f *Field) split(n, all int, weight float64) {
 	f.Scored, f.Set, f.SetWeight = byFrequency[:n], byFrequency[n:], weight
 }
 
-// common returns the added terms that are worth their cost in a rescore, and the
-// others.
+// common returns the added terms that are worth their cost in a rescore, and
+// the others.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if a.DocFreq*rareShare >= f.Stats.DocCount {
