@@ -53,8 +53,8 @@ func (c *column) compare(ctx context.Context, m *memory, s *scratch, products, s
 //
 //	w_j x_j + ½ Σ_i w_i x_i s_ij + ½ Σ_i s_ji w_i x_i
 //
-// of which the first sum comes from the rows of the text's terms, and the second
-// from their columns.
+// of which the first sum comes from the rows of the text's terms, and the
+// second from their columns.
 func (c *column) spread(s *scratch) (square float64) {
 	for i, term := range c.query {
 		x := c.rows[s.at[term]].w * c.Freqs[i]
@@ -87,8 +87,8 @@ func (c *column) clear(s *scratch) {
 	}
 }
 
-// weigh returns Wy with (Wy)ᵀS(Wy), which is the same for S and for Sᵀ, so also
-// for ½(S+Sᵀ). It does not depend on the search: it is computed once.
+// weigh returns Wy with (Wy)ᵀS(Wy), which is the same for S and for Sᵀ, so
+// also for ½(S+Sᵀ). It does not depend on the search: it is computed once.
 func (c *column) weigh(s *scratch, v *vector) *weighted {
 	y := &weighted{space: c.space, values: make([]float64, len(v.terms))}
 	for i, term := range v.terms {

@@ -90,8 +90,8 @@ type vector struct {
 	weighted atomic.Pointer[weighted]
 }
 
-// A weighted vector is Wy in a space, in the order of the terms of y, and square
-// is (Wy)ᵀS(Wy).
+// A weighted vector is Wy in a space, in the order of the terms of y, and
+// square is (Wy)ᵀS(Wy).
 type weighted struct {
 	space  unique.Handle[space]
 	values []float64
@@ -169,7 +169,8 @@ func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 	return v
 }
 
-// newRow returns a row in numbers, whose weight is idf by a document frequency.
+// newRow returns a row in numbers, whose weight is idf by a document
+// frequency.
 func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float32, 0, in.Len())}
 	texts := make([]string, 0, in.Len())

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// A reach is the column of a term of texts in S, as far as the rows of the hits'
-// terms have been looked into. Without it each search would look for its few
-// terms in the rows of all terms of its hits, thousands of hundreds of neighbors.
+// A reach is the column of a term of texts in S, as far as the rows of the
+// hits' terms have been looked into. Without it each search would look for its
+// few terms in the rows of all terms of its hits: in thousands of rows.
 type reach struct {
 	bytes atomic.Int64
 
@@ -26,8 +26,8 @@ type near struct {
 
 const nearBytes = 12 // some room is empty
 
-// extend adds what was found of the column in the rows of terms, and returns the
-// column.
+// extend adds what was found of the column in the rows of terms, and returns
+// the column.
 func (r *reach) extend(terms []int32, found []near) (column []near, grew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,9 +56,9 @@ func (s *termSet) add(term int32) (added bool) {
 	return added
 }
 
-func (s termSet) has(term int32) bool {
+func (s *termSet) has(term int32) bool {
 	at := int(term / 64)
-	return at < len(s) && s[at]&(1<<(term%64)) != 0
+	return at < len(*s) && (*s)[at]&(1<<(term%64)) != 0
 }
 
 // addMissing adds the terms of all that are not in seen.
@@ -73,8 +73,8 @@ func (s *termSet) addMissing(all, seen termSet) {
 }
 
 // terms returns the terms, ascending.
-func (s termSet) terms() (terms []int32) {
-	for i, word := range s {
+func (s *termSet) terms() (terms []int32) {
+	for i, word := range *s {
 		for ; word != 0; word &= word - 1 {
 			terms = append(terms, int32(i*64+bits.TrailingZeros64(word))) //nolint:gosec // it was one
 		}
@@ -82,9 +82,9 @@ func (s termSet) terms() (terms []int32) {
 	return terms
 }
 
-// lacking returns the terms whose rows are needed, ascending: those of the text,
-// of hits whose Wy is not known, and of hits whose rows nobody has looked into
-// for the terms of the text.
+// lacking returns the terms whose rows are needed, ascending: those of the
+// text, of hits whose Wy is not known, and of hits whose rows nobody has looked
+// into for the terms of the text.
 func (c *column) lacking() []int32 {
 	var all, needed termSet
 	for _, term := range c.query {
