@@ -44,6 +44,7 @@ func (f *indexFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "dimensions of each decomposition")
 	flags.IntVar(&f.options.Window, "window", f.options.Window, "distance up to which terms co-occur")
 	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
+	flags.Float64Var(&f.options.Shift, "shift", 0, "subtract this from the mutual information of co-occurring terms")
 	flags.Float64Var(&f.options.MinCooccurrence, "min-cooccurrence", 0, "ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
 	flags.IntVar(&f.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")

@@ -44,8 +44,8 @@ func TestMistakesInTheFlagsOfAnIndexAreFoundBeforeTheWork(t *testing.T) {
 		"a spool that is a file":    {[]string{"--spool", file}, []string{"--spool", "no folder"}},
 		"a spool without a parent":  {[]string{"--spool", "/no/such/folder/x"}, []string{"--spool", "/no/such/folder"}},
 		"numbers": {
-			[]string{"--context-power", "2", "--min-cooccurrence", "-1", "--max-terms", "-1", "--window", "9", "--dim", "0"},
-			[]string{"context power", "min co-occurrence", "max terms", "window", "dimensions"},
+			[]string{"--context-power", "2", "--shift", "-1", "--min-cooccurrence", "-1", "--max-terms", "-1", "--window", "9", "--dim", "0"},
+			[]string{"context power", "shift", "min co-occurrence", "max terms", "window", "dimensions"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

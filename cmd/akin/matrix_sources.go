@@ -32,7 +32,7 @@ type matrixSource struct {
 // all returns the sources.
 func (f *buildFlags) all() []matrixSource {
 	return []matrixSource{
-		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power " +
+		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
 			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
 		{"from-vectors", "power recall max-words format", f.checkVectors, f.fromVectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance", f.edit.options.Validate, f.fromEditDistance},

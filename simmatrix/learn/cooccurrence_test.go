@@ -75,6 +75,14 @@ func TestPPMIOfAHandComputedToy(t *testing.T) {
 	if diff := cmp.Diff(want, ppmiOf(t, v, windowOptions(2)), closeTo); diff != "" {
 		t.Error(diff)
 	}
+	t.Run("shifted", func(t *testing.T) {
+		o := windowOptions(2)
+		o.Shift = 0.4
+		want := map[[2]string]float64{{"b", "a"}: 0.093597, {"a", "b"}: 0.266884, {"a", "c"}: 0.266884}
+		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("without rare pairs", func(t *testing.T) {
 		o := windowOptions(2)
 		o.MinCooccurrence = 1.01 // c counts in the sums all the same

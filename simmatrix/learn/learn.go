@@ -155,6 +155,10 @@ type CorpusOptions struct {
 	Dimensions   int     // of each part of the term vectors, 1 to 1000
 	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
+	// Shift, at least 0, is subtracted from the pointwise mutual information
+	// before negative values are cut off: ln k has the effect of k negative
+	// samples (Levy and Goldberg, 2014).
+	Shift float64
 	// MinCooccurrence, at least 0, is the smallest Σ 1/distance over all the
 	// places where two terms meet that counts as co-occurring.
 	MinCooccurrence float64
@@ -181,7 +185,10 @@ func (o *CorpusOptions) Validate() error {
 	if names := []Parts{BothParts, CooccurrencePart, DocumentsPart}; !slices.Contains(names, o.Parts) {
 		errs = append(errs, fmt.Errorf("parts: %q is none of %q", o.Parts, names))
 	}
-	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) { // written so that NaN fails
+	if !(o.Shift >= 0 && !math.IsInf(o.Shift, 1)) { // written so that NaN fails, as below
+		errs = append(errs, fmt.Errorf("shift: %v is no number from 0 up", o.Shift))
+	}
+	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) {
 		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
 	}
 	return errors.Join(append(errs,
@@ -211,7 +218,7 @@ func (o *CorpusOptions) params() map[string]string {
 	if o.Parts != DocumentsPart {
 		p["window"] = strconv.Itoa(o.Window)
 		p["context_power"] = settings.FormatFloat(o.ContextPower)
-		p["shift"] = "0" // of the mutual information, as by negative samples
+		p["shift"] = settings.FormatFloat(o.Shift)
 		p["min_cooccurrence"] = settings.FormatFloat(o.MinCooccurrence)
 	}
 	return p

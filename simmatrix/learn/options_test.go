@@ -97,6 +97,7 @@ func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
 	seen := map[string]string{encodedString(t, mustLearn(t, c, smallOptions())): "the default"}
 	for name, set := range map[string]func(*CorpusOptions){
 		"context power":     func(o *CorpusOptions) { o.ContextPower = 1 },
+		"shift":             func(o *CorpusOptions) { o.Shift = 1 },
 		"min co-occurrence": func(o *CorpusOptions) { o.MinCooccurrence = 1 },
 		"window":            func(o *CorpusOptions) { o.Window = 2 },
 		"max terms":         func(o *CorpusOptions) { o.MaxTerms = 100 },
@@ -119,10 +120,10 @@ func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, MinCooccurrence: -1, MaxMemory: -1}
+	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1}
 	err := o.Validate()
 	for _, name := range []string{
-		"max terms", "parts", "context power", "min co-occurrence", "max memory",
+		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory",
 		"min doc freq", "dimensions", "window", "neighbors", "power",
 	} {
 		if err == nil || !strings.Contains(err.Error(), name+":") {

@@ -65,7 +65,7 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 // The column of a learned term, folded in, is the vector that it has.
 func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
-	o.MinCooccurrence = 0.5
+	o.MinCooccurrence, o.Shift = 0.5, 0.1
 	v := vocabularyOf(t, c, o.MinDocFreq)
 	r := &rareTerms{corpus: c, terms: v.terms, places: make([][]int32, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
 	for p, id := range c.sequence {

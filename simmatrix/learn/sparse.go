@@ -172,7 +172,7 @@ const defaultContextPower = 0.75
 
 // ppmi returns the positive pointwise mutual information of contexts and terms,
 //
-//	max(0, ln(c_ij / (c_i · q_j))),  q_j = c_j^α / Σ_k c_k^α
+//	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
 //
 // for context j and term i, where c_ij = Σ 1/distance over all pairs at most
 // window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context
@@ -199,8 +199,8 @@ func (o *CorpusOptions) associate(b *sparseBlock, column int32, units, sum int, 
 	if float64(units) < o.MinCooccurrence*windowUnits-1e-9 { // in floating point 0.2 · 60 is above 12
 		return
 	}
-	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > 0 {
-		b.add(column, float32(pmi))
+	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > o.Shift {
+		b.add(column, float32(pmi-o.Shift))
 	}
 }
 

@@ -67,23 +67,19 @@ type Basis struct {
 	factor *rowFactor
 }
 
-// NewBasis returns the change of basis for a space. The order of the terms
-// is that of least degree (George and Liu, 1989), which keeps F sparse. Time
-// and memory depend on the entries of F, its fill, between those of S and
-// n²/2. F may have maxNonZeros of them, 12 bytes each and 12 more while it
-// is made; 0 is [DefaultMaxNonZeros]. The error wraps [ErrTooLarge],
-// [ErrNotSymmetric], or [ErrNotPositiveDefinite] as a [*PivotError].
-func NewBasis(sp *Space, maxNonZeros int) (*Basis, error) {
-	return newBasis(sp, minimumDegree, cmp.Or(maxNonZeros, DefaultMaxNonZeros))
-}
-
-func newBasis(sp *Space, order func(*Similarities) []int32, maxNonZeros int) (*Basis, error) {
+// NewBasis returns the change of basis for a space, with the terms in an order,
+// such as [MinimumDegree]. Time and memory depend on the entries of F, its fill,
+// between those of S and n²/2. F may have maxNonZeros of them, 12 bytes each and
+// 12 more while it is made; 0 is [DefaultMaxNonZeros]. The error wraps
+// [ErrTooLarge], [ErrNotSymmetric], or [ErrNotPositiveDefinite] as a
+// [*PivotError].
+func NewBasis(sp *Space, order Ordering, maxNonZeros int) (*Basis, error) {
 	s := sp.Similarities()
 	if err := checkSymmetric(s); err != nil {
 		return nil, err
 	}
 	st := analyze(s, order(s))
-	if st.nonZeros > maxNonZeros {
+	if maxNonZeros = cmp.Or(maxNonZeros, DefaultMaxNonZeros); st.nonZeros > maxNonZeros {
 		return nil, fmt.Errorf("%w: it has %d entries and may have %d; allow more, or give S fewer entries", ErrTooLarge, st.nonZeros, maxNonZeros)
 	}
 	factor, err := factorize(s, st)

@@ -19,7 +19,7 @@ func ExampleNewBasis() {
 	if err != nil {
 		panic(err)
 	}
-	basis, err := softcosine.NewBasis(space, 0)
+	basis, err := softcosine.NewBasis(space, softcosine.MinimumDegree, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// orders are that of the product and that of the terms, with which it is
+// orders are those of the product and that of the terms, with which they are
 // compared.
-func orders() map[string]func(*Similarities) []int32 {
-	return map[string]func(*Similarities) []int32{"minimum degree": minimumDegree, "natural order": naturalOrder}
+func orders() map[string]Ordering {
+	return map[string]Ordering{"minimum degree": MinimumDegree, "reverse Cuthill-McKee": ReverseCuthillMcKee, "natural order": naturalOrder}
 }
 
 func naturalOrder(s *Similarities) []int32 {
@@ -91,7 +91,7 @@ func images(tb testing.TB, sp *Space) map[string]func(Vector) Vector {
 	tb.Helper()
 	found := map[string]func(Vector) Vector{}
 	for ordering, order := range orders() {
-		sparse, err := newBasis(sp, order, DefaultMaxNonZeros)
+		sparse, err := NewBasis(sp, order, 0)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestRowsOfTheBasisMultiplyToS(t *testing.T) {
 		n := 1 + random.IntN(30)
 		sp := dominantSpace(t, random, n)
 		for ordering, order := range orders() {
-			basis, err := newBasis(sp, order, DefaultMaxNonZeros)
+			basis, err := NewBasis(sp, order, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +169,7 @@ func TestBasisInNaturalOrderIsTheCholeskyFactor(t *testing.T) {
 	for k := range propertyCases {
 		n := 1 + random.IntN(40)
 		sp := dominantSpace(t, random, n)
-		basis, err := newBasis(sp, naturalOrder, DefaultMaxNonZeros)
+		basis, err := NewBasis(sp, naturalOrder, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func choleskyOf(tb testing.TB, s *Similarities) *mat.TriDense {
 func TestBasisTakesTheTransposeOfE(t *testing.T) {
 	s := symmetricOf(t, 2, map[[2]int32]float64{{0, 1}: 0.5})
 	sp := mustSpace(t, []float64{1, 1}, s)
-	basis, err := newBasis(sp, naturalOrder, DefaultMaxNonZeros)
+	basis, err := NewBasis(sp, naturalOrder, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func bases() map[string]func(*Space) error {
 	ways := map[string]func(*Space) error{}
 	for ordering, order := range orders() {
 		ways[ordering] = func(sp *Space) error {
-			_, err := newBasis(sp, order, DefaultMaxNonZeros)
+			_, err := NewBasis(sp, order, 0)
 			return err
 		}
 	}
@@ -306,11 +306,11 @@ func TestBasisOfWhatIsNotSymmetricSaysSo(t *testing.T) {
 
 func TestBasisIsBounded(t *testing.T) {
 	sp := dominantSpace(t, rand.New(rand.NewPCG(5, 5)), 50)
-	need := analyze(sp.s, minimumDegree(sp.s)).nonZeros
-	if _, err := NewBasis(sp, need-1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprintf("has %d entries", need)) {
+	need := analyze(sp.s, MinimumDegree(sp.s)).nonZeros
+	if _, err := NewBasis(sp, MinimumDegree, need-1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprintf("has %d entries", need)) {
 		t.Errorf("%v, want one that names %d", err, need)
 	}
-	basis, err := NewBasis(sp, need)
+	basis, err := NewBasis(sp, MinimumDegree, need)
 	if err != nil || len(basis.factor.cols) != need || basis.Len() != 50 {
 		t.Errorf("%v, %d entries, want %d", err, len(basis.factor.cols), need)
 	}
@@ -323,7 +323,7 @@ func TestBasisOfNoTerms(t *testing.T) {
 			t.Errorf("%s: %v", way, err)
 		}
 	}
-	basis, err := NewBasis(sp, 0)
+	basis, err := NewBasis(sp, MinimumDegree, 0)
 	if err != nil || basis.Coordinates(Vector{}).Len() != 0 || basis.Len() != 0 {
 		t.Errorf("%v", err)
 	}

@@ -249,7 +249,7 @@ func FuzzBasis(f *testing.F) {
 			}
 		}
 		for ordering, order := range orders() {
-			basis, err := newBasis(sp, order, DefaultMaxNonZeros)
+			basis, err := NewBasis(sp, order, 0)
 			if err != nil {
 				continue
 			}

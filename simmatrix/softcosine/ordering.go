@@ -6,13 +6,17 @@ import (
 	"slices"
 )
 
-// minimumDegree returns the permutation P by which a symmetric S is factorized:
+// An Ordering returns the permutation P by which a symmetric S is factorized:
 // the k-th term to be orthonormalized is order[k]. The sparsity of the factor
-// depends on it. Finding the best order is NP-hard; this heuristic takes again
-// and again the term that has the fewest neighbors left, whereupon these become
-// neighbors of each other. A tree takes O(n·log n). Elsewhere a term of d
-// neighbors is looked at whenever one of them is taken, d² steps at worst. Ties
+// depends on it. Finding the best order is NP-hard; these are heuristics. Ties
 // go to the smaller term.
+type Ordering func(s *Similarities) (order []int32)
+
+// MinimumDegree is an [Ordering] that takes again and again the term that has
+// the fewest neighbors left, whereupon these become neighbors of each other. It
+// gives the sparsest factors for the S of words. A tree takes O(n·log n).
+// Elsewhere a term of d neighbors is looked at whenever one of them is taken, d²
+// steps at worst.
 //
 // The graph of what is left is a quotient graph (George and Liu, The
 // Evolution of the Minimum Degree Ordering Algorithm, 1989): eliminated
@@ -24,7 +28,7 @@ import (
 //
 // Terms of at most one neighbor come first, by [quotientGraph.peel]: else the
 // lists of a hub would be walked for each of them.
-func minimumDegree(s *Similarities) (order []int32) {
+func MinimumDegree(s *Similarities) (order []int32) {
 	q := newQuotientGraph(s)
 	for len(q.order) < len(q.nodes) {
 		q.eliminate(q.pop())

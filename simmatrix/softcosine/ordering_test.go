@@ -194,7 +194,7 @@ func TestMinimumDegreeIsAboutAsGoodAsByExactDegrees(t *testing.T) {
 		s := randomGraph(t, random)
 		entries, _ := eliminated(s, naiveMinimumDegree(s))
 		want += entries - s.Len() - s.NonZeros()/2
-		got += analyze(s, minimumDegree(s)).nonZeros - s.Len() - s.NonZeros()/2
+		got += analyze(s, MinimumDegree(s)).nonZeros - s.Len() - s.NonZeros()/2
 		natural += analyze(s, naturalOrder(s)).nonZeros - s.Len() - s.NonZeros()/2
 	}
 	if got > want*103/100 || got > natural/2 {
@@ -211,7 +211,7 @@ func TestTreesFillNothingByMinimumDegree(t *testing.T) {
 			edges = append(edges, [2]int{i, random.IntN(i)})
 		}
 		s := scrambled(t, random, n, edges)
-		if got := analyze(s, minimumDegree(s)).nonZeros; got != 2*n-1 {
+		if got := analyze(s, MinimumDegree(s)).nonZeros; got != 2*n-1 {
 			t.Fatalf("case %d: %d entries for a tree of %d terms", k, got, n)
 		}
 	}
@@ -249,12 +249,12 @@ func TestMinimumDegreePeelsWhatHangsFromACore(t *testing.T) {
 	for k := range propertyCases {
 		const side, chain = 4, 20
 		edges := grid(side)
-		core := analyze(graphOf(t, side*side, edges...), minimumDegree(graphOf(t, side*side, edges...))).nonZeros
+		core := analyze(graphOf(t, side*side, edges...), MinimumDegree(graphOf(t, side*side, edges...))).nonZeros
 		for i := side * side; i < side*side+chain; i++ {
 			edges = append(edges, [2]int{i, random.IntN(i)})
 		}
 		s := graphOf(t, side*side+chain, edges...)
-		order := minimumDegree(s)
+		order := MinimumDegree(s)
 		if got := analyze(s, order).nonZeros; got != core+2*chain {
 			t.Fatalf("case %d: %d entries, want %d and two for each term that hangs from it", k, got, core)
 		}
@@ -267,24 +267,40 @@ func TestMinimumDegreePeelsWhatHangsFromACore(t *testing.T) {
 }
 
 func TestFillOfKnownGraphs(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 15))
 	const n = 100
 	for name, tt := range map[string]struct {
-		s                  *Similarities
-		natural, minDegree int // entries: exactly, at most
+		s                           *Similarities
+		natural, cuthill, minDegree int // entries at most; in natural order exactly
 	}{
 		// The arrow: with the hub first everybody becomes everybody's neighbor.
-		"star, hub first": {graphOf(t, n, star(n)...), n * (n + 1) / 2, 2*n - 1},
-		"path":            {graphOf(t, n, path(n)...), 2*n - 1, 2*n - 1},
-		"no edges":        {graphOf(t, n), n, n},
+		"star, hub first": {graphOf(t, n, star(n)...), n * (n + 1) / 2, 2*n - 1, 2*n - 1},
+		"path":            {graphOf(t, n, path(n)...), 2*n - 1, 2*n - 1, 2*n - 1},
+		"no edges":        {graphOf(t, n), n, n, n},
 		// Of the first 10 terms each but the first has one entry besides its
 		// diagonal; from there on the whole band of 10 fills in: 1 + 9·2 + 90·11.
-		"grid": {graphOf(t, n, grid(10)...), 1009, 700},
+		"grid": {graphOf(t, n, grid(10)...), 1009, 1009, 700},
 	} {
 		if got := analyze(tt.s, naturalOrder(tt.s)).nonZeros; got != tt.natural {
 			t.Errorf("%s, natural order: %d entries, want %d", name, got, tt.natural)
 		}
-		if got := analyze(tt.s, minimumDegree(tt.s)).nonZeros; got > tt.minDegree {
+		if got := analyze(tt.s, MinimumDegree(tt.s)).nonZeros; got > tt.minDegree {
 			t.Errorf("%s, minimum degree: %d entries, want %d at most", name, got, tt.minDegree)
+		}
+		if got := analyze(tt.s, ReverseCuthillMcKee(tt.s)).nonZeros; got > tt.cuthill {
+			t.Errorf("%s, reverse Cuthill-McKee: %d entries, want %d at most", name, got, tt.cuthill)
+		}
+	}
+	for range propertyCases { // a line is found again however its terms are numbered
+		s := scrambled(t, random, 50, path(50))
+		places := inverse(ReverseCuthillMcKee(s))
+		for i := range s.Len() {
+			cols, _ := s.Row(i)
+			for _, j := range cols {
+				if d := places[i] - places[j]; d != 1 && d != -1 {
+					t.Fatalf("neighbors %d and %d at places %d and %d", i, j, places[i], places[j])
+				}
+			}
 		}
 	}
 }
@@ -295,9 +311,9 @@ func TestMinimumDegreeOfLargerGraphs(t *testing.T) {
 	random := rand.New(rand.NewPCG(16, 16))
 	for _, side := range []int{20, 40} {
 		s := scrambled(t, random, side*side, grid(side))
-		got, natural := analyze(s, minimumDegree(s)).nonZeros, analyze(s, naturalOrder(s)).nonZeros
-		if got >= natural/2 {
-			t.Errorf("grid of %d: %d entries, natural %d", side, got, natural)
+		got, natural := analyze(s, MinimumDegree(s)).nonZeros, analyze(s, naturalOrder(s)).nonZeros
+		if cuthill := analyze(s, ReverseCuthillMcKee(s)).nonZeros; got >= cuthill || cuthill >= natural/2 {
+			t.Errorf("grid of %d: %d entries, reverse Cuthill-McKee %d, natural %d", side, got, cuthill, natural)
 		}
 	}
 }

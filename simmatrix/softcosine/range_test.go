@@ -254,7 +254,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	x, unit := NewVector(map[int32]float64{0: 1e200, 1: 1}), NewVector(map[int32]float64{0: 1})
 	bad := Vector{Terms: []int32{0}, Values: []float64{math.NaN()}}
 	infinite := Vector{Terms: []int32{0}, Values: []float64{math.Inf(1)}}
-	basis, err := NewBasis(sp, 0)
+	basis, err := NewBasis(sp, MinimumDegree, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
