@@ -125,6 +125,19 @@ func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
 	}
 }
 
+// Where hits are rescored, the query that finds them has no terms of feedback:
+// there they would cost most.
+func TestFeedbackStandsOnlyInTheRescore(t *testing.T) {
+	_, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
+	var body struct{ Query, Rescore json.RawMessage }
+	if err := json.Unmarshal(second.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body.Query), "tariff") || !strings.Contains(string(body.Rescore), "tariff") {
+		t.Errorf("%s", second.Body)
+	}
+}
+
 func TestLongTextsAreExpandedByTheirMostTellingTerms(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["plain"] = 900

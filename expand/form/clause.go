@@ -32,7 +32,7 @@ func writeClause(b *buffer, p *Plan, c *Clause, r role) {
 	if r == finding {
 		w.scoring = Linear
 	}
-	if !p.MatchOnly && c.hasFeedback() {
+	if !p.MatchOnly && r != finding && c.hasFeedback() { // finding by it, too, would double the price of a search
 		w.raw(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
