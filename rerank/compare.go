@@ -24,11 +24,10 @@ func (s *scratch) grow(n int) {
 
 // compare adds b·(Wx)ᵀS(Wy) and b·(Wy)ᵀS(Wy) of each hit to products and
 // squares, and returns (Wx)ᵀS(Wx).
-func (c *column) compare(ctx context.Context, m *memory, s *scratch, products, squares []float64) (square float64, err error) {
+func (c *column) compare(ctx context.Context, s *scratch, products, squares []float64) (square float64, err error) {
 	for k, term := range c.terms {
 		s.at[term] = int32(k)
 	}
-	c.extend(m)
 	square = c.spread(s)
 	for k, v := range c.vectors {
 		if err = ctx.Err(); err != nil {

@@ -423,7 +423,10 @@ func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
 			return nil, fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
 		}
 	}
-	terms, _ := w.memory.terms.size()
+	for i := range w.fields {
+		w.fields[i].extend(w.memory)
+	}
+	terms, _ := w.memory.terms.size() // with those that other searches have added to the columns
 	s.grow(terms)
 	query := 0.0 // squares of the norms
 	products, squares := make([]float64, len(w.hits)), make([]float64, len(w.hits))
@@ -432,7 +435,7 @@ func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		square, err := c.compare(ctx, w.memory, s, products, squares)
+		square, err := c.compare(ctx, s, products, squares)
 		if err != nil {
 			return nil, err
 		}
