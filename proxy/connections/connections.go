@@ -24,6 +24,9 @@ const (
 	// LateAfter is how long a client with more than its share of the connections
 	// may keep one waiting.
 	LateAfter = time.Second
+	// lookEvery is how long nobody has more than his share once that was seen: to
+	// look at all connections for each request that ends would hold up the others.
+	lookEvery = LateAfter / 10
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.
 	warnEvery = time.Minute
@@ -56,6 +59,7 @@ type Listener struct {
 	active list.List // of *connection, the one with the oldest request first
 	full   time.Time // when the log said that all are in use
 	greedy time.Time // and that a client has more than its share
+	fair   time.Time // when none was seen to have more
 }
 
 // A connection is one that a client has opened.
@@ -155,6 +159,9 @@ func isDue(last *time.Time, now time.Time) bool {
 // unfair returns the connection with the oldest request of the client that has
 // most of them waiting, nil where no client has more than its share.
 func (l *Listener) unfair(now time.Time) *connection {
+	if now.Sub(l.fair) < lookEvery {
+		return nil
+	}
 	late := now.Add(-LateAfter).UnixNano()
 	oldest, count := map[string]*connection{}, map[string]int{}
 	most := ""
@@ -172,6 +179,7 @@ func (l *Listener) unfair(now time.Time) *connection {
 		}
 	}
 	if count[most]*(len(count)+1) <= l.max {
+		l.fair = now
 		return nil
 	}
 	return oldest[most]

@@ -184,3 +184,26 @@ func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Where all connections are busy and one waits for room, each request that ends
+// wakes it: it must not look at all connections each time.
+func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
+	const limit = 20_000
+	l := Listen(nil, limit, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
+	for range limit {
+		l.count++
+		l.State(&connection{of: l, client: "10.0.0.1"}, http.StateActive)
+	}
+	took := func(times int) time.Duration {
+		start := time.Now()
+		for range times {
+			if _, wait, ok := l.takePlace(); ok || wait <= 0 {
+				t.Fatalf("took a place: %t, or waits for %v", ok, wait)
+			}
+		}
+		return time.Since(start)
+	}
+	if first, others := took(1), took(100)/100; others > first/4 {
+		t.Errorf("%v for the first, %v for each of the others", first, others)
+	}
+}
