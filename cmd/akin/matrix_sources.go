@@ -35,7 +35,7 @@ func (f *buildFlags) all() []matrixSource {
 		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
 			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
 		{"from-vectors", "power recall max-words format", f.checkVectors, f.fromVectors},
-		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance", f.edit.options.Validate, f.fromEditDistance},
+		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.edit.options.Validate, f.fromEditDistance},
 		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
 		{"from-tsv", "bidirectional clamp-similarities", f.list.check, f.list.readTSV},
 		{"from-matrix-market", "vocabulary bidirectional clamp-similarities", f.list.check, f.list.readMatrixMarket},
@@ -183,6 +183,7 @@ func (f *spellingFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.options.Theta2, "theta2", f.options.Theta2, "with --formula power, θ2")
 	flags.Float64Var(&f.options.LengthRatio, "length-ratio", f.options.LengthRatio, "a neighbor is at most this many times as long")
 	flags.IntVar(&f.options.MaxDistance, "max-distance", f.options.MaxDistance, "largest distance of neighbors")
+	flags.BoolVar(&f.options.Bytes, "bytes", false, "count bytes, not characters")
 }
 
 func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {

@@ -76,7 +76,7 @@ func (s *editSearcher) prepare(i int) {
 	s.self = int32(i) //nolint:gosec // less than MaxTerms
 	s.query = append(s.query[:0], slices.Repeat([]rune{noLetter}, s.k)...)
 	for text := s.tree.terms[i]; text != ""; {
-		letter, size := firstLetter(text)
+		letter, size := s.tree.letter(text)
 		s.query, text = append(s.query, letter), text[size:]
 	}
 	s.length = len(s.query) - s.k
@@ -132,7 +132,7 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	x := s.further(n)
 	if n.from < n.to {
 		for text := s.tree.terms[n.term][n.from:n.to]; text != ""; depth++ {
-			letter, size := firstLetter(text)
+			letter, size := s.tree.letter(text)
 			if state = s.step(state, depth, letter) & s.lanes[x]; state == 0 {
 				return
 			}

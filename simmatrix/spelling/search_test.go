@@ -44,6 +44,9 @@ func allEditRows(o Options, words []string) map[string][]simmatrix.Neighbor {
 		for _, b := range words {
 			d, m := levenshtein([]rune(a), []rune(b)), max(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
 			shorter := min(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
+			if o.Bytes {
+				d, m, shorter = levenshtein([]byte(a), []byte(b)), max(len(a), len(b)), min(len(a), len(b))
+			}
 			if a == b || d > o.MaxDistance || float64(m)/float64(shorter) > o.LengthRatio {
 				continue
 			}
@@ -88,8 +91,8 @@ func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 		o := Options{
 			Formula: formulas[run%len(formulas)], Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
 			LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
-			MaxDistance: 1 + random.IntN(MaxDistance),
-			Neighbors:   []int{1, 2, 5, 20, 1000}[random.IntN(5)],
+			MaxDistance: 1 + random.IntN(MaxDistance), Bytes: random.IntN(4) == 0,
+			Neighbors: []int{1, 2, 5, 20, 1000}[random.IntN(5)],
 		}
 		words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
 		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
@@ -130,11 +133,11 @@ func TestBaselineOfTheBenchmarkComparesAllPairs(t *testing.T) {
 }
 
 func FuzzEditDistance(f *testing.F) {
-	f.Add("kitten", "sitting", "mitten", 3)
-	f.Add("naïve", "naive", "näive", 1)
-	f.Add(strings.Repeat("ab", 50), strings.Repeat("ba", 50), strings.Repeat("ab", 49)+"語", 4)
-	f.Add("\x00", "\x00\x00", "a", 2)
-	f.Fuzz(func(t *testing.T, a, b, c string, k int) {
+	f.Add("kitten", "sitting", "mitten", 3, false)
+	f.Add("naïve", "naive", "näive", 1, true)
+	f.Add(strings.Repeat("ab", 50), strings.Repeat("ba", 50), strings.Repeat("ab", 49)+"語", 4, false)
+	f.Add("\x00", "\x00\x00", "a", 2, true)
+	f.Fuzz(func(t *testing.T, a, b, c string, k int, inBytes bool) {
 		words := []string{a, b, c}
 		slices.Sort(words)
 		words = slices.Compact(words)
@@ -144,6 +147,7 @@ func FuzzEditDistance(f *testing.F) {
 			}
 		}
 		o := wideEdit(Reciprocal, 1+(k%MaxDistance+MaxDistance)%MaxDistance)
+		o.Bytes = inBytes
 		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
 			t.Fatal(diff)
 		}
@@ -219,13 +223,15 @@ func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
 	sets["words"] = spellings(2000)
 	sets["one"] = []string{"a"}
 	for name, words := range sets {
-		slices.Sort(words)
-		tree := newTermTree(words)
-		if len(tree.nodes) >= 2*len(words) {
-			t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
-		}
-		if diff := gocmp.Diff(words, tree.below(0, "")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		for _, inBytes := range []bool{false, true} {
+			slices.Sort(words)
+			tree := newTermTree(words, inBytes)
+			if len(tree.nodes) >= 2*len(words) {
+				t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
+			}
+			if diff := gocmp.Diff(words, tree.below(0, "")); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
 		}
 	}
 }
@@ -251,7 +257,7 @@ func TestEditSearchAllocatesNothing(t *testing.T) {
 	words := spellings(2000)
 	slices.Sort(words)
 	o := DefaultOptions()
-	s := newEditSearcher(newTermTree(words), &o)
+	s := newEditSearcher(newTermTree(words, false), &o)
 	for i := range words {
 		s.find(i)
 	}

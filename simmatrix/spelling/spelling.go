@@ -40,6 +40,7 @@ type Options struct {
 	Theta1, Theta2 float64 // θ1 and θ2 of [Power], above 0
 	LengthRatio    float64 // θ4, at least 1: terms of lengths further apart have similarity 0
 	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
+	Bytes          bool    // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
 	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 	// Candidate reports whether a term may be the neighbor of others, so that
 	// terms that no document has take no places; nil lets all.
@@ -86,6 +87,9 @@ func (o *Options) params() map[string]string {
 	if o.Formula == Power {
 		p["theta1"], p["theta2"] = settings.FormatFloat(o.Theta1), settings.FormatFloat(o.Theta2)
 	}
+	if o.Bytes {
+		p["lengths"] = "bytes"
+	}
 	return p
 }
 
@@ -114,7 +118,7 @@ func (o *Options) units(d, m int) uint16 {
 }
 
 // FromTerms returns the matrix of the terms by the Levenshtein distance of
-// their spellings, in runes: s_ij is Formula applied to it, 0 where that rounds
+// their spellings: s_ij is Formula applied to it, 0 where that rounds
 // to 0, where the distance is above MaxDistance, and where the
 // lengths are further apart than LengthRatio. Each row has the Neighbors
 // largest among the candidates, ties in ascending byte order of the term.
@@ -150,7 +154,7 @@ func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progre
 		m.Terms = append(m.Terms, t.Text)
 		m.DocFreqs = append(m.DocFreqs, t.DocFreq)
 	}
-	tree := newTermTree(m.Terms)
+	tree := newTermTree(m.Terms, opts.Bytes)
 	for i, t := range m.Terms {
 		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
 	}

@@ -147,9 +147,21 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	}
 }
 
-func TestEditsAreOfLettersAndNotOfBytes(t *testing.T) {
-	if got := similarityOf(mustEdit(t, wideEdit(Linear, 2), "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
-		t.Error(got)
+func TestEditBytesCountBytes(t *testing.T) {
+	o := wideEdit(Linear, 2)
+	if got := similarityOf(mustEdit(t, o, "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
+		t.Errorf("runes: %v", got)
+	}
+	o.Bytes = true // ï is C3 AF: one replaced, one deleted, of six
+	m := mustEdit(t, o, "naïve", "naive", "naÃve")
+	if got := similarityOf(m, "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-2.0/6) {
+		t.Errorf("bytes: %v", got)
+	}
+	if got := similarityOf(m, "naÃve", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/6) { // Ã is C3 83
+		t.Errorf("runes that share a byte: %v", got)
+	}
+	if m.Meta().Params["lengths"] != "bytes" {
+		t.Error(m.Meta().Params)
 	}
 }
 
