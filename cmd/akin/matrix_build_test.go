@@ -59,6 +59,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
 		{"spelling by another formula", []string{"--from-edit-distance", terms, "--formula", "linear", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
+		{"spelling in bytes", []string{"--from-edit-distance", terms, "--bytes"}, "rental", []string{"rentals", "retnal"}, "", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
 		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"automobile"}, `such as ["motor car"]: 1 skipped, 0 joined`, 4},
 		{

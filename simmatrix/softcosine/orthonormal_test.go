@@ -2,7 +2,6 @@ package softcosine
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,53 +9,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// orthonormalize returns the lower triangular E with positive diagonal and S =
-// E·Eᵀ by the algorithm of Sidorov, section 2.5, row by row:
-//
-//	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
-//	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
-//
-// [Cholesky] and the bases make the same in a fraction of the time.
-func orthonormalize(s *Similarities) (*mat.TriDense, error) {
-	if !s.Symmetric() {
-		return nil, fmt.Errorf("orthonormalize: %w", ErrNotSymmetric)
-	}
-	n := s.Len()
-	if n == 0 {
-		return new(mat.TriDense), nil
-	}
-	e := mat.NewTriDense(n, mat.Lower, nil)
-	raw := e.RawTriangular()
-	for k := range n {
-		row := raw.Data[k*raw.Stride : k*raw.Stride+k+1]
-		cols, sims := s.Row(k)
-		for l := 0; l < len(cols) && int(cols[l]) < k; l++ {
-			row[cols[l]] = sims[l]
-		}
-		square := 1.0 // of what is left of the vector's length
-		for j := range k {
-			known := raw.Data[j*raw.Stride : j*raw.Stride+j+1]
-			rest := row[j]
-			for i, v := range known[:j] {
-				rest -= v * row[i]
-			}
-			row[j] = rest / known[j]
-			square -= row[j] * row[j]
-		}
-		if !(square > pivotFloor(n, 1)) { // written so that NaN fails
-			return nil, &PivotError{Row: k, Pivot: square}
-		}
-		row[k] = math.Sqrt(square)
-	}
-	return e, nil
-}
-
 func TestOrthonormalizeMakesTheBasisOfSidorov(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{symmetric: true, negative: rng.IntN(2) == 0, dominant: true})
 		n := sp.Len()
-		e, err := orthonormalize(sp.s)
+		e, err := Orthonormalize(sp.s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,11 +53,11 @@ func TestOrthonormalizeMakesTheBasisOfSidorov(t *testing.T) {
 
 func TestOrthonormalizeBeginsAsEquation26(t *testing.T) {
 	// s_12 = ½: e₁ = (1, 0), e₂ = (½, √(1 - ¼)).
-	e, err := orthonormalize(mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5}))
+	e, err := Orthonormalize(mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5}))
 	if err != nil || e.At(0, 0) != 1 || e.At(1, 0) != 0.5 || !near(e.At(1, 1), math.Sqrt(0.75), 1e-15) {
 		t.Errorf("%v, %v", mat.Formatted(e), err)
 	}
-	if e, err := orthonormalize(Identity(0)); err != nil || e == nil {
+	if e, err := Orthonormalize(Identity(0)); err != nil || e == nil {
 		t.Errorf("of no terms: %v", err)
 	}
 }
@@ -124,11 +82,11 @@ func TestOrthonormalizeNamesWhereThereIsNoBasis(t *testing.T) {
 		{"above 1", symmetric(3, map[[2]int32]float64{{0, 1}: 2}), 1},
 	} {
 		var pivot *PivotError
-		if _, err := orthonormalize(c.s); !errors.As(err, &pivot) || pivot.Row != c.row || !errors.Is(err, ErrNotPositiveDefinite) {
+		if _, err := Orthonormalize(c.s); !errors.As(err, &pivot) || pivot.Row != c.row || !errors.Is(err, ErrNotPositiveDefinite) {
 			t.Errorf("%s: error %v, want one of row %d", c.name, err, c.row)
 		}
 	}
-	if _, err := orthonormalize(mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5})); !errors.Is(err, ErrNotSymmetric) {
+	if _, err := Orthonormalize(mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5})); !errors.Is(err, ErrNotSymmetric) {
 		t.Errorf("not symmetric: error %v", err)
 	}
 }
