@@ -203,6 +203,11 @@ func queriesOf(words string) []map[string]any {
 			term("order", 1), term("account", 0.25), map[string]any{"dis_max": map[string]any{"queries": both}},
 		}}},
 		{"constant_score": map[string]any{"filter": match("body", nil), "boost": 1.5}},
+		{"function_score": map[string]any{"query": match("body", nil), "boost": 3}},
+		{"function_score": map[string]any{"query": match("body", nil), "weight": 2}},
+		{"function_score": map[string]any{"query": match("body", nil), "functions": []any{
+			map[string]any{"filter": match("title", nil), "weight": 3}, map[string]any{"weight": 0.5},
+		}}},
 		{"query_string": map[string]any{"query": words, "default_field": "body"}},
 		{"query_string": map[string]any{"query": words, "fields": []string{"title^3", "body"}, "default_operator": "and"}},
 		{"query_string": map[string]any{"query": words}},

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An operation is one write: an index or a create, which here are the same,
@@ -27,6 +30,23 @@ func (e *Engine) apply(op operation) map[string]any {
 		"result": "created", "status": http.StatusCreated,
 	}
 	ix.put(op.id, op.source)
+	return out
+}
+
+func (e *Engine) putDocument(c *call) any {
+	c.status = http.StatusCreated
+	return e.apply(operation{"index", c.PathValue("index"), c.PathValue("id"), c.body})
+}
+
+func (e *Engine) getDocument(c *call) any {
+	ix, id := e.single(c.PathValue("index")), c.PathValue("id")
+	out := map[string]any{"_index": ix.name, "_id": id, "found": ix.known[id]}
+	number := slices.IndexFunc(ix.docs, func(d document) bool { return d.id == id })
+	if number < 0 {
+		c.status = http.StatusNotFound
+		return out
+	}
+	out["_source"], out["_version"], out["_seq_no"], out["_primary_term"] = jsontext.Value(ix.docs[number].source), 1, number, 1
 	return out
 }
 

@@ -44,6 +44,8 @@ func (e *Engine) routes() *http.ServeMux {
 		"GET POST /{index}/_analyze /_analyze": e.analyze,
 		"GET POST /{index}/_termvectors":       e.termVectors,
 		"PUT POST /{index}/_bulk /_bulk":       e.bulk,
+		"PUT POST /{index}/_doc/{id}":          e.putDocument,
+		"GET /{index}/_doc/{id}":               e.getDocument,
 		"GET POST /{index}/_search /_search":   e.search,
 		"GET POST /{index}/_count /_count":     e.count,
 		"GET POST /_search/scroll":             e.nextPage,

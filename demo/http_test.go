@@ -66,7 +66,8 @@ func TestRefusalsNameTheCause(t *testing.T) {
 		{"subfields of subfields", "PUT", "/new", `{"mappings":{"properties":{"v":{"type":"text","fields":{"w":{"type":"keyword","fields":{"x":{"type":"text"}}}}}}}}`, 400, "mapper_parsing_exception", "[v.w]"},
 		{"own analysis", "PUT", "/new", `{"settings":{"analysis":{}}}`, 400, "parsing_exception", "[analysis]"},
 		{"two shards", "PUT", "/new", `{"settings":{"number_of_shards":2}}`, 400, "illegal_argument_exception", "shards"},
-		{"one document", "PUT", "/toy/_doc/9", `{}`, 400, "illegal_argument_exception", "/toy/_doc/9"},
+		{"a document that is none", "PUT", "/toy/_doc/9", `[1]`, 400, "mapper_parsing_exception", ""},
+		{"a document again", "PUT", "/toy/_doc/1", `{}`, 409, "version_conflict_engine_exception", "[1]"},
 		{"bulk without a last newline", "POST", "/_bulk", `{"index":{"_index":"toy","_id":"9"}}`, 400, "illegal_argument_exception", "newline"},
 		{"bulk without index", "POST", "/_bulk", "{\"index\":{\"_id\":\"9\"}}\n{}\n", 400, "action_request_validation_exception", "index is missing"},
 		{"unknown bulk action", "POST", "/toy/_bulk", "{\"update\":{\"_id\":\"1\"}}\n{}\n", 400, "illegal_argument_exception", "[update]"},
@@ -89,6 +90,37 @@ func TestRefusalsNameTheCause(t *testing.T) {
 	}
 	if n := at(c.ok(t, "GET", "/toy/_count", nil), "count"); n != 3.0 {
 		t.Errorf("%v documents are left, want 3: a refused request wrote something", n)
+	}
+}
+
+func TestSingleDocumentsAreStoredAndRead(t *testing.T) {
+	c := toy(t)
+	if status, answer := c.do(t, "PUT", "/toy/_doc/9", `{"body":"a boat"}`); status != http.StatusCreated || at(answer, "result") != "created" {
+		t.Errorf("status %d, %v", status, answer)
+	}
+	answer := c.ok(t, "GET", "/toy/_doc/9", nil)
+	if at(answer, "found") != true || at(answer, "_seq_no") != 3.0 || at(answer, "_source", "body") != "a boat" {
+		t.Error(answer)
+	}
+	if status, answer := c.do(t, "GET", "/toy/_doc/none", nil); status != http.StatusNotFound || at(answer, "found") != false {
+		t.Errorf("status %d, %v", status, answer)
+	}
+}
+
+func TestWeightsMultiplyScores(t *testing.T) {
+	c := toy(t)
+	scores := func(query string) map[any]float64 {
+		found := map[any]float64{}
+		hits, _ := at(c.ok(t, "POST", "/toy/_search", `{"query":`+query+`}`), "hits", "hits").([]any)
+		for _, h := range hits {
+			found[at(h, "_id")], _ = at(h, "_score").(float64)
+		}
+		return found
+	}
+	car := scores(`{"match":{"body":"car"}}`)
+	got := scores(`{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"match":{"body":"hire"}},"weight":4}],"weight":2}}`)
+	if len(got) != 2 || !near(got["1"], 8*car["1"]) || !near(got["2"], 2*car["2"]) {
+		t.Errorf("%v, without weights %v", got, car)
 	}
 }
 

@@ -155,16 +155,32 @@ func (p *parser) boolean(a *args, _ string) query {
 }
 
 // functionScore parses a function_score query for a random share of the
-// documents, the only function that this engine has.
+// documents, or with constant weights, which multiply the score.
 func (p *parser) functionScore(a *args, _ string) query {
 	inner := p.required(a, "query")
-	random := newArgs("random_score", a.object("random_score"))
-	if boostMode, field := a.str("boost_mode", ""), random.str("field", ""); boostMode != "replace" || field != "_seq_no" {
-		panic(unsupported("function_score but for a random_score by the field [_seq_no] with the boost_mode [replace]"))
+	if v, ok := a.take("random_score"); ok {
+		random := newArgs("random_score", v)
+		if boostMode, field := a.str("boost_mode", ""), random.str("field", ""); boostMode != "replace" || field != "_seq_no" {
+			panic(unsupported("random_score but by the field [_seq_no] with the boost_mode [replace]"))
+		}
+		seed := random.integer("seed", 0)
+		random.done()
+		return randomScore(inner, uint64(seed), float32(a.number("min_score", 0))) //nolint:gosec // it is not negative
 	}
-	seed := random.integer("seed", 0)
-	random.done()
-	return randomScore(inner, uint64(seed), float32(a.number("min_score", 0))) //nolint:gosec // it is not negative
+	functions := a.list("functions")
+	if weight, ok := a.take("weight"); ok {
+		functions = append(functions, map[string]any{"weight": weight})
+	}
+	for _, v := range functions {
+		function := newArgs("function_score", v)
+		factor, filter := function.boost("weight"), matchAll()
+		if v, ok := function.take("filter"); ok {
+			filter = p.query(v)
+		}
+		function.done()
+		inner = weighted(inner, filter, factor)
+	}
+	return inner
 }
 
 // textOptions are what the full-text queries have in common.

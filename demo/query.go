@@ -136,6 +136,17 @@ func disMax(tie float32, clauses []query) query {
 	}
 }
 
+// weighted multiplies the scores of the documents that match a filter.
+func weighted(inner, filter query, factor float32) query {
+	return func(doc int, boost float32) *explanation {
+		e := inner(doc, boost)
+		if e == nil || !filter.matches(doc) {
+			return e
+		}
+		return explained(e.Value*factor, "function score, product of:", e, explained(factor, "weight"))
+	}
+}
+
 // randomScore gives the documents of a query scores in [0, 1) that look random,
 // and finds those with at least the least score: a random share of them. Scores
 // are the upper bits of document number and seed, mixed as by SplitMix64.
