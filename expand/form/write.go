@@ -54,6 +54,10 @@ func (b *buffer) term(field, term string, boost float64) {
 	b.clauses++
 }
 
+// Older versions of Lucene make a boolean query of a set of up to so many
+// terms, and count each of its clauses.
+const smallSet = 16
+
 // termSet writes a query that scores boost where any of the terms added for
 // field i is.
 func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost float64) {
@@ -61,10 +65,12 @@ func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost flo
 	b.raw(`{"terms":{`)
 	b.string(field)
 	b.raw(`:[`)
+	n := 0
 	for k := range added {
 		if added[k].In(i) {
 			b.comma()
 			b.string(added[k].Term)
+			n++
 		}
 	}
 	b.raw(`]`)
@@ -73,7 +79,10 @@ func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost flo
 		b.number(boost)
 	}
 	b.raw(`}}`)
-	b.clauses++
+	if n > smallSet {
+		n = 1
+	}
+	b.clauses += n
 }
 
 // anyOf writes a query that finds any of the terms, in a filter.
