@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,8 @@ const maxDirectBody = 16 << 10
 var (
 	errAnswerHead = fmt.Errorf("the head of the answer is larger than %d bytes", maxAnswerHead)
 	errSwitch     = errors.New("the node switches protocols, which nobody asked for")
+	errClosed     = errors.New("the answer was closed before its end")
+	errReadTwice  = errors.New("the answer is being read by another goroutine")
 )
 
 // A direct transport sends requests over HTTP/1.1 in the goroutine of the one
@@ -73,6 +76,10 @@ func (t *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isDirect(req) {
 		return roundTrip(t.Transport, req)
 	}
+	if err := context.Cause(req.Context()); err != nil { // else some of it might be sent
+		closeBody(req)
+		return nil, err
+	}
 	line, headers := headSize(req)
 	if line > maxLine || headers > maxHeaders {
 		req.Close = true
@@ -93,9 +100,17 @@ func (t *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c, err := t.dial(req, of)
 	if err != nil {
+		closeBody(req)
 		return nil, err
 	}
 	return c.roundTrip(t, req, line+headers)
+}
+
+// closeBody closes the body of a request that is not sent.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close() // it is in memory
+	}
 }
 
 // dial opens a connection.
@@ -178,7 +193,7 @@ func (c *directConn) exchange(req *http.Request) (*http.Response, error) {
 			return nil, err
 		case res.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errSwitch
-		case res.StatusCode >= http.StatusOK:
+		case res.StatusCode >= http.StatusOK || res.StatusCode < http.StatusContinue:
 			res.Close = res.Close || wrote != nil
 			return res, nil
 		}
@@ -201,45 +216,86 @@ func (c *directConn) Read(p []byte) (int, error) {
 }
 
 // A directBody is the body of an answer. At its end, or when it is closed, the
-// connection is free.
+// connection is free. It may be closed while another goroutine reads it.
 type directBody struct {
 	io.ReadCloser
 
 	t    *direct
-	c    *directConn     // nil after the end
 	ctx  context.Context //nolint:containedctx // The request's, which ends the reading.
 	stop func() bool
 	keep bool
+
+	mu      sync.Mutex
+	c       *directConn // nil after the end
+	err     error       // what readers get then
+	reading bool
 }
 
 // IsHere reports whether all of an answer has come, so that reading it does not
 // wait. Unsure, it reports false.
 func IsHere(res *http.Response) bool {
 	b, ok := res.Body.(*directBody)
-	return res.Body == http.NoBody || ok && b.c != nil && res.ContentLength >= 0 && int64(b.c.r.Buffered()) >= res.ContentLength
+	if !ok {
+		return res.Body == http.NoBody
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.c != nil && !b.reading && res.ContentLength >= 0 && int64(b.c.r.Buffered()) >= res.ContentLength
 }
 
-// Read reads from the body.
+// Read reads from the body. After an error it returns that again: who read a
+// part of a broken answer must not take the rest for its end.
 func (b *directBody) Read(p []byte) (int, error) {
-	if b.c == nil {
-		return 0, io.EOF
+	if err := b.begin(); err != nil {
+		return 0, err
 	}
 	n, err := b.ReadCloser.Read(p)
+	return n, b.read(err)
+}
+
+// begin begins to read, unless the body has ended.
+func (b *directBody) begin() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		b.end(b.keep)
-	default:
-		if b.end(false); b.ctx.Err() != nil {
-			err = b.ctx.Err()
-		}
+	case b.err != nil:
+		return b.err
+	case b.reading:
+		return errReadTwice
 	}
-	return n, err
+	b.reading = true
+	return nil
+}
+
+// read ends the reading with an error, nil for none, and returns which one the
+// reader gets.
+func (b *directBody) read(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading = false
+	switch {
+	case b.err != nil: // it was closed meanwhile
+		err = b.err
+	case err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil:
+		err = b.ctx.Err()
+	}
+	if b.err = err; err != nil {
+		b.end(b.keep && errors.Is(err, io.EOF))
+	}
+	return err
 }
 
 // Close closes the body. What is left of it is not read.
 func (b *directBody) Close() error {
-	if b.c != nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.err != nil:
+	case b.reading: // who reads needs the buffers
+		b.err = errClosed
+		_ = b.c.SetDeadline(time.Unix(1, 0))
+	default:
+		b.err = errClosed
 		b.end(false)
 	}
 	return nil
@@ -310,7 +366,16 @@ func (c *directConn) lives() bool {
 		lives = errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR)
 		return true
 	})
-	return lives && err == nil
+	if _, encrypted := c.Conn.(*tls.Conn); !encrypted || !lives || err != nil {
+		return lives && err == nil
+	}
+	// TLS may have read what follows an answer, and has it in no other buffer. A
+	// deadline that has passed ends a reading that finds none.
+	if c.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return false
+	}
+	_, err = c.Conn.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
 }
 
 // closeOld closes connections that were idle for too long, while there are some
