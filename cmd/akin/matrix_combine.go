@@ -148,11 +148,10 @@ func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progre
 		return nil
 	}
 	return f.field.ask(report, func(x *reading.Index) error {
-		stems, err := x.Stems(ctx)
-		if stems {
+		if stems, err := x.Stems(ctx); err == nil && stems {
 			report.Tell("warning: %s is stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesLose)
 		}
-		return err
+		return nil // the matrix is built without advice, too
 	})
 }
 
