@@ -316,7 +316,7 @@ func scaleOf(s mapping.FieldScoring, info Info) float64 {
 }
 
 // probeScripts learns whether searches of the indices may run inline scripts.
-// An error says that the call tells nothing about it.
+// An error says that the call shows nothing of it.
 func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
 	// The source is constant, so that the cluster compiles it once.
 	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}

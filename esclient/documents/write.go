@@ -35,7 +35,7 @@ func (a API) CreateIndex(ctx context.Context, index string, body []byte) (create
 }
 
 // Index indexes documents in one call, replacing those of the same ids, and
-// makes them visible to searches. Its error tells of the first document that
+// makes them visible to searches. Its error names the first document that
 // was refused.
 func (a API) Index(ctx context.Context, index string, docs []Document) error {
 	var body esclient.Lines
