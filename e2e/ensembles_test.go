@@ -13,7 +13,7 @@ func TestBuildsSayWhatEnsemblesDoOnTheField(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		const index = "ensembles"
 		e.makeIndex(t, index, `{"settings":{"number_of_replicas":0,"analysis":{
-			"filter":{"light":{"type":"stemmer","language":"light_german"}},
+			"filter":{"light":{"type":"stemmer","language":"german"}},
 			"analyzer":{"own":{"type":"custom","tokenizer":"standard","filter":["lowercase","light"]}}}},
 			"mappings":{"properties":{"english":{"type":"text","analyzer":"english"},"own":{"type":"text","analyzer":"own"},"plain":{"type":"text"}}}}`)
 		var docs []document
