@@ -68,9 +68,9 @@ type Basis struct {
 }
 
 // NewBasis returns the change of basis for a space, with the terms in an order,
-// such as [MinimumDegree]. Time and memory depend on the entries of F, its fill,
-// between those of S and n²/2. F may have maxNonZeros of them, 12 bytes each and
-// 12 more while it is made; 0 is [DefaultMaxNonZeros]. The error wraps
+// such as [MinimumDegree]. Time and memory depend on the entries of F, its
+// fill, between those of S and n²/2. F may have maxNonZeros of them, 12 bytes
+// each and 12 more while it is made; 0 is [DefaultMaxNonZeros]. The error wraps
 // [ErrTooLarge], [ErrNotSymmetric], or [ErrNotPositiveDefinite] as a
 // [*PivotError].
 func NewBasis(sp *Space, order Ordering, maxNonZeros int) (*Basis, error) {

@@ -15,8 +15,8 @@ type Ordering func(s *Similarities) (order []int32)
 // MinimumDegree is an [Ordering] that takes again and again the term that has
 // the fewest neighbors left, whereupon these become neighbors of each other. It
 // gives the sparsest factors for the S of words. A tree takes O(n·log n).
-// Elsewhere a term of d neighbors is looked at whenever one of them is taken, d²
-// steps at worst.
+// Elsewhere a term of d neighbors is looked at whenever one of them is taken,
+// d² steps at worst.
 //
 // The graph of what is left is a quotient graph (George and Liu, The
 // Evolution of the Minimum Degree Ordering Algorithm, 1989): eliminated

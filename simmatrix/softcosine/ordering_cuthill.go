@@ -4,9 +4,9 @@ import "slices"
 
 // ReverseCuthillMcKee is an [Ordering] that keeps entries near the diagonal: it
 // walks breadth first from a term at the rim, neighbors of fewer neighbors
-// first, and turns the walk round (Cuthill and McKee, 1969; George, 1971). It is
-// for terms that form a line, in a sense, more than a ball, or where some have
-// tens of thousands of neighbors that have others.
+// first, and turns the walk round (Cuthill and McKee, 1969; George, 1971). It
+// is for terms that form a line, in a sense, more than a ball, or where some
+// have tens of thousands of neighbors that have others.
 func ReverseCuthillMcKee(s *Similarities) []int32 {
 	w := &walk{s: s, level: make([]int32, s.Len()), degrees: make([]int, s.Len())}
 	for i := range w.level {
