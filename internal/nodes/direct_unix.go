@@ -87,9 +87,12 @@ func (t *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	of := origin{req.URL.Scheme, req.URL.Host}
 	if c := t.take(of); c != nil {
 		res, err := c.roundTrip(t, req, line+headers)
+		if err == nil { // then c may be in use again
+			return res, nil
+		}
 		silent := c.left == maxAnswerHead && req.Context().Err() == nil
-		if err == nil || !silent || req.Method != http.MethodGet && req.Method != http.MethodHead {
-			return res, err
+		if !silent || req.Method != http.MethodGet && req.Method != http.MethodHead {
+			return nil, err
 		}
 		if req.GetBody != nil { // the node closed the connection before it saw the request
 			req = req.WithContext(req.Context())

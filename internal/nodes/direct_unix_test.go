@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,6 +123,29 @@ func TestDirectConnectionsAreUsedAgain(t *testing.T) {
 }
 
 // A node may end an idle connection at any time: nobody reads from it meanwhile.
+// A connection is free once an answer without a body is there: another request
+// may be on it before the first one has returned. For the race detector.
+func TestConnectionsOfAnswersWithoutABodyAreFreeAtOnce(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	transport := newTestDirect(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 100 {
+				req, _ := http.NewRequestWithContext(t.Context(), http.MethodHead, server.URL, http.NoBody)
+				res, err := transport.RoundTrip(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestRequestsOnConnectionsThatTheNodeClosedAreSentOnOthers(t *testing.T) {
 	var node *httptest.Server
 	var closing atomic.Bool
