@@ -188,22 +188,29 @@ func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
 // Where all connections are busy and one waits for room, each request that ends
 // wakes it: it must not look at all connections each time.
 func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
-	const limit = 20_000
-	l := Listen(nil, limit, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
-	for range limit {
-		l.count++
-		l.State(&connection{of: l, client: "10.0.0.1"}, http.StateActive)
-	}
-	took := func(times int) time.Duration {
-		start := time.Now()
-		for range times {
-			if _, wait, ok := l.takePlace(); ok || wait <= 0 {
-				t.Fatalf("took a place: %t, or waits for %v", ok, wait)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		l := Listen(nil, 4, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
+		var all []*connection
+		for range 4 {
+			l.count++
+			all = append(all, &connection{of: l, client: "10.0.0.1"})
+			l.State(all[len(all)-1], http.StateActive)
 		}
-		return time.Since(start)
-	}
-	if first, others := took(1), took(100)/100; others > first/4 {
-		t.Errorf("%v for the first, %v for each of the others", first, others)
-	}
+		isFair := func() bool {
+			victim, _, _ := l.takePlace()
+			return victim == nil
+		}
+		if !isFair() {
+			t.Fatal("a connection on which nothing is late is closed")
+		}
+		for _, c := range all {
+			c.body.Store(time.Now().Add(-2 * LateAfter).UnixNano())
+		}
+		if !isFair() {
+			t.Error("they are looked at again at once")
+		}
+		if time.Sleep(lookEvery); isFair() {
+			t.Error("they are not looked at again")
+		}
+	})
 }
