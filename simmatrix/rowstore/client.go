@@ -18,7 +18,7 @@ import (
 
 const (
 	// dialTimeout bounds the way to a connection: the name, TLS, and the answer of
-	// the Sentinels. A look-up does not wait for it: the library connects meanwhile.
+	// the Sentinels. A look-up does not wait for it: it goes on by itself.
 	dialTimeout = 2 * time.Second
 	// sentinelTimeout is the least time that a Sentinel has for its answer.
 	sentinelTimeout = 250 * time.Millisecond
