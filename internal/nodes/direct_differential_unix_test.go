@@ -28,33 +28,18 @@ const hangUp = "\x00hang up"
 // request, and closes the connection where that reports false.
 func startHostile(t *testing.T, serve func(conn net.Conn, req *http.Request, body string) bool) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
+	return startNode(t, func(conn net.Conn) {
+		for r := bufio.NewReader(conn); ; {
+			req, err := http.ReadRequest(r)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				for r := bufio.NewReader(conn); ; {
-					req, err := http.ReadRequest(r)
-					if err != nil {
-						return
-					}
-					body, err := io.ReadAll(req.Body)
-					if err != nil || !serve(conn, req, string(body)) {
-						return
-					}
-				}
-			}()
+			body, err := io.ReadAll(req.Body)
+			if err != nil || !serve(conn, req, string(body)) {
+				return
+			}
 		}
-	}()
-	return "http://" + l.Addr().String()
+	})
 }
 
 // A seen answer is what a client sees of one.

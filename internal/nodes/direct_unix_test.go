@@ -29,37 +29,23 @@ type scriptedNode struct {
 
 func startScripted(t *testing.T, answers ...string) *scriptedNode {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	n := &scriptedNode{url: "http://" + l.Addr().String()}
+	n := &scriptedNode{}
 	var next atomic.Int32
-	go func() {
-		for {
-			conn, err := l.Accept()
+	n.url = startNode(t, func(conn net.Conn) {
+		n.connections.Add(1)
+		for r := bufio.NewReader(conn); ; {
+			req, err := http.ReadRequest(r)
 			if err != nil {
 				return
 			}
-			n.connections.Add(1)
-			go func() {
-				defer conn.Close()
-				for r := bufio.NewReader(conn); ; {
-					req, err := http.ReadRequest(r)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, req.Body)
-					answer := answers[min(int(next.Add(1)), len(answers))-1]
-					if answer == "" {
-						return
-					}
-					fmt.Fprint(conn, answer)
-				}
-			}()
+			_, _ = io.Copy(io.Discard, req.Body)
+			answer := answers[min(int(next.Add(1)), len(answers))-1]
+			if answer == "" {
+				return
+			}
+			fmt.Fprint(conn, answer)
 		}
-	}()
+	})
 	return n
 }
 

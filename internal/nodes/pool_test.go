@@ -331,10 +331,9 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	}
 }
 
-// startPicky returns a node that answers status to heads of more than limit
-// bytes and then, like Elasticsearch after its 400, ignores the connection
-// without closing it.
-func startPicky(t *testing.T, limit, status int) (url string) {
+// startNode returns the address of a node that serves each connection and then
+// closes it.
+func startNode(t *testing.T, serve func(conn net.Conn)) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -347,11 +346,21 @@ func startPicky(t *testing.T, limit, status int) (url string) {
 			if err != nil {
 				return
 			}
-			t.Cleanup(func() { conn.Close() })
-			go serveHeads(conn, limit, status)
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
 		}
 	}()
 	return "http://" + l.Addr().String()
+}
+
+// startPicky returns a node that answers status to heads of more than limit
+// bytes and then, like Elasticsearch after its 400, ignores the connection
+// without closing it.
+func startPicky(t *testing.T, limit, status int) (url string) {
+	t.Helper()
+	return startNode(t, func(conn net.Conn) { serveHeads(conn, limit, status) })
 }
 
 func serveHeads(conn net.Conn, limit, status int) {
