@@ -10,7 +10,7 @@ import (
 )
 
 // The expected values are worked out by hand in the comments next to them.
-func TestMeasureAgreesWithHandComputedValues(t *testing.T) {
+func TestMeasuresAgreeWithHandComputedValues(t *testing.T) {
 	log2of3 := math.Log2(3)
 	for _, test := range []struct {
 		name    string
@@ -75,9 +75,9 @@ func TestMeasureAgreesWithHandComputedValues(t *testing.T) {
 		want:    measures{},
 	}} {
 		t.Run(test.name, func(t *testing.T) {
-			got := measure(test.ranking, test.grades)
+			got := judge(test.ranking, test.grades)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
-				t.Errorf("measure (-want +got):\n%s", diff)
+				t.Errorf("judge (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -103,7 +103,7 @@ func rankPage(t *testing.T, at cluster, index, parameters string, c *collection)
 		if err != nil {
 			t.Fatalf("query %s: %v", q.id, err)
 		}
-		perQuery = append(perQuery, measure(hits.ids(), q.grades))
+		perQuery = append(perQuery, judge(hits.ids(), q.grades))
 	}
 	return perQuery
 }

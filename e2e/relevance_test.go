@@ -272,7 +272,7 @@ func rankQueries(t *testing.T, c cluster, parameters string, size int, judged *c
 			if err != nil {
 				return fmt.Errorf("query %s: %w", q.id, err)
 			}
-			perQuery[i] = measure(hits.ids(), q.grades)
+			perQuery[i] = judge(hits.ids(), q.grades)
 			return nil
 		})
 	}
