@@ -1,0 +1,348 @@
+package judged
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+const (
+	maxLine     = 1 << 20   // bytes
+	maxFile     = 256 << 20 // bytes; MS MARCO's judgments are 10 MB
+	maxProblems = 20        // that are listed
+)
+
+// A File is the content of a file, and its name for errors.
+type File struct {
+	Name    string
+	Content io.Reader
+}
+
+// Read reads a judged set. What the files are is seen from how they begin.
+// judgments is one of
+//
+//	query-id TAB corpus-id TAB score     BEIR's qrels.tsv, with a header
+//	query 0 document grade               TREC's qrels
+//	query,document,grade                 CSV, with this header; other columns may be there
+//	{"requests": [{"id": …}]}            a _rank_eval request
+//
+// and queries, nil for the last two, one of
+//
+//	{"_id": "1", "text": "…"}            BEIR's queries.jsonl
+//	<top> <num> Number: 1 <title> …      TREC's topics
+//	1 TAB text
+//
+// Without queries a CSV file has the texts of queries in place of their ids, and
+// a document without a grade there is not judged. The error has everything that
+// is wrong, with file and line: also an empty set, a grade that is no integer,
+// and two grades of one document for one query.
+func Read(queries, judgments *File) (*Set, error) {
+	r := &reader{
+		set:     Set{Grades: map[string]map[string]int{}},
+		queries: map[string]place{}, grades: map[[2]string]place{},
+	}
+	if queries != nil {
+		r.read(queries, r.queryFormat)
+		r.given = true
+	}
+	if queries == nil || len(r.set.Queries) > 0 {
+		r.read(judgments, r.gradeFormat)
+	}
+	if r.problems == nil && len(r.grades) == 0 {
+		r.fail(0, "no judgments")
+	}
+	if r.more > 0 {
+		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
+	}
+	return &r.set, errors.Join(r.problems...)
+}
+
+// A place is a line of a file.
+type place struct {
+	file string
+	line int
+}
+
+// String returns it as editors know it.
+func (p place) String() string {
+	if p.line == 0 {
+		return p.file
+	}
+	return p.file + ":" + strconv.Itoa(p.line)
+}
+
+// A reader reads one set.
+type reader struct {
+	set      Set
+	file     string // the one that is read
+	given    bool   // the queries have a file of their own
+	queries  map[string]place
+	grades   map[[2]string]place // by query and document
+	problems []error
+	more     int // problems that are not listed
+}
+
+func (r *reader) fail(line int, format string, args ...any) {
+	if len(r.problems) == maxProblems {
+		r.more++
+		return
+	}
+	r.problems = append(r.problems, fmt.Errorf("%s: %w", place{r.file, line}, fmt.Errorf(format, args...)))
+}
+
+// read reads a file by the format that choose finds for its first line, nil for
+// none.
+func (r *reader) read(f *File, choose func(first string) func(*bufio.Reader)) {
+	r.file = f.Name
+	in := bufio.NewReaderSize(&bounded{f.Content, maxFile}, 64<<10)
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
+		_, _ = in.Discard(3) // a byte order mark
+	}
+	start, err := in.Peek(4096)
+	begin := strings.TrimLeft(string(start), " \t\r\n")
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		r.fail(0, "%w", err)
+		return
+	case begin == "":
+		r.fail(0, "empty")
+		return
+	}
+	first, _, _ := strings.Cut(begin, "\n")
+	if format := choose(strings.TrimRight(first, "\r")); format != nil {
+		format(in)
+		return
+	}
+	r.fail(0, "%.60q begins no format that is known", first)
+}
+
+// bounded fails after so many bytes, where a LimitReader would end.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+// Read implements [io.Reader].
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("larger than %d MiB", maxFile>>20)
+	}
+	n, err := b.r.Read(p)
+	b.left -= n
+	return n, err
+}
+
+// lines calls f for each line that is not blank.
+func (r *reader) lines(in *bufio.Reader, f func(n int, line string)) {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, maxLine)
+	n := 0
+	for scanner.Scan() {
+		n++
+		if line := strings.TrimSpace(scanner.Text()); line != "" {
+			f(n, line)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		r.fail(n+1, "%w", err)
+	}
+}
+
+func (r *reader) queryFormat(first string) func(*bufio.Reader) {
+	switch {
+	case strings.HasPrefix(first, "{"):
+		return r.jsonLines
+	case strings.HasPrefix(first, "<"):
+		return r.topics
+	case strings.Contains(first, "\t"):
+		return r.tabs
+	}
+	return nil
+}
+
+func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
+	tabs := strings.Split(first, "\t")
+	switch {
+	case strings.HasPrefix(first, "{"):
+		return r.rankEval
+	case strings.Contains(first, ",") && columns(strings.Split(first, ",")) != nil:
+		return r.csv
+	case len(tabs) == 3 && !isInteger(tabs[2]):
+		return r.beir
+	case len(strings.Fields(first)) == 4:
+		return r.qrels
+	}
+	return nil
+}
+
+func isInteger(s string) bool {
+	_, err := strconv.Atoi(strings.TrimSpace(s))
+	return err == nil
+}
+
+// query adds a query.
+func (r *reader) query(line int, q Query) {
+	q.ID, q.Text = strings.TrimSpace(q.ID), strings.TrimSpace(q.Text)
+	switch before, ok := r.queries[q.ID]; {
+	case q.ID == "" || q.Text == "" && q.Body == nil:
+		r.fail(line, "a query needs an id and a text")
+	case ok:
+		r.fail(line, "query %q is in %s, too", q.ID, before)
+	default:
+		r.queries[q.ID] = place{r.file, line}
+		r.set.Queries = append(r.set.Queries, q)
+	}
+}
+
+// grade adds what a judge said.
+func (r *reader) grade(line int, query, document, grade string) {
+	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
+	n, err := strconv.Atoi(strings.TrimSpace(grade))
+	key := [2]string{query, document}
+	before, twice := r.grades[key]
+	switch {
+	case query == "" || document == "":
+		r.fail(line, "a judgment needs a query and a document")
+	case err != nil:
+		r.fail(line, "the grade %q is no integer", grade)
+	case twice && r.set.Grades[query][document] != n:
+		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
+	case !twice:
+		r.grades[key] = place{r.file, line}
+		if r.set.Grades[query] == nil {
+			r.set.Grades[query] = map[string]int{}
+		}
+		r.set.Grades[query][document] = n
+	}
+}
+
+func (r *reader) jsonLines(in *bufio.Reader) {
+	r.lines(in, func(n int, line string) {
+		var q struct {
+			ID   string `json:"_id"`
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			r.fail(n, "%w", err)
+			return
+		}
+		r.query(n, Query{ID: q.ID, Text: q.Text})
+	})
+}
+
+func (r *reader) tabs(in *bufio.Reader) {
+	r.lines(in, func(n int, line string) {
+		id, text, _ := strings.Cut(line, "\t")
+		r.query(n, Query{ID: id, Text: text})
+	})
+}
+
+// topics reads the elements num and title of TREC's topics, which may lack their
+// end tags, and whose text may begin with a label and go on in the next lines.
+func (r *reader) topics(in *bufio.Reader) {
+	var q Query
+	var into *string // nil in other elements
+	open := 0        // the line where the topic began
+	r.lines(in, func(n int, line string) {
+		for part := range strings.SplitAfterSeq(strings.ReplaceAll(line, "<", "\x00<"), "\x00") {
+			part = strings.TrimSuffix(part, "\x00")
+			tag, text := "", part
+			if strings.HasPrefix(part, "<") {
+				tag, text, _ = strings.Cut(part, ">")
+				into = nil
+			}
+			switch strings.ToLower(tag) {
+			case "<top":
+				q, open = Query{}, n
+			case "<num":
+				into, text = &q.ID, after(text, "Number:")
+			case "<title":
+				into, text = &q.Text, after(text, "Topic:")
+			case "</top":
+				r.query(open, q)
+				open = 0
+			}
+			if into != nil {
+				*into = strings.TrimSpace(*into + " " + strings.TrimSpace(text))
+			}
+		}
+	})
+	if open > 0 {
+		r.fail(open, "a topic without its end, </top>")
+	}
+}
+
+// after returns text without a label that it begins with.
+func after(text, label string) string {
+	return strings.TrimPrefix(strings.TrimSpace(text), label)
+}
+
+func (r *reader) beir(in *bufio.Reader) {
+	header := true
+	r.lines(in, func(n int, line string) {
+		fields := strings.Split(line, "\t")
+		switch {
+		case len(fields) != 3:
+			r.fail(n, "want query, document and grade, separated by tabs")
+		case !header:
+			r.grade(n, fields[0], fields[1], fields[2])
+		}
+		header = false
+	})
+}
+
+func (r *reader) qrels(in *bufio.Reader) {
+	r.lines(in, func(n int, line string) {
+		if fields := strings.Fields(line); len(fields) == 4 {
+			r.grade(n, fields[0], fields[2], fields[3])
+		} else {
+			r.fail(n, "want query, 0, document and grade, separated by blanks")
+		}
+	})
+}
+
+// columns returns where query, document and grade are, nil where one is missing.
+func columns(header []string) []int {
+	at := map[string]int{}
+	for i, name := range header {
+		at[strings.ToLower(strings.Trim(name, " \"\r"))] = i + 1
+	}
+	found := []int{at["query"] - 1, at["document"] - 1, at["grade"] - 1}
+	if min(found[0], found[1], found[2]) < 0 {
+		return nil
+	}
+	return found
+}
+
+func (r *reader) csv(in *bufio.Reader) {
+	rows := csv.NewReader(in)
+	header, err := rows.Read()
+	at := columns(header)
+	for err == nil {
+		var row []string
+		if row, err = rows.Read(); err != nil {
+			break
+		}
+		line, _ := rows.FieldPos(0)
+		query, document, grade := row[at[0]], row[at[1]], row[at[2]]
+		if id := strings.TrimSpace(query); !r.given && id != "" && r.queries[id] == (place{}) {
+			r.query(line, Query{ID: id, Text: id})
+		}
+		if strings.TrimSpace(grade) == "" {
+			r.set.Ungraded++
+			continue
+		}
+		r.grade(line, query, document, grade)
+	}
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+		r.fail(bad.Line, "%w", bad.Err)
+	} else if !errors.Is(err, io.EOF) {
+		r.fail(0, "%w", err)
+	}
+}
