@@ -40,7 +40,7 @@ type Engine struct {
 	now       func() time.Time
 	mux       *http.ServeMux
 
-	mu      sync.Mutex // held while a request is being answered
+	mu      sync.RWMutex // held while a request is being answered
 	indices map[string]*index
 	scrolls map[string]*scroll
 }

@@ -83,13 +83,14 @@ func FuzzBulkBody(f *testing.F) {
 		}
 		for name, field := range ix.fields {
 			occurrences, pairs := 0, 0
-			for term, n := range field.docFreq {
-				occurrences, pairs = occurrences+field.totalFreq[term], pairs+n
+			for term, known := range field.terms {
+				n := len(known.list)
+				occurrences, pairs = occurrences+known.totalFreq, pairs+n
 				if n < 1 || n > len(ix.docs) {
 					t.Fatalf("%s:%s is counted in %d of %d documents", name, term, n, len(ix.docs))
 				}
 			}
-			if occurrences != field.totalTermFreq || pairs != field.sumDocFreq || field.docCount > len(ix.docs) {
+			if occurrences != field.tokens || pairs != field.sumDocFreq || field.docCount > len(ix.docs) {
 				t.Fatalf("%s: %d occurrences, %d pairs, %d documents, counted %+v", name, occurrences, pairs, len(ix.docs), field)
 			}
 		}

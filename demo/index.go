@@ -2,6 +2,7 @@ package demo
 
 import (
 	"crypto/rand"
+	"sort"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,14 +16,13 @@ type index struct {
 	mapping    *mapping
 	docs       []document // by document number
 	known      map[string]bool
-	fields     map[string]*fieldStatistics
+	fields     map[string]*inverted
 }
 
 // A document is never changed.
 type document struct {
 	id     string
 	source []byte // as it came
-	fields map[string]*fieldEntry
 }
 
 // A fieldEntry is one field of one document as it is indexed.
@@ -32,18 +32,36 @@ type fieldEntry struct {
 	tokens int
 }
 
-// The fieldStatistics of one field.
-type fieldStatistics struct {
-	docFreq, totalFreq map[string]int // by term
-	docCount           int            // documents with at least one term
-	totalTermFreq      int
-	sumDocFreq         int
+// An inverted field has the documents of each of its terms.
+type inverted struct {
+	bm25       bm25
+	terms      map[string]*postings
+	docCount   int // documents with at least one term
+	tokens     int
+	sumDocFreq int
+}
+
+// The postings of a term, in ascending order of documents.
+type postings struct {
+	list      []posting
+	totalFreq int
+}
+
+// A posting says how often a document has a term in a field of that length.
+type posting struct{ doc, freq, length int32 }
+
+// of returns the postings of a term, empty ones where no document has it.
+func (f *inverted) of(term string) *postings {
+	if f == nil || f.terms[term] == nil {
+		return &postings{}
+	}
+	return f.terms[term]
 }
 
 func newIndex(name string, created time.Time, m *mapping) *index {
 	return &index{
 		name: name, uuid: rand.Text(), created: created, replicas: "1", mapping: m,
-		known: map[string]bool{}, fields: map[string]*fieldStatistics{},
+		known: map[string]bool{}, fields: map[string]*inverted{},
 	}
 }
 
@@ -60,9 +78,7 @@ func (ix *index) put(id string, source []byte) {
 			entries[field] = ix.mapping.entry(field, values)
 		}
 	}
-	ix.known[id] = true
-	ix.docs = append(ix.docs, document{id, source, entries})
-	ix.count(entries)
+	ix.add(document{id, source}, entries)
 }
 
 // entry inverts the values of a field of a document.
@@ -87,24 +103,44 @@ func (m *mapping) entry(name string, values []string) *fieldEntry {
 	return e
 }
 
-// count adds the fields of a document to the statistics.
-func (ix *index) count(entries map[string]*fieldEntry) {
+// add puts a document behind the others, with its fields.
+func (ix *index) add(d document, entries map[string]*fieldEntry) {
+	number := int32(len(ix.docs)) //nolint:gosec // as many documents do not fit in memory
+	ix.known[d.id] = true
+	ix.docs = append(ix.docs, d)
 	for name, e := range entries {
 		f := ix.fields[name]
 		if f == nil {
-			f = &fieldStatistics{docFreq: map[string]int{}, totalFreq: map[string]int{}}
+			f = &inverted{bm25: ix.mapping.fields[name].bm25, terms: map[string]*postings{}}
 			ix.fields[name] = f
 		}
 		if len(e.freqs) > 0 {
 			f.docCount++
 		}
-		f.totalTermFreq += e.tokens
+		f.tokens += e.tokens
 		f.sumDocFreq += len(e.freqs)
 		for term, freq := range e.freqs {
-			f.docFreq[term]++
-			f.totalFreq[term] += freq
+			p := f.terms[term]
+			if p == nil {
+				p = &postings{}
+				f.terms[term] = p
+			}
+			p.list = append(p.list, posting{number, int32(freq), int32(e.length)}) //nolint:gosec // of a text that was sent
+			p.totalFreq += freq
 		}
 	}
+}
+
+// seek returns where the list has the document, or else the first behind it. The
+// last place that was sought makes it fast where documents ascend.
+func seek(list []posting, last, doc int) int {
+	if last > 0 && int(list[last-1].doc) >= doc {
+		last = 0
+	}
+	if last == len(list) || int(list[last].doc) >= doc {
+		return last
+	}
+	return last + sort.Search(len(list)-last, func(i int) bool { return int(list[last+i].doc) >= doc })
 }
 
 // parseDocument returns the values of a document by field, in order.

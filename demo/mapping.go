@@ -11,6 +11,7 @@ import (
 type fieldType struct {
 	name      string // of the type: text or keyword
 	analyzer  string
+	bm25      bm25
 	subfields []string // by their full names
 }
 
@@ -35,7 +36,7 @@ func newMapping(definition map[string]any, known map[string]*analyzer) *mapping 
 // define adds the field of that name and its subfields.
 func (m *mapping) define(name string, definition any) *fieldType {
 	a := newArgs("field "+name, definition)
-	t := &fieldType{name: a.str("type", "")}
+	t := &fieldType{name: a.str("type", ""), bm25: defaultBM25()}
 	switch t.name {
 	case "text":
 		t.analyzer = a.str("analyzer", "standard")

@@ -39,13 +39,17 @@ func boosted(q query, boost float32) query {
 
 // term scores the documents that contain a term by BM25.
 func (p *parser) term(field, text string) query {
-	ix, words := p.ix, p.words
+	f, words := p.ix.fields[field], p.words
+	known := f.of(text)
+	if len(known.list) == 0 {
+		return func(int, float32) *explanation { return nil }
+	}
+	s, list, next := f.scorer(known), known.list, 0
 	return func(doc int, boost float32) *explanation {
-		e := ix.docs[doc].fields[field]
-		if e == nil || e.freqs[text] == 0 {
+		if next = seek(list, next, doc); next == len(list) || int(list[next].doc) != doc {
 			return nil
 		}
-		why := ix.fields[field].bm25(text, e.freqs[text], e.length, boost, words)
+		why := s.score(list[next], boost, words)
 		if !words {
 			return why
 		}
@@ -211,12 +215,13 @@ func scriptScore(inner query, v any) query {
 			"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless",
 		}})
 	}
+	description := `script score function, computed with script:"` + source + `"`
 	return func(doc int, boost float32) *explanation {
 		was := inner(doc, 1)
 		if was == nil {
 			return nil
 		}
-		e := explained(float32(run(float64(was.Value))), `script score function, computed with script:"`+source+`"`,
+		e := explained(float32(run(float64(was.Value))), description,
 			explained(was.Value, "_score: ", was))
 		if boost == 1 {
 			return e

@@ -21,9 +21,7 @@ func (e *Engine) search(c *call) any {
 	r := parseSearch(c.searchBody())
 	indices := e.named(c)
 	all := r.find(indices)
-	from := min(r.from, len(all))
-	page := all[from:min(from+r.size, len(all))]
-	out := map[string]any{"timed_out": false, "_shards": shards(len(indices), true), "hits": r.answer(all, page)}
+	out := map[string]any{"timed_out": false, "_shards": shards(len(indices), true), "hits": r.answer(all, r.page(all))}
 	if c.params.Has("scroll") {
 		out["_scroll_id"] = e.openScroll(c, r, all)
 	} else if r.slice.max > 0 {
@@ -156,6 +154,12 @@ func (r *searchRequest) find(indices []*index) (out []result) {
 		slices.SortStableFunc(out, func(a, b result) int { return cmp.Compare(b.score, a.score) })
 	}
 	return out
+}
+
+// page returns the results that the client asked for.
+func (r *searchRequest) page(all []result) []result {
+	from := min(r.from, len(all))
+	return all[from:min(from+r.size, len(all))]
 }
 
 // answer renders the hits member of the response for one page of all results.

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// The parameters of BM25, those that both engines start with. Elasticsearch up
-// to 8 and OpenSearch up to 2 multiply each score by k1+1 (Lucene's
-// LegacyBM25Similarity), and so does this engine.
-const (
-	bm25K1    float32 = 1.2
-	bm25B     float32 = 0.75
-	bm25Scale float32 = 1 + bm25K1
-)
+// bm25 has the parameters of BM25, and what each score is multiplied by.
+type bm25 struct{ k1, b, scale float32 }
+
+// defaultBM25 returns what both engines start with. Elasticsearch and OpenSearch
+// up to 2 multiply each score by k1+1 (Lucene's LegacyBM25Similarity), and so
+// does this engine.
+func defaultBM25() bm25 { return bm25{1.2, 0.75, 2.2} }
 
 // exactLengths is the number of document lengths from 0 that Lucene's one-byte
 // code keeps as they are: 255 less the code of the largest int.
@@ -33,22 +32,37 @@ func quantizedLength(n int) int {
 	return exactLengths + int(rest>>shift<<shift)
 }
 
-// bm25 scores freq occurrences of a term in a field of that length:
+// A scorer scores one term in one field.
+type scorer struct {
+	bm25
+
+	docs, docFreq  float64
+	idf, avgLength float32
+}
+
+func (f *inverted) scorer(p *postings) *scorer {
+	docs, docFreq := float64(f.docCount), float64(len(p.list))
+	return &scorer{
+		f.bm25, docs, docFreq,
+		float32(math.Log(1 + (docs-docFreq+0.5)/(docFreq+0.5))), float32(float64(f.tokens) / docs),
+	}
+}
+
+// score scores the occurrences of a term in one document, with dl the length of
+// the field:
 //
-//	score = boost·2.2 · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
+//	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
 //	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
 //
 // in Lucene's order of float32 operations. If wanted, the explanation is in the
 // words of Lucene, which clients read k1 and the scale from.
-func (f *fieldStatistics) bm25(term string, freq, length int, boost float32, words bool) *explanation {
-	docs, docFreq := float64(f.docCount), float64(f.docFreq[term])
-	idf := float32(math.Log(1 + (docs-docFreq+0.5)/(docFreq+0.5)))
-	avgLength := float32(float64(f.totalTermFreq) / docs)
-	inverse := 1 / (bm25K1 * ((1 - bm25B) + float32(bm25B*float32(length))/avgLength))
+func (s *scorer) score(at posting, boost float32, words bool) *explanation {
+	freq, length := float32(at.freq), int(at.length)
+	inverse := 1 / (s.k1 * ((1 - s.b) + float32(s.b*float32(length))/s.avgLength))
 	// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
-	saturated := func(w float32) float32 { return w - w/(1+float32(float32(freq)*inverse)) }
-	boost *= bm25Scale
-	score := saturated(boost * idf)
+	saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
+	boost *= s.scale
+	score := saturated(boost * s.idf)
 	if !words {
 		return &explanation{Value: score}
 	}
@@ -56,17 +70,17 @@ func (f *fieldStatistics) bm25(term string, freq, length int, boost float32, wor
 	if length >= exactLengths+16 { // from here on quantizedLength rounds
 		lengthWords += " (approximate)"
 	}
-	return explained(score, "score(freq="+floatText(float32(freq))+"), computed as boost * idf * tf from:",
+	return explained(score, "score(freq="+floatText(freq)+"), computed as boost * idf * tf from:",
 		explained(boost, "boost"),
-		explained(idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
-			explained(float32(docFreq), "n, number of documents containing term"),
-			explained(float32(docs), "N, total number of documents with field")),
+		explained(s.idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
+			explained(float32(s.docFreq), "n, number of documents containing term"),
+			explained(float32(s.docs), "N, total number of documents with field")),
 		explained(saturated(1), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
-			explained(float32(freq), "freq, occurrences of term within document"),
-			explained(bm25K1, "k1, term saturation parameter"),
-			explained(bm25B, "b, length normalization parameter"),
+			explained(freq, "freq, occurrences of term within document"),
+			explained(s.k1, "k1, term saturation parameter"),
+			explained(s.b, "b, length normalization parameter"),
 			explained(float32(length), lengthWords),
-			explained(avgLength, "avgdl, average length of field")))
+			explained(s.avgLength, "avgdl, average length of field")))
 }
 
 // An explanation says how a score came about, in the shape in which the

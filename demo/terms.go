@@ -114,20 +114,21 @@ type vectorTerm struct {
 func (ix *index) vector(field string, tokens []analyzedToken, ofTerms, ofField bool) map[string]any {
 	f := ix.fields[field]
 	if f == nil {
-		f = &fieldStatistics{}
+		f = &inverted{}
 	}
 	terms := map[string]vectorTerm{}
 	for _, t := range tokens {
 		term := terms[t.Token]
 		term.TermFreq++
 		if ofTerms {
-			term.DocFreq, term.TotalFreq = f.docFreq[t.Token], f.totalFreq[t.Token]
+			known := f.of(t.Token)
+			term.DocFreq, term.TotalFreq = len(known.list), known.totalFreq
 		}
 		terms[t.Token] = term
 	}
 	out := map[string]any{"terms": terms}
 	if ofField {
-		out["field_statistics"] = map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.totalTermFreq}
+		out["field_statistics"] = map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens}
 	}
 	return out
 }
