@@ -2,6 +2,7 @@ package judged
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -29,10 +30,13 @@ type File struct {
 //
 //	query-id TAB corpus-id TAB score     BEIR's qrels.tsv, with a header
 //	query 0 document grade               TREC's qrels
-//	query,document,grade                 CSV, with this header; other columns may be there
+//	query,document,grade                 CSV, with commas or semicolons; other columns may be there
+//	query,docid,rating                   the same as Quepid calls it
 //	{"requests": [{"id": …}]}            a _rank_eval request
+//	{"judgmentRatings": […]}             a judgment list of the Search Relevance Workbench
+//	{"queries": [{"ratings": …}]}        a case of Quepid, or its ratings
 //
-// and queries, nil for the last two, one of
+// and queries, nil for the last four, one of
 //
 //	{"_id": "1", "text": "…"}            BEIR's queries.jsonl
 //	<top> <num> Number: 1 <title> …      TREC's topics
@@ -43,10 +47,7 @@ type File struct {
 // is wrong, with file and line: also an empty set, a grade that is no integer,
 // and two grades of one document for one query.
 func Read(queries, judgments *File) (*Set, error) {
-	r := &reader{
-		set:     Set{Grades: map[string]map[string]int{}},
-		queries: map[string]place{}, grades: map[[2]string]place{},
-	}
+	r := newReader()
 	if queries != nil {
 		r.read(queries, r.queryFormat)
 		r.given = true
@@ -57,10 +58,7 @@ func Read(queries, judgments *File) (*Set, error) {
 	if r.problems == nil && len(r.grades) == 0 {
 		r.fail(0, "no judgments")
 	}
-	if r.more > 0 {
-		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
-	}
-	return &r.set, errors.Join(r.problems...)
+	return &r.set, r.failed()
 }
 
 // A place is a line of a file.
@@ -86,6 +84,21 @@ type reader struct {
 	grades   map[[2]string]place // by query and document
 	problems []error
 	more     int // problems that are not listed
+}
+
+func newReader() *reader {
+	return &reader{
+		set:     Set{Grades: map[string]map[string]int{}},
+		queries: map[string]place{}, grades: map[[2]string]place{},
+	}
+}
+
+// failed returns all problems.
+func (r *reader) failed() error {
+	if r.more > 0 {
+		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
+	}
+	return errors.Join(r.problems...)
 }
 
 func (r *reader) fail(line int, format string, args ...any) {
@@ -170,9 +183,11 @@ func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
 	tabs := strings.Split(first, "\t")
 	switch {
 	case strings.HasPrefix(first, "{"):
-		return r.rankEval
-	case strings.Contains(first, ",") && columns(strings.Split(first, ",")) != nil:
-		return r.csv
+		return r.json
+	case columns(strings.Split(first, ",")) != nil:
+		return r.csv(',')
+	case columns(strings.Split(first, ";")) != nil:
+		return r.csv(';')
 	case len(tabs) == 3 && !isInteger(tabs[2]):
 		return r.beir
 	case len(strings.Fields(first)) == 4:
@@ -182,8 +197,17 @@ func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
 }
 
 func isInteger(s string) bool {
-	_, err := strconv.Atoi(strings.TrimSpace(s))
+	_, err := integer(s)
 	return err == nil
+}
+
+// integer reads a grade, which some programs write as 2.0.
+func integer(s string) (int, error) {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(whole)
 }
 
 // query adds a query.
@@ -203,7 +227,7 @@ func (r *reader) query(line int, q Query) {
 // grade adds what a judge said.
 func (r *reader) grade(line int, query, document, grade string) {
 	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
-	n, err := strconv.Atoi(strings.TrimSpace(grade))
+	n, err := integer(grade)
 	key := [2]string{query, document}
 	before, twice := r.grades[key]
 	switch {
@@ -307,21 +331,34 @@ func (r *reader) qrels(in *bufio.Reader) {
 	})
 }
 
-// columns returns where query, document and grade are, nil where one is missing.
+// columns returns where query, document, grade and, unless −1, the query's id
+// are, nil where one is missing.
 func columns(header []string) []int {
 	at := map[string]int{}
 	for i, name := range header {
 		at[strings.ToLower(strings.Trim(name, " \"\r"))] = i + 1
 	}
-	found := []int{at["query"] - 1, at["document"] - 1, at["grade"] - 1}
-	if min(found[0], found[1], found[2]) < 0 {
+	found := []int{at["query"], cmp.Or(at["document"], at["docid"]), cmp.Or(at["grade"], at["rating"]), at["query_id"]}
+	if min(found[0], found[1], found[2]) == 0 {
 		return nil
+	}
+	for i := range found {
+		found[i]--
 	}
 	return found
 }
 
-func (r *reader) csv(in *bufio.Reader) {
-	rows := csv.NewReader(in)
+// csv reads a table whose cells are separated by comma. Spreadsheets write a
+// semicolon there where the comma is in numbers.
+func (r *reader) csv(comma rune) func(*bufio.Reader) {
+	return func(in *bufio.Reader) {
+		rows := csv.NewReader(in)
+		rows.Comma = comma
+		r.rows(rows)
+	}
+}
+
+func (r *reader) rows(rows *csv.Reader) {
 	header, err := rows.Read()
 	at := columns(header)
 	for err == nil {
@@ -331,8 +368,12 @@ func (r *reader) csv(in *bufio.Reader) {
 		}
 		line, _ := rows.FieldPos(0)
 		query, document, grade := row[at[0]], row[at[1]], row[at[2]]
+		text := query
+		if at[3] >= 0 {
+			query = row[at[3]]
+		}
 		if id := strings.TrimSpace(query); !r.given && id != "" && r.queries[id] == (place{}) {
-			r.query(line, Query{ID: id, Text: id})
+			r.query(line, Query{ID: id, Text: text})
 		}
 		if strings.TrimSpace(grade) == "" {
 			r.set.Ungraded++

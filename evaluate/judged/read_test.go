@@ -86,8 +86,8 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 				"{\"_id\": \"a\", \"rating\": 2}, {\"_id\": \"b\", \"rating\": 0.5}]},\n{\"id\": \"2\", \"template_id\": \"t\", \"ratings\": []}]}",
 			[]string{`judgments:4: document "a"`, `judgments:4: the grade "0.5"`, `judgments:5: request "2": want the search itself`},
 		},
-		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: a _rank_eval request has its searches itself"}},
-		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: no _rank_eval request"}},
+		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file has its queries itself"}},
+		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: not as JSON with judgments is"}},
 		{"many mistakes", queries, strings.Repeat("1 0 a x\n", 50), []string{"and 30 more"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -35,17 +35,17 @@ func AveragePrecision(ranking []string, grades map[string]int) float64 {
 func NDCG(ranking []string, grades map[string]int, k int) float64 {
 	gain, best := 0.0, 0.0
 	for i, id := range ranking[:min(k, len(ranking))] {
-		gain += float64(max(0, grades[id])) * discount(i)
+		gain += float64(max(0, grades[id])) * Discount(i)
 	}
 	ideal := Relevant(grades)
 	for i, grade := range ideal[:min(k, len(ideal))] {
-		best += float64(grade) * discount(i)
+		best += float64(grade) * Discount(i)
 	}
 	return share(gain, best)
 }
 
-// discount is the weight of the rank i, counted from 0.
-func discount(i int) float64 { return 1 / math.Log2(float64(i)+2) }
+// Discount is the weight of the rank i, counted from 0.
+func Discount(i int) float64 { return 1 / math.Log2(float64(i)+2) }
 
 // ReciprocalRank is 1 by the rank of the first relevant document among the
 // first k, and 0 where there is none; its mean is MRR.

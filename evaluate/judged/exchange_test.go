@@ -1,0 +1,197 @@
+package judged
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// golden returns a file of testdata/exchange, which were written by hand after
+// the sources that [Formats] and jsonFile name.
+func golden(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "exchange", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// exchanged is what all files of testdata/exchange have.
+func exchanged() *Set {
+	return &Set{
+		Queries: []Query{{ID: "red dress", Text: "red dress"}, {ID: "-40 °C, cold", Text: "-40 °C, cold"}, {ID: "unrated", Text: "unrated"}},
+		Grades:  map[string]map[string]int{"red dress": {"B077ZJXCTS": 3, "B071S6LTJJ": 0}, "-40 °C, cold": {"17": 1}},
+	}
+}
+
+func TestJudgmentsOfOtherProgramsAreRead(t *testing.T) {
+	for _, test := range []struct {
+		file     string
+		ungraded int
+		unrated  bool // the query without ratings is there
+	}{
+		{"quepid.csv", 1, true},
+		{"quepid-ratings.json", 0, true},
+		{"quepid-case.json", 1, true},
+		{"quepid-case-old.json", 0, true},
+		{"workbench-judgments.json", 0, false},
+		{"workbench-stored.json", 0, false},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			got, err := Read(nil, &File{test.file, strings.NewReader(golden(t, test.file))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := exchanged()
+			want.Ungraded = test.ungraded
+			if !test.unrated {
+				want.Queries = want.Queries[:2]
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTablesOfSpreadsheetsWithSemicolonsAreRead(t *testing.T) {
+	got, err := Read(nil, &File{"f", strings.NewReader("query_id;query;document;text;grade\r\n1;red dress;a;\"x; y\";3\r\n1;red dress;b;z;\r\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Set{Queries: []Query{{ID: "1", Text: "red dress"}}, Grades: map[string]map[string]int{"1": {"a": 3}}, Ungraded: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSetsAreWrittenForOtherPrograms(t *testing.T) {
+	for format, name := range map[string]string{
+		"csv": "akin.csv", "quepid": "quepid.csv",
+		"workbench-judgments": "workbench-judgments.json", "workbench-queries": "workbench-queries.json",
+	} {
+		t.Run(format, func(t *testing.T) {
+			var b strings.Builder
+			if refused, err := exchanged().Write(&b, format); err != nil || refused != nil {
+				t.Fatal(refused, err)
+			}
+			if diff := cmp.Diff(golden(t, name), b.String()+map[bool]string{true: "\n"}[strings.HasSuffix(name, "json")]); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestQueriesThatTheWorkbenchRefusesAreLeftOutAndNamed(t *testing.T) {
+	set := exchanged()
+	set.Queries = append(set.Queries, Query{ID: "1", Text: `12" <screen>`}, Query{ID: "2", Text: strings.Repeat("é", 2001)},
+		Query{ID: "3", Text: strings.Repeat("é", 2000)}, Query{ID: "4", Body: []byte("{}")})
+	var b strings.Builder
+	refused, err := set.Write(&b, "workbench-queries")
+	var ids []string
+	for _, q := range refused {
+		ids = append(ids, q.ID)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "4"}, ids); err != nil || diff != "" || strings.Contains(b.String(), "screen") {
+		t.Errorf("refused %s, error %v", diff, err)
+	}
+	if _, err := set.Write(&b, "excel"); err == nil {
+		t.Error("no error for a format that is not known")
+	}
+}
+
+// TestFormulasInSpreadsheetsStayText wants what begins like a formula with a
+// blank in front, which goes when it is read.
+func TestFormulasInSpreadsheetsStayText(t *testing.T) {
+	hostile := `=HYPERLINK("http://x","y")`
+	set := &Set{Queries: []Query{{ID: "@1", Text: hostile}}, Grades: map[string]map[string]int{"@1": {"-Ab_1": 2}}}
+	var b strings.Builder
+	if _, err := set.Write(&b, "csv"); err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range []string{`" =HYPERLINK(`, `" @1"`, `" -Ab_1"`} {
+		if !strings.Contains(b.String(), cell) {
+			t.Errorf("no cell %s in\n%s", cell, &b)
+		}
+	}
+	got, err := Read(nil, &File{"f", strings.NewReader(b.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(set, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestMistakesInFilesOfOtherProgramsHaveTheirLine(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{
+			"a fraction, as a language model gives", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [\n{\"docId\": \"x\", \"rating\": \"0.7\"}]}]}",
+			`f:2: the grade "0.7" is no integer`,
+		},
+		{
+			"two grades", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [{\"docId\": \"x\", \"rating\": 1},\n{\"docId\": \"x\", \"rating\": \"2.000\"}]}]}",
+			`f:2: document "x" of query "a" has grade 2 here and 1 in f:1`,
+		},
+		{"no document", `{"judgmentRatings": [{"query": "a", "ratings": [{"rating": 1}]}]}`, "needs a query and a document"},
+		{"ratings of another kind", "{\"queries\": [\n{\"query\": \"a\", \"ratings\": [1]}]}", `f:2: the ratings of "a"`},
+		{"no text", `{"queries": [{"ratings": {"x": 1}}]}`, "needs an id and a text"},
+		{"nothing known", `{"judgments": []}`, "want \"requests\""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Read(nil, &File{"f", strings.NewReader(test.text)})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzExchange wants of every set that can be read that each format holds what
+// it had, and that what is written is read as the same.
+func FuzzExchange(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "exchange", "*"))
+	if err != nil || len(files) == 0 {
+		f.Fatal(err, files)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		set, err := Read(nil, &File{"f", strings.NewReader(text)})
+		if err != nil {
+			return
+		}
+		for _, format := range Formats[:3] {
+			var b strings.Builder
+			refused, err := set.Write(&b, format)
+			if err != nil || len(refused) > 0 {
+				return // a _rank_eval request
+			}
+			again, err := Read(nil, &File{"f", strings.NewReader(b.String())})
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", format, err, &b)
+			}
+			if diff := cmp.Diff(texts(set), texts(again)); diff != "" {
+				t.Fatalf("%s (-was +is)\n%s\n%s", format, diff, &b)
+			}
+		}
+	})
+}
+
+// texts returns the grades by the text of the query.
+func texts(s *Set) map[string]map[string]int {
+	grades := map[string]map[string]int{}
+	for _, q := range s.Judged() {
+		grades[q.Text] = s.Grades[q.ID]
+	}
+	return grades
+}

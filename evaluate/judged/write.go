@@ -1,0 +1,149 @@
+package judged
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Formats are the names of the formats that a set is written in:
+//
+//	csv                  query_id,query,document,grade, as [Read] takes it
+//	quepid               query,docid,rating: the CSV that Quepid imports ratings from
+//	                     (import_ratings and export/ratings_controller.rb of
+//	                     github.com/o19s/quepid); queries without grades are there, too
+//	workbench-judgments  the body of PUT _plugins/_search_relevance/judgments
+//	workbench-queries    the body of PUT _plugins/_search_relevance/query_sets
+//
+// The last two are those of OpenSearch's Search Relevance Workbench, from
+// version 3.1 (docs.opensearch.org, Search Relevance Workbench).
+var Formats = []string{"csv", "quepid", "workbench-judgments", "workbench-queries"}
+
+// Write writes a set in one of [Formats], and returns the queries that it
+// has left out as the format does not take them: those without a text, and
+// for a query set those that the workbench refuses.
+func (s *Set) Write(w io.Writer, format string) (refused []Query, err error) {
+	takes := func(q Query) bool { return q.Text != "" }
+	if format == "workbench-queries" {
+		takes = func(q Query) bool {
+			return q.Text != "" && !strings.ContainsAny(q.Text, workbenchRefused) && utf8.RuneCountInString(q.Text) <= workbenchMaxText
+		}
+	}
+	taken := &Set{Grades: s.Grades}
+	for _, q := range s.Queries {
+		if takes(q) {
+			taken.Queries = append(taken.Queries, q)
+		} else {
+			refused = append(refused, q)
+		}
+	}
+	switch format {
+	case "csv":
+		err = taken.table(w, []string{"query_id", "query", "document", "grade"}, func(q Query, document, grade string) []string {
+			return []string{Cell(q.ID), Cell(q.Text), Cell(document), grade}
+		})
+	case "quepid":
+		err = taken.table(w, []string{"query", "docid", "rating"}, func(q Query, document, grade string) []string {
+			return []string{Cell(q.Text), document, grade}
+		})
+	case "workbench-judgments":
+		err = taken.workbenchJudgments(w)
+	case "workbench-queries":
+		err = taken.workbenchQueries(w)
+	default:
+		err = fmt.Errorf("no format %q; there are %s", format, strings.Join(Formats, ", "))
+	}
+	return refused, err
+}
+
+// The limits of a text in a query set (TextValidationUtil.java of
+// github.com/opensearch-project/search-relevance).
+const (
+	workbenchMaxText = 2000
+	workbenchRefused = "\"\\<>\n\r"
+)
+
+// Cell returns a text that spreadsheets show and do not compute: with a
+// blank in front where it begins like a formula, which [Read] takes away
+// again.
+func Cell(text string) string {
+	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+		return " " + text
+	}
+	return text
+}
+
+// graded returns the ids of the documents of a query, the best grade first.
+func (s *Set) graded(query string) []string {
+	grades := s.Grades[query]
+	return slices.SortedFunc(maps.Keys(grades), func(a, b string) int {
+		return cmp.Or(cmp.Compare(grades[b], grades[a]), cmp.Compare(a, b))
+	})
+}
+
+func (s *Set) table(w io.Writer, header []string, row func(q Query, document, grade string) []string) error {
+	out := csv.NewWriter(w)
+	err := out.Write(header)
+	for _, q := range s.Queries {
+		documents := s.graded(q.ID)
+		for _, d := range documents {
+			err = cmp.Or(err, out.Write(row(q, d, strconv.Itoa(s.Grades[q.ID][d]))))
+		}
+		if len(documents) == 0 {
+			err = cmp.Or(err, out.Write(row(q, "", "")))
+		}
+	}
+	out.Flush()
+	return cmp.Or(err, out.Error())
+}
+
+// writtenBy is what the workbench shows of a list; its users may rename it.
+const writtenBy = "Written by akin"
+
+func (s *Set) workbenchJudgments(w io.Writer) error {
+	type rating struct {
+		Document string `json:"docId"`
+		Rating   string `json:"rating"` // the first versions take no number
+	}
+	type ratings struct {
+		Query   string   `json:"query"`
+		Ratings []rating `json:"ratings"`
+	}
+	queries := s.Judged()
+	all := make([]ratings, 0, len(queries))
+	for _, q := range queries {
+		r := ratings{Query: q.Text}
+		for _, d := range s.graded(q.ID) {
+			r.Ratings = append(r.Ratings, rating{d, strconv.Itoa(s.Grades[q.ID][d])})
+		}
+		all = append(all, r)
+	}
+	return json.MarshalWrite(w, struct {
+		Name        string    `json:"name"`
+		Description string    `json:"description"`
+		Type        string    `json:"type"`
+		Ratings     []ratings `json:"judgmentRatings"`
+	}{writtenBy, writtenBy, "IMPORT_JUDGMENT", all}, jsontext.WithIndent("  "))
+}
+
+func (s *Set) workbenchQueries(w io.Writer) error {
+	queries := make([]workbenchQuery, len(s.Queries))
+	for i, q := range s.Queries {
+		queries[i].Text = q.Text
+	}
+	return json.MarshalWrite(w, struct {
+		Name        string           `json:"name"`
+		Description string           `json:"description"`
+		Sampling    string           `json:"sampling"`
+		Queries     []workbenchQuery `json:"querySetQueries"`
+	}{writtenBy, writtenBy, "manual", queries}, jsontext.WithIndent("  "))
+}
