@@ -108,19 +108,20 @@ type backfill struct {
 	weights *Weights
 	o       BackfillOptions
 	meter   meter
-	// followed says that this is a round of [Follow]: documents that the cluster is
-	// too busy for end it with an error that passes. own are the follower's writes
-	// before, with their sequence numbers, which are not looked at.
-	followed bool
-	own      map[docKey]int64
+	// followed is nil unless this is a round of [Follow]: documents that the cluster
+	// is too busy for end it with an error that passes.
+	followed *ownWrites
 
 	mu        sync.Mutex
-	wrote     map[docKey]int64 // where it is followed
 	counts    BackfillCounts
 	failed    map[docKey]bool
 	conflicts []string // the ids of this round's, the first maxRemembered
 	forgotten int      // how many more there were, which no later round knows
 }
+
+// ownWrites are the sequence numbers of the documents that a follower wrote: in
+// rounds before, which are not looked at again, and in this one.
+type ownWrites struct{ before, now map[docKey]int64 }
 
 func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
 	b := &backfill{cluster: c, weights: weights, o: o, failed: map[docKey]bool{}}
@@ -205,10 +206,12 @@ func (b *backfill) left() []byte {
 }
 
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
-	docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool {
-		seqNo, own := b.own[keyOf(&d)]
-		return own && seqNo == d.SeqNo
-	})
+	if b.followed != nil {
+		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool {
+			seqNo, own := b.followed.before[keyOf(&d)]
+			return own && seqNo == d.SeqNo
+		})
+	}
 	all, unanswered := len(docs), 0
 	var lastBusy error
 	err := retry(ctx, func() error {
@@ -220,7 +223,7 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 		docs, lastBusy, unanswered = left.docs, left.err, 0
 		return lastBusy
 	})
-	if err != nil && lastBusy != nil && ctx.Err() == nil && !b.followed {
+	if err != nil && lastBusy != nil && ctx.Err() == nil && b.followed == nil {
 		for i := range docs { // the cluster has answered every call, and never had time for these
 			if err := b.fail(&docs[i], lastBusy); err != nil {
 				return err
@@ -331,8 +334,8 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) er
 		switch result.Status {
 		case documents.Updated:
 			b.counts.Written++
-			if b.followed && len(b.wrote) < maxWrote {
-				b.wrote[keyOf(doc)] = result.SeqNo
+			if b.followed != nil && len(b.followed.now) < maxWrote {
+				b.followed.now[keyOf(doc)] = result.SeqNo
 			}
 		case documents.Unchanged:
 			b.counts.Unchanged++

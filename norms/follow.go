@@ -98,12 +98,13 @@ type follower struct {
 
 func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
 	b := newBackfill(f.cluster, f.weights, f.o.BackfillOptions)
-	b.followed, b.own, b.wrote = true, f.own, map[docKey]int64{}
+	wrote := map[docKey]int64{}
+	b.followed = &ownWrites{before: f.own, now: wrote}
 	err := f.shards(ctx, b)
-	if err == nil || len(f.own)+len(b.wrote) > maxWrote {
-		f.own = b.wrote
+	if err == nil || len(f.own)+len(wrote) > maxWrote {
+		f.own = wrote
 	} else { // shards that are not done yet may have the writes of both
-		maps.Copy(f.own, b.wrote)
+		maps.Copy(f.own, wrote)
 	}
 	b.counts.Failed = len(b.failed)
 	return b.counts, err

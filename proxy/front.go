@@ -156,7 +156,10 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	if f.tls != nil {
 		*proxy = tls.NewListener(clients, f.tls)
 	}
-	servers := []*http.Server{s.newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy))), s.newHTTPServer(http.HandlerFunc(f.serveAdmin))}
+	servers := []*http.Server{
+		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
+		newHTTPServer(http.HandlerFunc(f.serveAdmin), s.opts.IdleTimeout, s.log),
+	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext = connections.Context
 	// The admin port has no streams; a request there is small and short.
@@ -164,13 +167,13 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	return servers
 }
 
-func (s *Server) newHTTPServer(h http.Handler) *http.Server {
+func newHTTPServer(h http.Handler, idle time.Duration, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       s.opts.IdleTimeout,
+		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		// OPTIONS * goes to the cluster like all else.
 		DisableGeneralOptionsHandler: true,
 	}

@@ -62,7 +62,7 @@ func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Regi
 func startServer(t *testing.T, s *Server) (addr string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(s.proxy)
-	server.Config = s.newHTTPServer(s.proxy)
+	server.Config = newHTTPServer(s.proxy, s.opts.IdleTimeout, s.log)
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(s.upstream.CloseIdleConnections)

@@ -151,7 +151,7 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 		return nil, reasonRankEvalOff
 	case x.isTemplate() && !s.opts.Templates:
 		return nil, reasonTemplateOff
-	case s.opts.Shadow > 0 && !x.control.asks() && !s.sampled(x.match, x.rawQuery):
+	case s.opts.Shadow > 0 && !x.control.asks() && !sampled(s.opts.Shadow, x.match, x.rawQuery):
 		return nil, reasonShadow
 	}
 	if e, reason = s.expanderFor(x.control.profile); reason == "" {
@@ -363,7 +363,7 @@ type searchTransport struct {
 // RoundTrip sends out.
 func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err error) {
 	x := searchIn(out.Context())
-	out = t.markSafe(out, x != nil)
+	out = markSafe(out, t.upstream, x != nil)
 	if x == nil {
 		return t.next.RoundTrip(out)
 	}

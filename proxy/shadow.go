@@ -16,9 +16,9 @@ import (
 
 // sampled says whether a search is one of the share that gets a shadow. It must
 // be harmless to send twice: one for a scroll opens a second context.
-func (s *Server) sampled(m match, rawQuery string) bool {
+func sampled(share float64, m match, rawQuery string) bool {
 	return strings.HasSuffix(m.shape, "/_search") && !wire.Has(rawQuery, "scroll") &&
-		rand.Float64() < s.opts.Shadow //nolint:gosec // A sample, no secret.
+		rand.Float64() < share //nolint:gosec // A sample, no secret.
 }
 
 // shadow sends the original search, whose answer the client gets, and has it

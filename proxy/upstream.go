@@ -24,8 +24,8 @@ const typesTime = time.Minute
 
 // markSafe marks a search or another read as one that may be sent twice, unless
 // it leaves something behind in the cluster or moves a scroll on.
-func (s *Server) markSafe(out *http.Request, search bool) *http.Request {
-	safe := s.upstream.Several() && (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
+func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Request {
+	safe := upstream.Several() && (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
 	if !safe || wire.Has(out.URL.RawQuery, "scroll") {
 		return out
@@ -64,7 +64,7 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	if len(body) > 0 {
 		out.Header["Content-Type"] = []string{"application/json"}
 	}
-	res, err := s.upstream.RoundTrip(s.markSafe(out, true)) // all calls here read
+	res, err := s.upstream.RoundTrip(markSafe(out, s.upstream, true)) // all calls here read
 	if err != nil {
 		return 0, nil, err
 	}

@@ -44,7 +44,6 @@ const (
 type Listener struct {
 	net.Listener
 
-	max    int // 0 is no bound
 	open   prometheus.Gauge
 	closed prometheus.Counter  // those that made room
 	log    func() *slog.Logger // that of the configuration in use
@@ -53,13 +52,19 @@ type Listener struct {
 	once  sync.Once
 	freed chan struct{} // has room for one: a connection went, or fell silent
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	places
+	full   time.Time // when the log said that all are in use
+	greedy time.Time // and that a client has more than its share
+}
+
+// places are the connections of a listener.
+type places struct {
+	max    int // 0 is no bound
 	count  int
 	silent list.List // of *connection, the longest silent one first
 	active list.List // of *connection, the one with the oldest request first
-	full   time.Time // when the log said that all are in use
-	greedy time.Time // and that a client has more than its share
-	fair   time.Time // when none was seen to have more
+	fair   time.Time // when no client was seen to have more than its share
 }
 
 // A connection is one that a client has opened.
@@ -82,7 +87,8 @@ type connection struct {
 // those that made room; log returns the log in use.
 func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger) *Listener {
 	return &Listener{
-		Listener: l, max: limit, open: open, closed: closed, log: log, end: make(chan struct{}), freed: make(chan struct{}, 1),
+		Listener: l, open: open, closed: closed, log: log, end: make(chan struct{}), freed: make(chan struct{}, 1),
+		places: places{max: limit},
 	}
 }
 
@@ -158,14 +164,14 @@ func isDue(last *time.Time, now time.Time) bool {
 
 // unfair returns the connection with the oldest request of the client that has
 // most of them waiting, nil where no client has more than its share.
-func (l *Listener) unfair(now time.Time) *connection {
-	if now.Sub(l.fair) < lookEvery {
+func (p *places) unfair(now time.Time) *connection {
+	if now.Sub(p.fair) < lookEvery {
 		return nil
 	}
 	late := now.Add(-LateAfter).UnixNano()
 	oldest, count := map[string]*connection{}, map[string]int{}
 	most := ""
-	for e := l.active.Front(); e != nil; e = e.Next() {
+	for e := p.active.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*connection)
 		body, write := c.body.Load(), c.write.Load()
 		if (body == 0 || body > late) && (write == 0 || write > late) {
@@ -178,8 +184,8 @@ func (l *Listener) unfair(now time.Time) *connection {
 			most = c.client
 		}
 	}
-	if count[most]*(len(count)+1) <= l.max {
-		l.fair = now
+	if count[most]*(len(count)+1) <= p.max {
+		p.fair = now
 		return nil
 	}
 	return oldest[most]

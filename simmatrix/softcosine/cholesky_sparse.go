@@ -23,14 +23,15 @@ func factorize(s *Similarities, st *structure) (*rowFactor, error) {
 	n := s.Len()
 	up := &upLooking{
 		structure: st, s: s, subtract: fastestSubtraction(), spread: fastestSpread(),
-		starts: make([]int, n+1), ends: make([]int, n), diagonal: make([]float64, n),
-		rows: make([]int32, st.nonZeros-n), values: make([]float64, st.nonZeros-n),
-		accumulators: make([][edge]float64, n), seen: make([]int32, n), inBlock: make([]int32, n),
+		below: columnFactor{
+			starts: make([]int, n+1), ends: make([]int, n), rows: make([]int32, st.nonZeros-n), values: make([]float64, st.nonZeros-n),
+		},
+		diagonal: make([]float64, n), accumulators: make([][edge]float64, n), seen: make([]int32, n), inBlock: make([]int32, n),
 		out: rowFactor{offsets: make([]int, 1, n+1), cols: make([]int32, 0, st.nonZeros), values: make([]float64, 0, st.nonZeros)},
 	}
 	for j, entries := range st.columns {
-		up.starts[j+1] = up.starts[j] + entries
-		up.ends[j] = up.starts[j]
+		up.below.starts[j+1] = up.below.starts[j] + entries
+		up.below.ends[j] = up.below.starts[j]
 	}
 	for first := 0; first < n; first += edge {
 		up.find(first, min(edge, n-first))
@@ -42,45 +43,55 @@ func factorize(s *Similarities, st *structure) (*rowFactor, error) {
 	return &up.out, nil
 }
 
-// upLooking is the state of a factorization. The block is the rows being made.
+// A columnFactor is what is known of F below the diagonal, by columns: column j
+// is at [starts[j], ends[j]).
+type columnFactor struct {
+	starts, ends []int
+	rows         []int32
+	values       []float64
+}
+
+// A block is some rows of F that are being made.
+type block struct {
+	patterns [edge][]int32 // the columns of each row, without the diagonal
+	size     int           // the number of rows
+	columns  []int32       // those columns that are before the block, ascending
+	panel    []float64     // the rows before the block
+	corner   tile          // and in it
+}
+
+// upLooking is the state of a factorization.
 type upLooking struct {
 	*structure
 	s        *Similarities
 	subtract subtraction
 	spread   spread
 
-	// F by columns below the diagonal: column j is at [starts[j], ends[j]) so far.
-	starts, ends []int
-	rows         []int32
-	values       []float64
-	diagonal     []float64
-	out          rowFactor // F by rows
-
-	patterns      [edge][]int32   // the columns of each row of the block, without the diagonal
-	size          int             // the number of its rows
-	columns       []int32         // those columns that are before the block, ascending
+	below         columnFactor
+	diagonal      []float64
+	out           rowFactor // F by rows
+	block         block
 	accumulators  [][edge]float64 // by column, the block's rows of PᵀSP and then of F
-	panel         []float64       // the block's rows of F before the block
-	corner        tile            // and in it
 	seen, inBlock []int32         // marks of columns: one more than the row, the first row, they were last found for
 }
 
 // find finds the columns of the block and sets its rows to those of PᵀSP.
 func (up *upLooking) find(first, size int) {
-	up.size, up.columns, up.corner = size, up.columns[:0], tile{}
+	b := &up.block
+	b.size, b.columns, b.corner = size, b.columns[:0], tile{}
 	mark := int32(first) + 1 //nolint:gosec // n is an int32
 	for r := range edge {
-		up.corner[(edge+1)*r] = 1
-		up.patterns[r] = up.patterns[r][:0]
+		b.corner[(edge+1)*r] = 1
+		b.patterns[r] = b.patterns[r][:0]
 		if r >= size {
 			continue
 		}
-		up.patterns[r] = up.row(up.patterns[r], up.s, first+r, up.seen)
-		slices.Sort(up.patterns[r])
-		for _, j := range up.patterns[r] {
+		b.patterns[r] = up.row(b.patterns[r], up.s, first+r, up.seen)
+		slices.Sort(b.patterns[r])
+		for _, j := range b.patterns[r] {
 			if int(j) < first && up.inBlock[j] != mark {
 				up.inBlock[j] = mark
-				up.columns = append(up.columns, j)
+				b.columns = append(b.columns, j)
 			}
 		}
 		cols, sims := up.s.Row(int(up.order[first+r]))
@@ -89,57 +100,59 @@ func (up *upLooking) find(first, size int) {
 			case j < first:
 				up.accumulators[j][r] = sims[k]
 			case j < first+r:
-				up.corner[edge*(j-first)+r] = sims[k]
+				b.corner[edge*(j-first)+r] = sims[k]
 			}
 		}
 	}
-	slices.Sort(up.columns)
+	slices.Sort(b.columns)
 }
 
 // eliminate makes the block's rows those of F.
 func (up *upLooking) eliminate(first int) error {
-	up.panel = up.panel[:0]
-	for _, j := range up.columns {
+	b, below := &up.block, &up.below
+	b.panel = b.panel[:0]
+	for _, j := range b.columns {
 		column, inverse := &up.accumulators[j], 1/up.diagonal[j]
 		for r := range column {
 			column[r] *= inverse
 		}
-		lo, hi := up.starts[j], up.ends[j]
-		up.spread(up.accumulators, up.rows[lo:hi], up.values[lo:hi], column)
-		up.panel = append(up.panel, column[:]...)
+		lo, hi := below.starts[j], below.ends[j]
+		up.spread(up.accumulators, below.rows[lo:hi], below.values[lo:hi], column)
+		b.panel = append(b.panel, column[:]...)
 	}
-	up.subtract(&up.corner, up.panel, up.panel)
+	up.subtract(&b.corner, b.panel, b.panel)
 	floors := [edge]float64{}
-	for r := range floors[:up.size] {
+	for r := range floors[:b.size] {
 		floors[r] = pivotFloor(len(up.order), 1)
 	}
-	if column, pivot := up.corner.factor(floors[:]); column < edge {
+	if column, pivot := b.corner.factor(floors[:]); column < edge {
 		return &PivotError{Row: int(up.order[first+column]), Pivot: pivot}
 	}
 	return nil
 }
 
 func (up *upLooking) store(first int) {
-	for r := range up.size {
-		for _, j := range up.patterns[r] {
+	b, below := &up.block, &up.below
+	for r := range b.size {
+		for _, j := range b.patterns[r] {
 			var value float64
 			if int(j) < first {
 				value = up.accumulators[j][r]
 			} else {
-				value = up.corner[edge*(int(j)-first)+r]
+				value = b.corner[edge*(int(j)-first)+r]
 			}
-			up.rows[up.ends[j]] = int32(first + r) //nolint:gosec // n is an int32
-			up.values[up.ends[j]] = value
-			up.ends[j]++
+			below.rows[below.ends[j]] = int32(first + r) //nolint:gosec // n is an int32
+			below.values[below.ends[j]] = value
+			below.ends[j]++
 			up.out.cols, up.out.values = append(up.out.cols, j), append(up.out.values, value)
 		}
-		root := up.corner[(edge+1)*r]
+		root := b.corner[(edge+1)*r]
 		up.diagonal[first+r] = root
 		up.out.cols = append(up.out.cols, int32(first+r)) //nolint:gosec // n is an int32
 		up.out.values = append(up.out.values, root)
 		up.out.offsets = append(up.out.offsets, len(up.out.cols))
 	}
-	for _, j := range up.columns {
+	for _, j := range b.columns {
 		up.accumulators[j] = [edge]float64{}
 	}
 }

@@ -34,14 +34,7 @@ type editSearcher struct {
 	opts *Options
 	k    int // MaxDistance
 
-	self     int32
-	query    []rune // its letters with k of noLetter before and 2k+1 behind
-	length   int    // in letters
-	shortest int    // of the terms that may be neighbors, in letters
-	longest  int
-	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
-	similarity [MaxDistance + 1][MaxDistance + 1]uint16
-
+	query
 	row   []simmatrix.Entry // found so far, in ascending column since the last cut
 	room  int               // length of row at which it is cut
 	floor uint16            // only similarities above it get into the row
@@ -49,6 +42,16 @@ type editSearcher struct {
 	// where none is; lanes[x] has all bits of the lanes up to it.
 	reach [MaxDistance + 1]int
 	lanes [MaxDistance + 1]band
+}
+
+// A query is the term whose neighbors are looked for. Lengths are in letters.
+type query struct {
+	self              int32
+	letters           []rune // with k of noLetter before and 2k+1 behind
+	length            int
+	shortest, longest int // of the terms that may be neighbors
+	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
+	similarity [MaxDistance + 1][MaxDistance + 1]uint16
 }
 
 func newEditSearcher(t *termTree, opts *Options) *editSearcher {
@@ -74,13 +77,13 @@ func (s *editSearcher) find(i int) []simmatrix.Entry {
 
 func (s *editSearcher) prepare(i int) {
 	s.self = int32(i) //nolint:gosec // less than MaxTerms
-	s.query = append(s.query[:0], slices.Repeat([]rune{noLetter}, s.k)...)
+	s.letters = append(s.letters[:0], slices.Repeat([]rune{noLetter}, s.k)...)
 	for text := s.tree.terms[i]; text != ""; {
 		letter, size := s.tree.letter(text)
-		s.query, text = append(s.query, letter), text[size:]
+		s.letters, text = append(s.letters, letter), text[size:]
 	}
-	s.length = len(s.query) - s.k
-	s.query = append(s.query, slices.Repeat([]rune{noLetter}, 2*s.k+1)...)
+	s.length = len(s.letters) - s.k
+	s.letters = append(s.letters, slices.Repeat([]rune{noLetter}, 2*s.k+1)...)
 	s.shortest, s.longest = s.length, s.length
 	for s.longest < s.length+s.k && s.opts.near(s.longest+1, s.length) {
 		s.longest++
@@ -155,7 +158,7 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 // walkSame is walk to children that begin with letters of the query.
 func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
 	var letters [2*MaxDistance + 1]rune
-	window := letters[:copy(letters[:], s.query[depth:depth+2*s.k+1])]
+	window := letters[:copy(letters[:], s.letters[depth:depth+2*s.k+1])]
 	slices.Sort(window)
 	for _, letter := range slices.Compact(window) {
 		if child := s.tree.child(n, letter); child != nil {
@@ -167,7 +170,7 @@ func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
 // step returns the state after one more letter of a text of depth letters.
 func (s *editSearcher) step(state band, depth int, letter rune) band {
 	var same band // bit b: it is letter depth-k+b of the query
-	for b, r := range s.query[depth : depth+2*s.k+1] {
+	for b, r := range s.letters[depth : depth+2*s.k+1] {
 		if r == letter {
 			same |= 1 << b
 		}
