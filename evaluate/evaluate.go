@@ -1,10 +1,16 @@
-// Package evaluate sends judged searches through several arms against a cluster
-// and says which is better: for each search, on average, and beyond chance.
+// Package evaluate sends judged queries through several arms and says which is
+// better: for each query, on average, and beyond chance. It does no I/O of its
+// own.
 package evaluate
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/akin-search/akin/evaluate/judged"
 )
 
 // An Arm is a way to search, which is compared with others.
@@ -18,19 +24,112 @@ type Arm struct {
 
 // An Answer is what an arm returns for one search.
 type Answer struct {
-	Hits []Hit // as the engine orders them
+	// Hits are as the engine orders them. Where it gives them no score they have
+	// those of their order.
+	Hits []Hit `json:"hits"`
 	// Added is nil where nobody knows what akin added, and empty where it added
 	// nothing.
-	Added []AddedTerm
-	Took  time.Duration // until the answer was read
+	Added []AddedTerm `json:"added"`
+	// FailedOpen says that akin sent the search as it came, since something failed.
+	FailedOpen bool          `json:"failed_open,omitempty"`
+	Took       time.Duration `json:"took_ns"` // until the answer was read
 }
 
-// Options say how an evaluation goes. The zero value measures [DefaultMeasures].
-type Options struct {
-	// Measures are names such as "MAP" and "nDCG@10"; none are the default ones.
-	Measures []string
+// Answered has the answers of all arms to one query.
+type Answered struct {
+	Query   string   `json:"query"`   // its id
+	Answers []Answer `json:"answers"` // in the order of the arms
+}
+
+// SearchOptions say how queries are sent.
+type SearchOptions struct {
 	// Body returns the search of a query.
-	Body func(text string) []byte
+	Body func(q judged.Query) []byte
+	// Known are answers of a run before, by the id of the query.
+	Known map[string]Answered
+	// Keep is called with new answers, in the order of the queries; nil is not.
+	Keep func(Answered) error
 	// Progress is called after each query; nil is not.
 	Progress func(stage string, done, total int)
+}
+
+// Search sends queries through arms, one search at a time, and returns the
+// answers in the order of the queries, those before an error, too. Each next
+// query begins with the next arm, so that none has the cluster's caches warmed
+// for it more often than the others; before the first one each arm is asked
+// once without being timed.
+func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOptions) ([]Answered, error) {
+	answered := make([]Answered, 0, len(queries))
+	warm := false
+	for i, q := range queries {
+		known, ok := o.Known[q.ID]
+		if !ok {
+			body := o.Body(q)
+			for k := 0; k < len(arms) && !warm; k++ {
+				if _, err := arms[k].Search(ctx, body); err != nil {
+					return answered, failed(arms[k], q, err)
+				}
+			}
+			warm = true
+			known = Answered{Query: q.ID, Answers: make([]Answer, len(arms))}
+			for k := range arms {
+				k = (i + k) % len(arms)
+				var err error
+				if known.Answers[k], err = arms[k].Search(ctx, body); err != nil {
+					return answered, failed(arms[k], q, err)
+				}
+			}
+			if o.Keep != nil {
+				if err := o.Keep(known); err != nil {
+					return answered, err
+				}
+			}
+		}
+		answered = append(answered, known)
+		if o.Progress != nil {
+			o.Progress("searching", i+1, len(queries))
+		}
+	}
+	return answered, nil
+}
+
+func failed(a Arm, q judged.Query, err error) error {
+	return fmt.Errorf("arm %s, query %s: %w", a.Name, q.ID, err)
+}
+
+// Ranking returns hits in the order that trec_eval gives them, each document
+// once: by falling score, of equal scores by falling id. trec_eval keeps scores
+// in 32 bits, and so are they compared. Where the engine's own order is not by
+// score (a sort, a rescore that lowers scores), that order stays, and the scores
+// count down to 1.
+func Ranking(hits []Hit) []Hit {
+	ranking := make([]Hit, 0, len(hits))
+	seen := make(map[string]bool, len(hits))
+	for _, h := range hits {
+		if !seen[h.ID] {
+			seen[h.ID] = true
+			ranking = append(ranking, h)
+		}
+	}
+	falling := func(a, b Hit) int {
+		switch s, t := float32(a.Score), float32(b.Score); {
+		case s > t:
+			return -1
+		case s < t:
+			return 1
+		}
+		return 0
+	}
+	if !slices.IsSortedFunc(ranking, falling) {
+		for i := range ranking {
+			ranking[i].Score = float64(len(ranking) - i)
+		}
+	}
+	slices.SortFunc(ranking, func(a, b Hit) int {
+		if order := falling(a, b); order != 0 {
+			return order
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+	return ranking
 }

@@ -26,6 +26,8 @@ type ArmResult struct {
 	// AddedTerms is the mean number of terms that akin added to a search; nil where
 	// nobody knows.
 	AddedTerms *float64 `json:"added_terms,omitempty"`
+	// FailedOpen is how many searches akin sent as they came, since something failed.
+	FailedOpen int `json:"failed_open,omitempty"`
 	// Neighbors is how many entries the matrix has; 0 is unknown or none.
 	Neighbors int64 `json:"neighbors,omitempty"`
 }
@@ -73,6 +75,7 @@ type QueryResult struct {
 // Ranked is what an arm returned for a query.
 type Ranked struct {
 	Measures map[string]float64 `json:"measures"` // by name
+	Unjudged float64            `json:"unjudged_at_10"`
 	// Hits are the first ones, at most [ShownHits], in the order that is measured.
 	Hits []Hit `json:"hits"`
 	// Added are the terms that akin added, in the order of their clauses.
@@ -88,7 +91,7 @@ type Hit struct {
 	ID    string  `json:"id"`
 	Score float64 `json:"score"`
 	Title string  `json:"title,omitempty"` // "" where none was asked for
-	Grade *int    `json:"grade,omitempty"` // nil where it was not judged
+	Grade *int    `json:"grade,omitempty"` // nil where it was not judged, or not yet measured
 }
 
 // An AddedTerm is a term that akin added to a search.
