@@ -3,60 +3,84 @@ package evaluate
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/csv"
+	"io"
 	"slices"
 
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/measure"
 )
 
-// A Difference is a document that the two arms rank differently for a query.
+// A Difference is a document that two arms rank differently for a query.
 type Difference struct {
 	Query    judged.LoggedQuery
-	Document string
+	Document Hit
 	// Size is how far apart the ranks are, |1/log2(a+1) − 1/log2(b+1)| in (0, 1],
-	// where a document that is not among the first has the discount 0.
+	// where a document that is not among the first ten has the discount 0.
 	Size float64
 }
 
-// differences returns the documents among the first k of one ranking or both
-// that do not have the same rank in both.
-func differences(q judged.LoggedQuery, a, b []string, k int) []Difference {
-	size := map[string]float64{}
-	for i, id := range a[:min(k, len(a))] {
-		size[id] += measure.Discount(i)
-	}
-	for i, id := range b[:min(k, len(b))] {
-		size[id] -= measure.Discount(i)
-	}
+// Differences returns the n largest differences in the answers of two arms
+// to the queries of a log, those of frequent queries first where they are as
+// large. Their order does not say which arm a document comes from: query by
+// query, and in each by a hash, the same every time.
+func Differences(log []judged.LoggedQuery, answered []Answered, n int) []Difference {
 	var all []Difference
+	for i, a := range answered {
+		if len(a.Answers) == 2 {
+			all = append(all, differences(log[i], a.Answers[0].Hits, a.Answers[1].Hits)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(b.Query.Count, a.Query.Count),
+			cmp.Compare(a.Query.ID, b.Query.ID), cmp.Compare(a.Document.ID, b.Document.ID))
+	})
+	all = all[:min(n, len(all))]
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(shuffled(a.Query.ID), shuffled(b.Query.ID)), cmp.Compare(shuffled(a.Document.ID), shuffled(b.Document.ID)))
+	})
+	return all
+}
+
+// differences returns the documents that do not have the same rank in both.
+func differences(q judged.LoggedQuery, a, b []Hit) []Difference {
+	documents, size := map[string]Hit{}, map[string]float64{}
+	for k, hits := range [][]Hit{b, a} {
+		for _, h := range hits {
+			documents[h.ID] = h
+		}
+		ids := order(hits)
+		for i, id := range ids[:min(comparedDepth, len(ids))] {
+			size[id] += float64(2*k-1) * measure.Discount(i)
+		}
+	}
+	all := make([]Difference, 0, len(size))
 	for id, s := range size {
 		if s != 0 {
-			all = append(all, Difference{Query: q, Document: id, Size: max(s, -s)})
+			all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
 		}
 	}
 	return all
 }
 
-// largest returns the n largest differences, those of frequent queries first
-// where they are alike, in an order that does not say which arm a document
-// comes from: query by query, and the documents of a query as a hash has
-// them.
-func largest(all []Difference, n int) []Difference {
-	slices.SortFunc(all, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(b.Query.Count, a.Query.Count),
-			cmp.Compare(a.Query.ID, b.Query.ID), cmp.Compare(a.Document, b.Document))
-	})
-	all = all[:min(n, len(all))]
-	slices.SortFunc(all, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(shuffled(a.Query.ID), shuffled(b.Query.ID)), cmp.Compare(a.Query.ID, b.Query.ID),
-			cmp.Compare(shuffled(a.Document), shuffled(b.Document)), cmp.Compare(a.Document, b.Document))
-	})
-	return all
-}
-
-// shuffled is the place of a text in an order that looks random and is the
-// same each time.
+// shuffled is the place of a text in an order that looks random.
 func shuffled(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return string(sum[:8])
+	return string(sum[:])
+}
+
+// WriteDifferences writes a table to be judged by hand: who judges fills in
+// the last column, and [judged.Read] reads it.
+func WriteDifferences(w io.Writer, all []Difference) error {
+	out := csv.NewWriter(w)
+	err := out.Write([]string{"query_id", "query", "document", "text", "grade"})
+	for _, d := range all {
+		row := []string{d.Query.ID, d.Query.Text, d.Document.ID, d.Document.Title, ""}
+		for i := range row {
+			row[i] = judged.Cell(row[i])
+		}
+		err = cmp.Or(err, out.Write(row))
+	}
+	out.Flush()
+	return cmp.Or(err, out.Error())
 }

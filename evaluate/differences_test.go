@@ -2,6 +2,9 @@ package evaluate
 
 import (
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,61 +13,82 @@ import (
 )
 
 func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
-	q := judged.LoggedQuery{Query: judged.Query{ID: "1", Text: "wing"}, Count: 1}
-	all := differences(q, []string{"new", "same", "a", "b"}, []string{"old", "same", "b", "a", "late"}, 4)
 	got := map[string]float64{}
-	for _, d := range all {
-		got[d.Document] = math.Round(d.Size*1e4) / 1e4
+	answered := []Answered{both("q", "new same a b 5 6 7 8 9 10 late", "old same b a 5 6 7 8 9 late 10")}
+	for _, d := range Differences([]judged.LoggedQuery{logged("q", 1)}, answered, 100) {
+		got[d.Document.ID] = math.Round(d.Size*1e4) / 1e4
 	}
-	// 1/log2(2) of the first rank, 1/log2(4) − 1/log2(5) where two have changed places.
-	want := map[string]float64{"new": 1, "old": 1, "a": 0.0693, "b": 0.0693}
+	// 1/log2(2) of the first rank, 1/log2(4) − 1/log2(5) where two have changed
+	// places, and 1/log2(11) where the other is beyond the first ten.
+	want := map[string]float64{"new": 1, "old": 1, "a": 0.0693, "b": 0.0693, "10": 0.2891, "late": 0.2891}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sizes (-want +got):\n%s", diff)
 	}
 }
 
-// TestOrderOfPairsDoesNotShowTheArm wants the two first documents of ten
-// queries, one of each arm, in both orders.
-func TestOrderOfPairsDoesNotShowTheArm(t *testing.T) {
-	var all []Difference
-	for _, id := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"} {
-		q := judged.LoggedQuery{Query: judged.Query{ID: id}, Count: 1}
-		all = append(all, differences(q, []string{"a" + id}, []string{"b" + id}, 10)...)
+// TestOrderOfDifferencesDoesNotShowTheArm looks at the two first documents of
+// ten queries, one of each arm.
+func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
+	var log []judged.LoggedQuery
+	var answered []Answered
+	for i := range 10 {
+		id := strconv.Itoa(i)
+		log = append(log, logged(id, 1))
+		answered = append(answered, both(id, "a"+id, "b"+id))
 	}
-	chosen := largest(all, 20)
+	chosen := Differences(log, answered, 20)
 	direct := 0
 	for i := 0; i < len(chosen); i += 2 {
 		if chosen[i].Query.ID != chosen[i+1].Query.ID {
 			t.Fatalf("%v is apart from the other document of its query", chosen[i])
 		}
-		if chosen[i].Document[0] == 'a' {
+		if strings.HasPrefix(chosen[i].Document.ID, "a") {
 			direct++
 		}
 	}
 	if direct < 2 || direct > 8 {
 		t.Errorf("of 10 queries %d begin with the first arm's document", direct)
 	}
-	again := largest(append([]Difference(nil), all...), 20)
-	if diff := cmp.Diff(chosen, again); diff != "" {
+	if diff := cmp.Diff(chosen, Differences(log, answered, 20)); diff != "" {
 		t.Errorf("another order the second time:\n%s", diff)
 	}
 }
 
-func TestPairsOfFrequentQueriesComeFirst(t *testing.T) {
-	rare := judged.LoggedQuery{Query: judged.Query{ID: "rare"}, Count: 1}
-	often := judged.LoggedQuery{Query: judged.Query{ID: "often"}, Count: 7}
-	all := append(differences(rare, []string{"a", "x"}, nil, 10), differences(often, []string{"a", "x"}, nil, 10)...)
+func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
+	log := []judged.LoggedQuery{logged("rare", 1), logged("often", 7), logged("refused", 9)}
+	answered := []Answered{both("rare", "a x", ""), both("often", "a x", ""), {Query: "refused"}}
 	var got []string
-	for _, d := range largest(all, 3) {
-		got = append(got, d.Query.ID+" "+d.Document)
+	for _, d := range Differences(log, answered, 3) {
+		got = append(got, d.Query.ID+" "+d.Document.ID)
 	}
-	for _, want := range []string{"rare a", "often a", "often x"} {
-		found := false
-		for _, g := range got {
-			found = found || g == want
-		}
-		if !found {
-			t.Errorf("%q is not among %q", want, got)
-		}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"often a", "often x", "rare a"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestDifferencesAreJudgedAndReadAgain wants what is written to be a judged set
+// once grades are filled in, with hostile texts in cells.
+func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
+	q := logged("=1+1", 1)
+	all := []Difference{
+		{Query: q, Document: Hit{ID: "-a", Title: "=cmd|' /C calc'!A0"}}, {Query: q, Document: Hit{ID: "b", Title: "a \"quote\",\nand a line"}},
+	}
+	var b strings.Builder
+	if err := WriteDifferences(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if strings.Contains(text, ",=") || strings.Contains(text, "\n=") || !strings.HasPrefix(text, "query_id,query,document,text,grade\n") {
+		t.Errorf("table\n%s", text)
+	}
+	text = strings.Replace(text, "calc'!A0\",", "calc'!A0\",3", 1)
+	got, err := judged.Read(nil, &judged.File{Name: "f", Content: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &judged.Set{Queries: []judged.Query{q.Query}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s\n%s", diff, text)
 	}
 }

@@ -49,6 +49,9 @@ type SearchOptions struct {
 	Known map[string]Answered
 	// Keep is called with new answers, in the order of the queries; nil is not.
 	Keep func(Answered) error
+	// Refused reports whether a query that an arm fails for is left out: its
+	// answers are nil. Where Refused is nil, or reports false, the run ends.
+	Refused func(err error) bool
 	// Progress is called after each query; nil is not.
 	Progress func(stage string, done, total int)
 }
@@ -64,25 +67,19 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	for i, q := range queries {
 		known, ok := o.Known[q.ID]
 		if !ok {
-			body := o.Body(q)
-			for k := 0; k < len(arms) && !warm; k++ {
-				if _, err := arms[k].Search(ctx, body); err != nil {
-					return answered, failed(arms[k], q, err)
-				}
+			answers, err := ask(ctx, arms, q, o.Body(q), i)
+			if err == nil && !warm {
+				warm = true
+				answers, err = ask(ctx, arms, q, o.Body(q), i)
 			}
-			warm = true
-			known = Answered{Query: q.ID, Answers: make([]Answer, len(arms))}
-			for k := range arms {
-				k = (i + k) % len(arms)
-				var err error
-				if known.Answers[k], err = arms[k].Search(ctx, body); err != nil {
-					return answered, failed(arms[k], q, err)
-				}
+			if known = (Answered{Query: q.ID, Answers: answers}); err != nil && o.Refused != nil && o.Refused(err) {
+				known.Answers, err = nil, nil
 			}
-			if o.Keep != nil {
-				if err := o.Keep(known); err != nil {
-					return answered, err
-				}
+			if err == nil && o.Keep != nil {
+				err = o.Keep(known)
+			}
+			if err != nil {
+				return answered, err
 			}
 		}
 		answered = append(answered, known)
@@ -91,6 +88,18 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 		}
 	}
 	return answered, nil
+}
+
+// ask sends a query through all arms, beginning with the i-th, counted round.
+func ask(ctx context.Context, arms []Arm, q judged.Query, body []byte, i int) (answers []Answer, err error) {
+	answers = make([]Answer, len(arms))
+	for k := range arms {
+		k = (i + k) % len(arms)
+		if answers[k], err = arms[k].Search(ctx, body); err != nil {
+			return nil, failed(arms[k], q, err)
+		}
+	}
+	return answers, nil
 }
 
 func failed(a Arm, q judged.Query, err error) error {

@@ -84,9 +84,14 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 		mean := float64(added) / float64(known)
 		sum.AddedTerms = &mean
 	}
-	slices.Sort(took)
-	sum.Latency = Latency{percentile(took, 0.50), percentile(took, 0.95), percentile(took, 0.99)}
+	sum.Latency = latency(took)
 	return sum
+}
+
+// latency returns percentiles of times in milliseconds.
+func latency(took []float64) Latency {
+	slices.Sort(took)
+	return Latency{percentile(took, 0.50), percentile(took, 0.95), percentile(took, 0.99)}
 }
 
 // percentile returns the smallest value that the share p of the sorted ones

@@ -145,14 +145,13 @@ func withoutFields(query string) string {
 
 func (r *reader) quepidRatings(line int, text string, ratings jsontext.Value) {
 	var err error
-	switch kind := ratings.Kind(); {
-	case kind == jsontext.KindBeginObject:
+	if ratings.Kind() == jsontext.KindBeginObject {
 		var byDocument map[string]jsontext.Value
 		err = json.Unmarshal(ratings, &byDocument)
 		for _, document := range slices.Sorted(maps.Keys(byDocument)) {
 			r.rating(line, text, document, byDocument[document])
 		}
-	case kind == jsontext.KindBeginArray:
+	} else if ratings.Kind() == jsontext.KindBeginArray {
 		var list []struct {
 			Document string         `json:"doc_id"`
 			Rating   jsontext.Value `json:"rating"`

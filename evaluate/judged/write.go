@@ -76,7 +76,7 @@ const (
 // blank in front where it begins like a formula, which [Read] takes away
 // again.
 func Cell(text string) string {
-	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
 		return " " + text
 	}
 	return text
