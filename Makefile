@@ -1,5 +1,5 @@
-# Needs Go 1.26 and nothing else. `make test` also uses a JDK, Maven and
-# redis-server where they are installed.
+# Needs Go 1.26 and nothing else. `make test` also uses a JDK, Maven,
+# redis-server and Chromium where they are installed.
 
 GO       ?= go
 # Without gin's codec for MessagePack, which akin does not use. Builds and tests

@@ -1,0 +1,268 @@
+// Package report shows the result of an evaluation as one page that needs
+// nothing else, and as plots.
+package report
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/evaluate/judged"
+)
+
+// shownQueries is how many queries are shown that an arm improved most, and how
+// many that it harmed most.
+const shownQueries = 5
+
+// A File is a file of a report, to be written to its folder.
+type File struct {
+	Name string
+	Data []byte
+}
+
+//go:embed page.html
+var source string
+
+// Files returns the page of a result, index.html, and its plots as SVG. The
+// result has an arm, a measure, and for each query what every arm returned. The
+// plots are about the first measure. The same result gives the same bytes.
+func Files(r *evaluate.Result) ([]File, error) {
+	templates, err := template.New("").Funcs(template.FuncMap{
+		"clip": clip, "signed": signed,
+		"rank":    func(k int) int { return k + 1 },
+		"percent": func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
+		"value":   func(v *float64) float64 { return *v },
+	}).Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	v := newView(r)
+	var files []File
+	add := func(name, template string, value any) {
+		var b bytes.Buffer
+		err = cmp.Or(err, templates.ExecuteTemplate(&b, template, value))
+		files = append(files, File{name, b.Bytes()})
+	}
+	add("index.html", "page", v)
+	for _, p := range v.Plots {
+		add(p.Name+".svg", "plot", p)
+	}
+	for _, c := range v.Comparisons {
+		add(c.Plot.Name+".svg", "plot", c.Plot)
+	}
+	return files, err
+}
+
+// A view is what the page shows, in its order.
+type view struct {
+	Measures    []string
+	Queries     int
+	Arms        []evaluate.ArmResult
+	Plots       []plot
+	Comparisons []*comparison
+	Best        *comparison // nil of one arm
+	LeftOut     []leftOut
+}
+
+// Measure is what queries are ordered by, and the plots are about.
+func (v view) Measure() string { return v.Measures[0] }
+
+func newView(r *evaluate.Result) view {
+	v := view{Measures: r.Measures, Queries: len(r.Queries), Arms: r.Arms, Plots: armPlots(r)}
+	for k := range r.Arms[1:] {
+		c := compare(r, k+1)
+		if v.Best == nil || c.beats(v.Best) {
+			v.Best = c
+		}
+		v.Comparisons = append(v.Comparisons, c)
+	}
+	v.LeftOut = []leftOut{
+		newLeftOut("queries without judgments, which were not searched for", r.LeftOut.Unjudged),
+		newLeftOut("queries with judgments and without a text", r.LeftOut.Unknown),
+		newLeftOut("judged documents that the index does not have, which count as relevant ones that nobody finds", r.LeftOut.Documents),
+	}
+	if n := r.LeftOut.Ungraded; n > 0 {
+		v.LeftOut = append(v.LeftOut, leftOut{Count: n, What: "lines without a grade"})
+	}
+	v.LeftOut = slices.DeleteFunc(v.LeftOut, func(l leftOut) bool { return l.Count == 0 })
+	return v
+}
+
+// armPlots returns the plots that compare all arms.
+func armPlots(r *evaluate.Result) []plot {
+	measure := r.Measures[0]
+	first := r.Arms[0].Measures[measure].Mean
+	means := make([]point, len(r.Arms))
+	var gains, dense, fast []point
+	for k, arm := range r.Arms {
+		e := arm.Measures[measure]
+		means[k] = point{arm: k, name: arm.Name, value: e.Mean, least: e.Interval.Low, most: e.Interval.High}
+		if e.Gain != nil {
+			gains = append(gains, point{arm: k, name: arm.Name, value: e.Gain.Mean, least: e.Gain.Interval.Low, most: e.Gain.Interval.High})
+		}
+		if arm.Neighbors > 0 {
+			dense = append(dense, means[k].above(float64(arm.Neighbors), 0))
+		}
+		if arm.Latency.P50 > 0 {
+			fast = append(fast, means[k].above(arm.Latency.P50, arm.Latency.P95))
+		}
+	}
+	plots := []plot{intervals("arms", measure+" of each arm", measure, first, means)}
+	if len(gains) > 0 {
+		plots = append(plots, intervals("gains", "Gain over the first arm", "gain in "+measure, 0, gains))
+	}
+	if len(dense) > 1 {
+		plots = append(plots, scatter("density", measure+" against the density of S", measure, "neighbors in S (logarithmic)", first, dense))
+	}
+	if len(fast) > 1 {
+		plots = append(plots, scatter("latency", measure+" against latency", measure, "milliseconds, median to p95 (logarithmic)", first, fast))
+	}
+	return plots
+}
+
+// A comparison is of an arm with the first.
+type comparison struct {
+	Measure    string
+	First, Arm evaluate.ArmResult
+	Estimate   evaluate.Estimate
+	Plot       plot
+	// The queries that changed most, the greatest change first.
+	Improved, Harmed []change
+}
+
+// Verdict is what can be said with confidence.
+func (c *comparison) Verdict() string {
+	switch gain := c.Estimate.Gain; {
+	case gain.Holm >= 0.05:
+		return "is not clearly better or worse than"
+	case gain.Mean > 0:
+		return "ranks better than"
+	default:
+		return "ranks worse than"
+	}
+}
+
+// beats reports whether its arm is rather to be chosen than that of another:
+// what is better beyond chance goes first.
+func (c *comparison) beats(other *comparison) bool {
+	sure := func(c *comparison) bool { return c.Estimate.Gain.Mean > 0 && c.Estimate.Gain.Holm < 0.05 }
+	if sure(c) != sure(other) {
+		return sure(c)
+	}
+	return c.Estimate.Mean > other.Estimate.Mean
+}
+
+func compare(r *evaluate.Result, k int) *comparison {
+	measure := r.Measures[0]
+	c := &comparison{Measure: measure, First: r.Arms[0], Arm: r.Arms[k], Estimate: r.Arms[k].Measures[measure]}
+	differences := make([]float64, len(r.Queries))
+	for i, q := range r.Queries {
+		before, after := q.Arms[0], q.Arms[k]
+		ch := change{
+			Query: q.Query, Of: c, Before: before.Measures[measure], After: after.Measures[measure],
+			Added: after.Added, Rows: sideBySide(before.Hits, after.Hits),
+		}
+		differences[i] = ch.Difference()
+		switch {
+		case ch.Difference() > 0:
+			c.Improved = append(c.Improved, ch)
+		case ch.Difference() < 0:
+			c.Harmed = append(c.Harmed, ch)
+		}
+	}
+	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), "Change of each query, sorted", measure, differences)
+	slices.SortStableFunc(c.Improved, func(a, b change) int { return cmp.Compare(b.Difference(), a.Difference()) })
+	slices.SortStableFunc(c.Harmed, func(a, b change) int { return cmp.Compare(a.Difference(), b.Difference()) })
+	c.Improved, c.Harmed = c.Improved[:min(shownQueries, len(c.Improved))], c.Harmed[:min(shownQueries, len(c.Harmed))]
+	return c
+}
+
+// A change is what an arm did to a query.
+type change struct {
+	judged.Query
+
+	Of            *comparison
+	Before, After float64
+	Added         []evaluate.AddedTerm
+	Rows          []row
+}
+
+// Difference is above zero where the arm is better.
+func (c change) Difference() float64 { return c.After - c.Before }
+
+// A row has the documents of a rank, nil where a list has ended.
+type row struct{ Before, After *found }
+
+type found struct {
+	evaluate.Hit
+
+	Moved string // against the other list
+}
+
+// Relevant reports whether judges found the document relevant.
+func (f *found) Relevant() bool { return *f.Grade > 0 }
+
+// sideBySide returns the first ten documents of both lists.
+func sideBySide(before, after []evaluate.Hit) []row {
+	before, after = before[:min(10, len(before))], after[:min(10, len(after))]
+	rows := make([]row, max(len(before), len(after)))
+	rank := func(hits []evaluate.Hit, id string) int {
+		return slices.IndexFunc(hits, func(h evaluate.Hit) bool { return h.ID == id })
+	}
+	for k, hit := range before {
+		rows[k].Before = &found{Hit: hit}
+		if rank(after, hit.ID) < 0 {
+			rows[k].Before.Moved = "gone"
+		}
+	}
+	for k, hit := range after {
+		rows[k].After = &found{Hit: hit}
+		switch was := rank(before, hit.ID); {
+		case was < 0:
+			rows[k].After.Moved = "new"
+		case was > k:
+			rows[k].After.Moved = fmt.Sprintf("up %d", was-k)
+		case was < k:
+			rows[k].After.Moved = fmt.Sprintf("down %d", k-was)
+		}
+	}
+	return rows
+}
+
+// leftOut is what of a judged set could not be used.
+type leftOut struct {
+	Count int
+	What  string
+	Names []string // the first ones
+}
+
+func newLeftOut(what string, names []string) leftOut {
+	return leftOut{Count: len(names), What: what, Names: names[:min(20, len(names))]}
+}
+
+// clip makes a text of users or documents fit to be shown: in one line, without
+// control characters and what XML forbids, and at most so many characters long.
+func clip(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), r&0xfffe == 0xfffe:
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	shown := 0
+	for at := range text {
+		if shown++; shown > most {
+			return text[:at] + "…"
+		}
+	}
+	return text
+}
