@@ -25,15 +25,15 @@ type asker struct {
 	together, clauseLimit int
 	// clauses are those of the search with what is known of them, and targets the
 	// fields of them that may be expanded.
-	clauses []form.Clause
+	clauses []form.ClausePlan
 	targets []target
 	// later says that the page has what an earlier one of its point in time had.
 	later bool
 }
 
 type target struct {
-	clause *form.Clause
-	*form.Field
+	clause *form.ClausePlan
+	*form.FieldPlan
 	// terms is memory for the selection.
 	terms *terms.Selection
 	rows  Rows
@@ -119,18 +119,18 @@ func (t *target) leave(why reason.Reason) {
 }
 
 // follows reports whether it uses the selection of the first field.
-func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
+func (t *target) follows() bool { return t.clause.TermCentric && t.FieldPlan != &t.clause.Fields[0] }
 
 func stillOpen(targets []*target) []*target {
 	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
 }
 
 // lead returns the field whose selection it uses.
-func (t *target) lead() *form.Field {
+func (t *target) lead() *form.FieldPlan {
 	if t.clause.TermCentric {
 		return &t.clause.Fields[0]
 	}
-	return t.Field
+	return t.FieldPlan
 }
 
 // leading returns the targets that have a selection of their own.
@@ -146,11 +146,11 @@ func (a *asker) start() {
 	a.clauses = a.m.clauses[:0]
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
-		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
+		c := form.ClausePlan{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
 		c.SameMatches = c.SameMatches || a.e.options.SameMatches
 		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
 		for _, f := range parsed.Fields {
-			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
+			c.Fields = append(c.Fields, form.FieldPlan{Name: f.Name, Boost: f.Boost})
 		}
 		a.clauses = append(a.clauses, c)
 	}
@@ -169,7 +169,7 @@ func (a *asker) findFields(ctx context.Context) error {
 		if len(c.Fields) == 0 {
 			c.Additive = false
 			for _, field := range a.e.options.DefaultFields {
-				c.Fields = append(c.Fields, form.Field{Name: field, Boost: 1})
+				c.Fields = append(c.Fields, form.FieldPlan{Name: field, Boost: 1})
 			}
 		}
 		if err := a.matchPatterns(ctx, c); err != nil {
@@ -192,12 +192,12 @@ func (a *asker) findFields(ctx context.Context) error {
 
 // matchPatterns replaces patterns by the fields that match them. As in the
 // engines, the boosts of a field that is named twice are multiplied.
-func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
-	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
+func (a *asker) matchPatterns(ctx context.Context, c *form.ClausePlan) (err error) {
+	isPattern := func(f form.FieldPlan) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
 		return nil
 	}
-	var matched []form.Field
+	var matched []form.FieldPlan
 	for _, f := range c.Fields {
 		names := []string{f.Name}
 		if isPattern(f) {
@@ -207,9 +207,9 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 			return err
 		}
 		for _, name := range names {
-			at := slices.IndexFunc(matched, func(r form.Field) bool { return r.Name == name })
+			at := slices.IndexFunc(matched, func(r form.FieldPlan) bool { return r.Name == name })
 			if at < 0 {
-				matched = append(matched, form.Field{Name: name, Boost: f.Boost})
+				matched = append(matched, form.FieldPlan{Name: name, Boost: f.Boost})
 			} else {
 				matched[at].Boost *= f.Boost
 			}
@@ -237,7 +237,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 		if c.Reason != "" {
 			continue
 		}
-		t := target{clause: c, Field: f}
+		t := target{clause: c, FieldPlan: f}
 		why, err := a.bindField(ctx, &t, pinned)
 		if err != nil {
 			return nil, err
@@ -349,14 +349,14 @@ func withoutLast(a *esclient.Analysis) *esclient.Analysis {
 }
 
 // understand settles what the analyses of all its fields mean for a clause.
-func understand(c *form.Clause) {
-	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
+func understand(c *form.ClausePlan) {
+	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
 		f, first := &c.Fields[k], c.Fields[0].Analysis
 		switch {
 		case c.Reason != "":
 		case f.Reason != "":
-			(&target{clause: c, Field: f}).leave(f.Reason)
+			(&target{clause: c, FieldPlan: f}).leave(f.Reason)
 		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
 			// Fields whose analyzers have other names are searched separately, though
 			// they give the same terms (OpenSearch 2).
@@ -458,7 +458,7 @@ func shareAdded(targets []*target, total int) {
 
 // filtered reports whether an alias shows the client only some documents. The
 // added terms come from those that it may not see, too.
-func filtered(clauses []form.Clause) bool {
+func filtered(clauses []form.ClausePlan) bool {
 	for _, f := range form.Fields(clauses) {
 		if f.Analysis != nil && f.Analysis.Filtered {
 			return true

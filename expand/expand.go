@@ -158,7 +158,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 }
 
 // whyNothing returns the reason of the first clause that has one.
-func whyNothing(clauses []form.Clause) reason.Reason {
+func whyNothing(clauses []form.ClausePlan) reason.Reason {
 	for i := range clauses {
 		c := &clauses[i]
 		if !c.Note && c.Reason != "" {
@@ -176,7 +176,7 @@ func whyNothing(clauses []form.Clause) reason.Reason {
 // memory is what one expansion leaves to the next.
 type memory struct {
 	parser     dsl.Parser
-	clauses    []form.Clause
+	clauses    []form.ClausePlan
 	selections []*terms.Selection
 	lent       int // of the selections
 	weighing

@@ -77,7 +77,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 
 func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), carRental)
-	want := []Clause{{
+	want := []Explanation{{
 		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
 		Added: []Added{
 			{Term: "automobile", From: "car", Similarity: 0.8, Weight: 2.9515, Boost: 0.1295},

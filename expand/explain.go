@@ -11,12 +11,12 @@ import (
 
 // explain says of every field in a plan what is done with it; reranked says
 // that the hits of this page are ordered outside of the engine.
-func explain(p *form.Plan, first []FirstHit, reranked bool) []Clause {
-	out := make([]Clause, 0, len(p.Clauses))
+func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
+	out := make([]Explanation, 0, len(p.Clauses))
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if c.Reason != "" {
-			out = append(out, Clause{Path: c.Parsed.Path, Reason: c.Reason})
+			out = append(out, Explanation{Path: c.Parsed.Path, Reason: c.Reason})
 			continue
 		}
 		out = slices.Grow(out, len(c.Fields))
@@ -37,8 +37,8 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Clause {
 	return out
 }
 
-func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Clause {
-	e := Clause{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
+func explainField(p *form.Plan, c *form.ClausePlan, f *form.FieldPlan, reranked bool) Explanation {
+	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
 		e.Terms = f.Analysis.Terms
 	}

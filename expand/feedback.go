@@ -19,9 +19,9 @@ import (
 // to the search. They change the order of the hits, and find none. All pages of
 // a search have the same first pass, so that they have the same terms.
 
-// Feedback says how the terms of the first hits of a search are added to it.
+// FeedbackOptions say how the terms of the first hits of a search are added to it.
 // The zero value adds none.
-type Feedback struct {
+type FeedbackOptions struct {
 	// Documents is how many hits are read, Terms how many terms are added to a
 	// search at most.
 	Documents, Terms int
@@ -35,13 +35,13 @@ type FeedbackWish uint8
 
 // The wishes.
 const (
-	FeedbackAsConfigured FeedbackWish = iota // where [Feedback.Documents] is set
+	FeedbackAsConfigured FeedbackWish = iota // where [FeedbackOptions.Documents] is set
 	FeedbackOn                               // of ten hits, where it is not
 	FeedbackOff
 )
 
 // documents returns how many first hits are read for a request.
-func (f Feedback) documents(wish FeedbackWish) int {
+func (f FeedbackOptions) documents(wish FeedbackWish) int {
 	switch {
 	case wish == FeedbackOff:
 		return 0
@@ -177,10 +177,10 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 }
 
 // hits returns the first hits with the terms of a field.
-func (a *asker) hits(field string) (out []terms.Hit) {
+func (a *asker) hits(field string) (out []terms.HitTerms) {
 	for _, h := range a.s.firstHits() {
 		d := h.Fields[field]
-		out = append(out, terms.Hit{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
+		out = append(out, terms.HitTerms{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
 	}
 	return out
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 )
 
-func feedback(o *Options) { o.Feedback = Feedback{Documents: 10, Terms: 2, Weight: 0.3} }
+func feedback(o *Options) { o.Feedback = FeedbackOptions{Documents: 10, Terms: 2, Weight: 0.3} }
 
 // firstHits are hits that speak of tariffs.
 var firstHits = []FirstHit{

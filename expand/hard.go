@@ -96,7 +96,7 @@ func (a *asker) mayBeExact(targets []*target) bool {
 }
 
 // notExact returns why the request does not let a clause be scored by it.
-func (a *asker) notExact(c *form.Clause) reason.Reason {
+func (a *asker) notExact(c *form.ClausePlan) reason.Reason {
 	switch {
 	case c.Reason != "":
 		return c.Reason

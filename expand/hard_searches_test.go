@@ -105,7 +105,7 @@ func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
 			e := hardRental(t, func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.stopWords = "the" })
 			body := []byte(`{"query":` + query + `}`)
 			r := expandHard(t, e, Request{Body: body})
-			hard := slices.ContainsFunc(r.Clauses, func(c Clause) bool { return c.Form == "hard" && c.Reason == "" })
+			hard := slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" && c.Reason == "" })
 			if !hard || !strings.Contains(string(r.Body), "reciprocal") {
 				t.Errorf("clauses %+v of %s", r.Clauses, r.Body)
 			}

@@ -47,7 +47,7 @@ type Options struct {
 	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64
 	// Strength is λ.
-	Strength form.Strength
+	Strength form.Lambda
 	// DefaultFields are the fields to add terms in when a request names none.
 	DefaultFields []string
 	// MarkRelated has highlighters mark the added terms, too.
@@ -63,7 +63,7 @@ type Options struct {
 	// show the added terms. Those on an alias with a filter always are.
 	HideFrom Disclosure
 	// Feedback says how the terms of the first hits are added.
-	Feedback Feedback
+	Feedback FeedbackOptions
 }
 
 // DefaultOptions returns the defaults: at most 30 terms, each in at most a
@@ -71,7 +71,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		RerankWindow: 100, SoftWeight: 0.1, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
-		Feedback: Feedback{Terms: 20, Weight: 0.3},
+		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

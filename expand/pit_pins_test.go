@@ -255,7 +255,7 @@ func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 	first := expandPage(t, e, pitPage(0, `{"bool":{`+must+`,`+should+`}}`, ""))
 	w.change(t)
 	next := expandPage(t, e, pitPage(0, `{"bool":{`+should+`,`+must+`}}`, secondPage))
-	if diff := cmp.Diff([]Clause{first.Clauses[1], first.Clauses[0]}, next.Clauses); diff != "" || first.AddedTerms() != 3 {
+	if diff := cmp.Diff([]Explanation{first.Clauses[1], first.Clauses[0]}, next.Clauses); diff != "" || first.AddedTerms() != 3 {
 		t.Errorf("(-first +second):\n%s", diff)
 	}
 }

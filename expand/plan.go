@@ -110,7 +110,7 @@ func (p *planner) takeBack(over int) {
 		p.plan.Cut(half)
 		return
 	}
-	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
+	if slices.ContainsFunc(clauses, func(c form.ClausePlan) bool { return c.Counted() }) {
 		over = half
 	}
 	if form.CutExact(clauses, over) {
@@ -154,7 +154,7 @@ func (p *planner) decide() {
 }
 
 // scoring chooses the form, and says why it is not the configured one.
-func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
+func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
 	wanted := p.e.options.Scoring
 	if p.plan.FindOnly || c.Added() == 0 || wanted == form.Linear {
 		return form.Linear, ""

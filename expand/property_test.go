@@ -88,7 +88,7 @@ func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
 			o.Mode = ModeHard
 		}
 		if bits>>13&1 == 1 {
-			o.Feedback = Feedback{Documents: 3, Terms: 1 + int(bits>>14)*5, Weight: 0.3}
+			o.Feedback = FeedbackOptions{Documents: 3, Terms: 1 + int(bits>>14)*5, Weight: 0.3}
 		}
 	})
 	return o, func(c *fakeCluster) {

@@ -74,7 +74,7 @@ type Result struct {
 	ClauseCount int
 	// Clauses explains every clause that was recognized, in the order of the
 	// body.
-	Clauses []Clause
+	Clauses []Explanation
 	// Reason says why the request as a whole was left alone, "" where the
 	// clauses say it.
 	Reason reason.Reason
@@ -136,8 +136,8 @@ func (r *Result) AddedTerms() (n int) {
 	return n
 }
 
-// A Clause explains what was done with one field of one clause of a search.
-type Clause struct {
+// An Explanation says what was done with one field of one clause of a search.
+type Explanation struct {
 	// Path leads to the clause, for example "query.bool.must[0].match", and in a
 	// request that has several searches "[2].query.match".
 	Path  string `json:"path"`

@@ -78,7 +78,7 @@ func (p *planner) noRerank() reason.Reason {
 
 // rerankFields returns what the hits are compared with, or why they are not. A
 // field that several clauses look into has the sum of their terms.
-func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reason.Reason) {
+func rerankFields(clauses []form.ClausePlan, targets []target) ([]RerankField, reason.Reason) {
 	var out []RerankField
 	for i := range clauses {
 		c := &clauses[i]
@@ -97,7 +97,7 @@ func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reaso
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
-			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.Field == f })]
+			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.FieldPlan == f })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
 				return nil, reason.NoWeights
 			}
@@ -121,7 +121,7 @@ func compared(why reason.Reason) bool {
 }
 
 // add adds the terms of a field, which count boost times.
-func (r *RerankField) add(f *form.Field, boost float64) {
+func (r *RerankField) add(f *form.FieldPlan, boost float64) {
 	if boost > r.Boost { // b is the largest, and the others are shares of it
 		for k := range r.Freqs {
 			r.Freqs[k] *= r.Boost / boost

@@ -45,7 +45,7 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 			if string(r.Body) != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
 			}
-			for i, want := range []Clause{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: reason.NotAdditive}} {
+			for i, want := range []Explanation{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: reason.NotAdditive}} {
 				if got := written(r)[i]; got.Form != want.Form || got.Phase != want.Phase || got.Reason != want.Reason {
 					t.Errorf("clause %d: %+v, want %+v", i, got, want)
 				}
@@ -55,8 +55,8 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 }
 
 // written returns what is explained of the clauses that were rewritten.
-func written(r *Result) []Clause {
-	var out []Clause
+func written(r *Result) []Explanation {
+	var out []Explanation
 	for _, c := range r.Clauses {
 		if c.Form != "" {
 			out = append(out, c)

@@ -88,13 +88,13 @@ func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	}
 }
 
-func (s *search) notes() (out []Clause) {
+func (s *search) notes() (out []Explanation) {
 	if s.Search == nil {
 		return nil
 	}
 	for i := range s.Clauses {
 		if c := &s.Clauses[i]; c.Note {
-			out = append(out, Clause{Path: c.Path, Reason: c.Reason})
+			out = append(out, Explanation{Path: c.Path, Reason: c.Reason})
 		}
 	}
 	return out

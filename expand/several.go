@@ -108,7 +108,7 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 func (r *Result) add(i, n int, search *Result) {
 	number := "[" + strconv.Itoa(i) + "]"
 	if search.Reason != "" {
-		r.Clauses = append(r.Clauses, Clause{Path: number, Reason: search.Reason})
+		r.Clauses = append(r.Clauses, Explanation{Path: number, Reason: search.Reason})
 	}
 	for _, c := range search.Clauses {
 		c.Path = number + "." + c.Path

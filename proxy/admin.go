@@ -121,14 +121,14 @@ func (a adminPort) condition(ctx context.Context) (c health.Condition) {
 
 // expansion is the answer of POST /_akin/expand/{index}.
 type expansion struct {
-	Rewritten bool            `json:"rewritten"`
-	Reason    string          `json:"reason,omitempty"`
-	Cause     string          `json:"cause,omitempty"` // of a failure, as in the metrics
-	Error     string          `json:"error,omitempty"`
-	RawQuery  string          `json:"raw_query"`
-	Body      json.RawMessage `json:"body,omitempty"`
-	Failures  []string        `json:"failures,omitempty"`
-	Clauses   []expand.Clause `json:"clauses"`
+	Rewritten bool                 `json:"rewritten"`
+	Reason    string               `json:"reason,omitempty"`
+	Cause     string               `json:"cause,omitempty"` // of a failure, as in the metrics
+	Error     string               `json:"error,omitempty"`
+	RawQuery  string               `json:"raw_query"`
+	Body      json.RawMessage      `json:"body,omitempty"`
+	Failures  []string             `json:"failures,omitempty"`
+	Clauses   []expand.Explanation `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why.
@@ -145,7 +145,7 @@ func (a adminPort) show(c *gin.Context) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Clause{}}
+	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
 	switch {
 	case err != nil:
 		answer.Cause, answer.Error = a.cause(err), err.Error()

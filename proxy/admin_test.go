@@ -79,7 +79,7 @@ func TestTwoServersCannotShareARegistry(t *testing.T) {
 }
 
 func TestShowExpansion(t *testing.T) {
-	clause := expand.Clause{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}
+	clause := expand.Explanation{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}
 	rewrites := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 50*time.Millisecond || time.Until(until) > showBudget {
 			t.Errorf("the expander has until %v, %v", until, ok)
@@ -88,7 +88,7 @@ func TestShowExpansion(t *testing.T) {
 			Rewritten: true,
 			RawQuery:  "was=" + r.RawQuery + "&index=" + r.Index,
 			Body:      []byte(`{"html":"<b>&","n":1.0000000000000000001,"was":` + string(r.Body) + `}`),
-			Clauses:   []expand.Clause{clause},
+			Clauses:   []expand.Explanation{clause},
 		}, nil
 	})
 	const shownClause = `[{"path":"query.match","field":"body","added":[{"term":"hire","from":"rental","similarity":0.5,"weight":1,"boost":0.25}]}]`

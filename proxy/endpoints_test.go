@@ -35,7 +35,7 @@ const (
 func rewriteFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenLines),
-		Clauses: []expand.Clause{
+		Clauses: []expand.Explanation{
 			{Path: "[0].query.match", Form: "linear", Added: make([]expand.Added, 2)},
 			{Path: "[1]", Reason: "no_clause"},
 			{Path: "[2].query", Form: "linear", Added: make([]expand.Added, 1)},

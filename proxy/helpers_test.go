@@ -43,7 +43,7 @@ func rewriteTo(body string) expander {
 			Rewritten: true,
 			RawQuery:  r.RawQuery,
 			Body:      []byte(body),
-			Clauses:   []expand.Clause{{Path: "query.match", Field: "body", Added: make([]expand.Added, 3)}},
+			Clauses:   []expand.Explanation{{Path: "query.match", Field: "body", Added: make([]expand.Added, 3)}},
 		}, nil
 	}
 }

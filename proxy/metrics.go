@@ -188,7 +188,7 @@ func (m *metrics) clauses(res *expand.Result) {
 		}
 		m.clause.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
 	}
-	if slices.ContainsFunc(res.Clauses, func(c expand.Clause) bool { return len(c.NoRow) > 0 }) {
+	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
 		m.noRow.Inc()
 	}
 }

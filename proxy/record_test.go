@@ -82,7 +82,7 @@ func TestExplanationShows(t *testing.T) {
 	const one = expand.EndpointSearch
 	rewritten := &expand.Result{
 		Rewritten: true, RawQuery: "q=b", Body: []byte(`{"b":1}`),
-		Clauses: []expand.Clause{{
+		Clauses: []expand.Explanation{{
 			Path: "query.match", Field: "body", Matrix: "main@1", Form: "linear", Phase: "query", Terms: []string{"car"}, Reason: reason.NoScripts,
 			Added: []expand.Added{{Term: "hire", From: "car", Similarity: 0.5, Weight: 1, Boost: 0.25}},
 		}, {Path: "query.term", Reason: reason.NotText}},
@@ -263,7 +263,7 @@ func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
 func TestClausesAreCountedByReason(t *testing.T) {
 	o := Options{}
 	s := newServer(t, o)
-	s.record(searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
+	s.record(searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Explanation{
 		{Form: "linear", NoRow: []string{"zebra", "yak"}}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
 	if got := counter(t, s.opts.Registry, "akin_searches_without_row_total"); got != 1 {
@@ -312,7 +312,7 @@ func BenchmarkRecord(b *testing.B) {
 	s := newServer(b, Options{Upstreams: []string{upstream.URL}})
 	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
-	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Clause{{Form: "linear", Added: make([]expand.Added, 30)}}}
+	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Explanation{{Form: "linear", Added: make([]expand.Added, 30)}}}
 	body := make([]byte, 300)
 	r := &http.Request{Header: http.Header{"Content-Type": {"application/json"}}}
 	var searching, recording time.Duration
@@ -336,13 +336,13 @@ func BenchmarkRecord(b *testing.B) {
 // What was cut is told of, and counts.
 func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
 	s := newServer(t, Options{})
-	clause := expand.Clause{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
+	clause := expand.Explanation{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
 	x := searchFor(expand.EndpointSearch, "", "", "")
-	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Clause{clause}}, "")
+	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Explanation{clause}}, "")
 	var shown struct {
-		Added   int             `json:"added_terms"`
-		Cut     int             `json:"clauses_cut"`
-		Clauses []expand.Clause `json:"clauses"`
+		Added   int                  `json:"added_terms"`
+		Cut     int                  `json:"clauses_cut"`
+		Clauses []expand.Explanation `json:"clauses"`
 	}
 	getAdmin(t, s, "/_akin/explanations/"+x.id, &shown)
 	if shown.Added != 2000 || shown.Cut != 1 || len(shown.Clauses) != 1 || shown.Clauses[0].Path != "query.match" || shown.Clauses[0].Added != nil {

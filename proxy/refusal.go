@@ -136,5 +136,5 @@ func (w *rewrittenSearch) rewrote(k int) bool {
 		return true
 	}
 	prefix := "[" + strconv.Itoa(k) + "]"
-	return slices.ContainsFunc(w.Clauses, func(c expand.Clause) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
+	return slices.ContainsFunc(w.Clauses, func(c expand.Explanation) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }

@@ -37,7 +37,7 @@ func fieldsOf(k int) []expand.RerankField { return make([]expand.RerankField, k)
 func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Reranks: firstAndLast(),
-		Clauses: []expand.Clause{
+		Clauses: []expand.Explanation{
 			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: reason.NoClause}, {Path: "[2].query.match", Phase: "rerank"},
 		},
 	}, nil
@@ -292,7 +292,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
 			return &expand.Result{
 				Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),
-				Reranks: []*expand.Rerank{{Window: 3, Size: 2}, nil}, Clauses: []expand.Clause{{Path: "[0].query.match", Phase: "rerank"}},
+				Reranks: []*expand.Rerank{{Window: 3, Size: 2}, nil}, Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
 			}, nil
 		}),
 	})

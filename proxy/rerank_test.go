@@ -48,7 +48,7 @@ func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
 		Reranks: []*expand.Rerank{{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}}},
-		Clauses: []expand.Clause{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
+		Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
 	}, nil
 }
 

@@ -74,7 +74,7 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 			return &expand.Result{Body: r.Body[len(r.Body)+1:]}, nil
 		}, jsonType, original, explain.FailedOpen, "panic"},
 		{"the expander has a reason", result(expand.Result{Reason: "size 0"}), jsonType, original, explain.Unchanged, "size 0"},
-		{"a clause has a reason", result(expand.Result{Clauses: []expand.Clause{{}, {Reason: "not text"}, {Reason: "later"}}}), jsonType, original, explain.Unchanged, "not text"},
+		{"a clause has a reason", result(expand.Result{Clauses: []expand.Explanation{{}, {Reason: "not text"}, {Reason: "later"}}}), jsonType, original, explain.Unchanged, "not text"},
 		{"nothing has a reason", result(expand.Result{}), jsonType, original, explain.Unchanged, reasonNothing},
 		{"the body is larger than the cap", rewrites, jsonType, large, explain.Unchanged, reasonTooLarge},
 		{"it is CBOR", rewrites, "Content-Type: application/cbor\n", "\xa0", explain.Unchanged, reasonContentType},

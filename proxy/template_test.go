@@ -103,7 +103,7 @@ func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T
 		}
 		return &expand.Result{
 			Rewritten: true, Body: []byte(strings.Replace(searches, `{"query":{}}`, rewritten, 1)),
-			Clauses: []expand.Clause{{Path: "[0].query", Form: "linear"}, {Path: "[1].query"}},
+			Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}, {Path: "[1].query"}},
 		}, nil
 	})})
 	exchangeRaw(t, addr, searchOf("/_msearch/template", ndjsonType, templateLines))
@@ -223,7 +223,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 			return tt.refusal
 		})
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Body: r.Body, Clauses: []expand.Clause{{Path: "[0].query", Form: "linear"}}}, nil
+			return &expand.Result{Rewritten: true, Body: r.Body, Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}}}, nil
 		})})
 		got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, tt.body))
 		arrived := node.searches()

@@ -306,7 +306,7 @@ func (s *demoShow) post(ctx context.Context, url, body string, answer any) error
 // the terms that were added.
 func (s *demoShow) show(ctx context.Context, c compared) error {
 	var answer struct {
-		Clauses []expand.Clause `json:"clauses"`
+		Clauses []expand.Explanation `json:"clauses"`
 	}
 	if err := s.post(ctx, s.admin+"/_akin/expand/"+c.query.Index, demoBody(c.query, shownHits), &answer); err != nil {
 		return err
@@ -334,7 +334,7 @@ func cell(c compared, hits []hit, i int) string {
 }
 
 // addedTerms lists the strongest added terms, each with the term it comes from.
-func addedTerms(clauses []expand.Clause) string {
+func addedTerms(clauses []expand.Explanation) string {
 	const shown = 6
 	var parts []string
 	seen := map[string]bool{}

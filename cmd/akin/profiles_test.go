@@ -63,12 +63,12 @@ matrices:
 	}
 	_, admin := serveConfig(t, "akin.yml")
 	const search = `{"query":{"match":{"body":"car"}}}`
-	for profile, want := range map[string]expand.Clause{
+	for profile, want := range map[string]expand.Explanation{
 		"on":      {Matrix: "first@", Form: "linear", Added: []expand.Added{{Term: "automobile"}}},
 		"other":   {Matrix: "second@", Form: "linear", Added: []expand.Added{{Term: "lorry"}}},
 		"grouped": {Matrix: "first@", Form: "grouped", Added: []expand.Added{{Term: "automobile"}}},
 	} {
-		var answer struct{ Clauses []expand.Clause }
+		var answer struct{ Clauses []expand.Explanation }
 		post(t, admin+"/_akin/expand/shop?akin_profile="+profile, search, &answer)
 		if len(answer.Clauses) != 1 {
 			t.Fatalf("%s: %+v", profile, answer)

@@ -23,7 +23,7 @@ type Clause struct {
 	// the fields' own.
 	Text, Analyzer string
 	// Fields are those named, in the order of the clause.
-	Fields []Field
+	Fields []BoostedField
 	// Boost multiplies the score of the clause. TieBreaker combines the fields:
 	// the best field's score plus TieBreaker times the others'.
 	Boost, TieBreaker float64
@@ -59,8 +59,8 @@ type Traits struct {
 	Note bool
 }
 
-// A Field is a field of a clause with its own factor, as in "title^3".
-type Field struct {
+// A BoostedField is a field of a clause with its own factor, as in "title^3".
+type BoostedField struct {
 	Name  string
 	Boost float64
 }
@@ -127,7 +127,7 @@ func (c *Clause) match(raw []byte) {
 	err := jsonspan.Members(raw, func(name, value []byte) error {
 		fields++
 		options = value
-		c.Fields = []Field{{string(name), 1}}
+		c.Fields = []BoostedField{{string(name), 1}}
 		return nil
 	})
 	switch {
@@ -272,7 +272,7 @@ func (c *Clause) multiMatch(raw []byte) {
 		return name == "type", err
 	})
 	// With all fields the engine passes over those that cannot have the text.
-	c.ByField = c.ByField && !slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Name == "*" })
+	c.ByField = c.ByField && !slices.ContainsFunc(c.Fields, func(f BoostedField) bool { return f.Name == "*" })
 	switch kind {
 	case "best_fields":
 	case "most_fields", "bool_prefix":
@@ -306,7 +306,7 @@ func (c *Clause) queryString(raw []byte) {
 			return false, nil
 		}
 		field, err := text(value)
-		c.Fields = []Field{{field, 1}}
+		c.Fields = []BoostedField{{field, 1}}
 		return true, err
 	}, "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape", "phrase_slop",
 		"quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
@@ -344,15 +344,15 @@ func hasSyntax(text, operators string) bool {
 }
 
 // fields reads a list of field names with boosts, or one.
-func fields(raw []byte) (out []Field, err error) {
+func fields(raw []byte) (out []BoostedField, err error) {
 	if raw[0] == '"' {
 		f, err := fieldOf(raw)
-		return []Field{f}, err
+		return []BoostedField{f}, err
 	}
 	err = jsonspan.Elements(raw, func(value []byte) error {
 		f, err := fieldOf(value)
 		// Of a field that stands twice the engines keep the last boost.
-		out = slices.DeleteFunc(out, func(o Field) bool { return o.Name == f.Name })
+		out = slices.DeleteFunc(out, func(o BoostedField) bool { return o.Name == f.Name })
 		if out = append(out, f); len(out) > MaxFields && err == nil {
 			err = errManyFields
 		}
@@ -364,13 +364,13 @@ func fields(raw []byte) (out []Field, err error) {
 	return out, nil
 }
 
-func fieldOf(raw []byte) (Field, error) {
+func fieldOf(raw []byte) (BoostedField, error) {
 	name, err := text(raw)
 	if err != nil {
-		return Field{}, err
+		return BoostedField{}, err
 	}
 	name, factor, ok := strings.Cut(name, "^")
-	f := Field{name, 1}
+	f := BoostedField{name, 1}
 	if ok {
 		f.Boost, err = number([]byte(factor))
 	}

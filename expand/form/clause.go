@@ -13,7 +13,7 @@ type clauseWriter struct {
 	*buffer
 
 	plan    *Plan
-	c       *Clause
+	c       *ClausePlan
 	scoring Scoring // the form that is written
 	role    role
 }
@@ -27,7 +27,7 @@ const (
 	ordering             // hits that are found
 )
 
-func writeClause(b *buffer, p *Plan, c *Clause, r role) {
+func writeClause(b *buffer, p *Plan, c *ClausePlan, r role) {
 	w := clauseWriter{b, p, c, c.Scoring, r}
 	if r == finding {
 		w.scoring = Linear
@@ -126,7 +126,7 @@ func (w *clauseWriter) matching() {
 }
 
 // addedTerms writes the terms added to c one by one, for highlighters.
-func addedTerms(b *buffer, c *Clause) {
+func addedTerms(b *buffer, c *ClausePlan) {
 	for i := range c.Fields {
 		added := c.lead(i).Added
 		for k := range added {
@@ -281,7 +281,7 @@ func (w *clauseWriter) endFields(n int) {
 }
 
 // scored returns the added terms that are scored one by one.
-func (w *clauseWriter) scored(f *Field) []terms.Candidate {
+func (w *clauseWriter) scored(f *FieldPlan) []terms.Candidate {
 	if w.role == ordering {
 		return f.Rescored
 	}
@@ -337,7 +337,7 @@ const (
 )
 
 // group writes origin term i with its neighbors; boost multiplies its score.
-func (w *clauseWriter) group(f *Field, i int, boost float64) {
+func (w *clauseWriter) group(f *FieldPlan, i int, boost float64) {
 	o, added := &f.Terms.Origins[i], w.scored(f)
 	switch {
 	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == i }):
@@ -372,7 +372,7 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
-func (f *Field) inverted(w *buffer, term string, idf, b float64) {
+func (f *FieldPlan) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`{"script_score":{"query":`)
 	w.term(f.Name, term, 1)
 	w.raw(`,"script":{"source":"` + scriptInvert + `","params":{"m":`)
@@ -386,7 +386,7 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 
 // written reports whether the field has a part in the scoring. But in the
 // linear form its own terms have to score there.
-func (w *clauseWriter) written(f *Field) bool {
+func (w *clauseWriter) written(f *FieldPlan) bool {
 	switch w.scoring {
 	case Linear:
 		return len(f.Added) > 0

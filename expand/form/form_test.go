@@ -34,10 +34,10 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1, 10); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
 		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.Origins[0].IDF, docs)
 	}
-	c := &Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
+	c := &ClausePlan{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []FieldPlan{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
 	}}
-	p := &Plan{Strength: Strength{Linear: 0.2}}
+	p := &Plan{Strength: Lambda{Linear: 0.2}}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
 		for i, df := range docFreqs[cand.Term] {
@@ -75,7 +75,7 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	c := Clause{Parsed: &dsl.Clause{}, Rescored: true, Scoring: Saturated, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}}
+	c := ClausePlan{Parsed: &dsl.Clause{}, Rescored: true, Scoring: Saturated, Fields: []FieldPlan{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}}
 	f := &c.Fields[0]
 	for i, df := range []int64{1, 19, 20, 21, 18, 500, 1000, 2} {
 		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df, V: 1})
@@ -87,7 +87,7 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 		}
 		return names.String()
 	}
-	(&Plan{Clauses: []Clause{c}}).Divide()
+	(&Plan{Clauses: []ClausePlan{c}}).Divide()
 	// The six that tell most find by their scores, those in at least 20 order.
 	if scored, set, order := names(f.Scored), names(f.Set), names(f.Rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
 		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)

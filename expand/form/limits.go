@@ -11,7 +11,7 @@ import (
 const fuzzyExpansions = 50
 
 // count estimates from above how many clauses the original is to the engine.
-func (c *Clause) count() int {
+func (c *ClausePlan) count() int {
 	if c.Note {
 		return 0 // counted when the body was read
 	}
@@ -26,7 +26,7 @@ func (c *Clause) count() int {
 }
 
 // countField estimates the clauses of field i, without fuzziness.
-func (c *Clause) countField(i int) (n int) {
+func (c *ClausePlan) countField(i int) (n int) {
 	if a := c.Fields[i].Analysis; a != nil {
 		n = len(a.Terms)
 	} else { // as many as it has words, or signs where there are no blanks
@@ -50,7 +50,7 @@ func (p *Plan) Cut(n int) {
 		}
 	}
 	for range n {
-		var fullest *Field
+		var fullest *FieldPlan
 		most := 1
 		for c, f := range Fields(p.Clauses) {
 			if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
@@ -68,9 +68,9 @@ func (p *Plan) Cut(n int) {
 
 // CutExact takes back the n added terms of the form hard that bring least to
 // the scores, or all. It reports whether there were any.
-func CutExact(clauses []Clause, n int) bool {
+func CutExact(clauses []ClausePlan, n int) bool {
 	for k := range n {
-		var weakest *Field // of which the last added term brings least
+		var weakest *FieldPlan // of which the last added term brings least
 		least := math.Inf(1)
 		for c, f := range Fields(clauses) {
 			last := len(f.Added) - 1
@@ -97,7 +97,7 @@ const maxLevels = 20
 
 // Flatten takes a flatter form where the clause would be nested too deep, or
 // leaves it alone.
-func (c *Clause) Flatten() {
+func (c *ClausePlan) Flatten() {
 	for c.Parsed.Depth+c.levels() > maxLevels {
 		c.ScoringReason = reason.TooDeep
 		switch c.Scoring {
@@ -114,7 +114,7 @@ func (c *Clause) Flatten() {
 }
 
 // levels returns how deep its form is, with the innermost query.
-func (c *Clause) levels() int {
+func (c *ClausePlan) levels() int {
 	outside := 0
 	if c.hasFeedback() {
 		if c.Added() == 0 {
@@ -149,7 +149,7 @@ func (c *Clause) levels() int {
 
 // TooDeepForHard reports whether the clause would be nested too deep in the
 // form hard.
-func (c *Clause) TooDeepForHard() bool {
+func (c *ClausePlan) TooDeepForHard() bool {
 	hard := *c
 	hard.Scoring = Hard
 	return c.Parsed.Depth+hard.levels() > maxLevels

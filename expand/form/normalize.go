@@ -30,7 +30,7 @@ func (w *clauseWriter) norm() float64 {
 	return r
 }
 
-func (f *Field) mass() float64 {
+func (f *FieldPlan) mass() float64 {
 	squaredWeight := func(term string) float64 {
 		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
 		return o.W * o.W
@@ -46,7 +46,7 @@ func (f *Field) mass() float64 {
 	return sum
 }
 
-func (w *clauseWriter) bound(f *Field, mass float64) float64 {
+func (w *clauseWriter) bound(f *FieldPlan, mass float64) float64 {
 	sum, set := 0.0, 0.0
 	if w.role != ordering {
 		set = f.setScore()

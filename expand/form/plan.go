@@ -43,9 +43,9 @@ func (s Scoring) String() string {
 	return [...]string{"auto", "linear", "grouped", "saturated", "hard"}[s]
 }
 
-// Strength is λ, the factor of the added terms, for each form. 0 adds
+// Lambda is λ, the factor of the added terms, for each form. 0 adds
 // terms without weight.
-type Strength struct {
+type Lambda struct {
 	// Linear, Grouped and Saturated are in [0, 1].
 	Linear, Grouped, Saturated float64
 }
@@ -55,11 +55,11 @@ type Plan struct {
 	// Search is the search as it came, and Clauses are what becomes of its clauses,
 	// in their order.
 	Search  *dsl.Search
-	Clauses []Clause
+	Clauses []ClausePlan
 	// Edits are what else is changed of the body, in its order.
 	Edits []jsonspan.Edit
 	// Strength is λ.
-	Strength Strength
+	Strength Lambda
 	// Normalize divides scores so that the largest stays that of the original.
 	Normalize bool
 	// MarkRelated has highlighters mark the added terms, too.
@@ -74,15 +74,15 @@ type Plan struct {
 	FindOnly bool
 }
 
-// A Clause is what becomes of one clause of a search.
-type Clause struct {
+// A ClausePlan is what becomes of one clause of a search.
+type ClausePlan struct {
 	// Parsed is the clause as it came, and Traits are its traits as the analyses
 	// of its text leave them.
 	Parsed *dsl.Clause
 	dsl.Traits
 	// Reason says why the clause is left alone, "" where it is not.
 	Reason reason.Reason
-	Fields []Field
+	Fields []FieldPlan
 	// SingleWord says that the text is one word at most, which the engines do not
 	// count.
 	SingleWord bool
@@ -97,20 +97,20 @@ type Clause struct {
 	Rescored bool
 }
 
-// A Binding names, for explanations, the version of the rows, and the indices
+// A RowSource names, for explanations, the version of the rows, and the indices
 // that no matrix is bound to.
-type Binding struct {
+type RowSource struct {
 	Matrix  string
 	Indices []string
 }
 
-// A Field is what becomes of one field of a clause.
-type Field struct {
+// A FieldPlan is what becomes of one field of a clause.
+type FieldPlan struct {
 	Name  string
 	Boost float64 // the field's own factor
 	// Reason says why nothing is added, "" where something is.
 	Reason reason.Reason
-	Binding
+	RowSource
 	// Analysis is nil where the field was left alone before it was analyzed.
 	Analysis *esclient.Analysis
 	Stats    esclient.FieldStatistics
@@ -125,7 +125,7 @@ type Field struct {
 	// terms of it were taken back.
 	Exact     *Exact
 	Truncated bool
-	Parts
+	Division
 }
 
 // Exact says where the exact scores of a field come from; QueryNorm is ‖Wx‖.
@@ -136,10 +136,10 @@ type Exact struct {
 
 // Counted reports whether the clause counts how many terms of the text
 // match.
-func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
+func (c *ClausePlan) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
 // Added returns how many terms are added to the clause.
-func (c *Clause) Added() (n int) {
+func (c *ClausePlan) Added() (n int) {
 	for i := range c.Fields {
 		if f := &c.Fields[i]; c.Reason == "" && f.Reason == "" {
 			n += len(f.Added)
@@ -149,15 +149,15 @@ func (c *Clause) Added() (n int) {
 }
 
 // Changed reports whether something is written in place of the clause.
-func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
+func (c *ClausePlan) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
 
 // hasFeedback reports whether terms of the first hits are written.
-func (c *Clause) hasFeedback() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
+func (c *ClausePlan) hasFeedback() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f FieldPlan) bool { return f.Reason == "" && len(f.Feedback) > 0 })
 }
 
 // Leave leaves the clause alone, although there are terms to add.
-func (c *Clause) Leave(why reason.Reason) {
+func (c *ClausePlan) Leave(why reason.Reason) {
 	c.Exact = false
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Reason == "" {
@@ -167,7 +167,7 @@ func (c *Clause) Leave(why reason.Reason) {
 }
 
 // lead returns the field whose selection field i uses.
-func (c *Clause) lead(i int) *Field {
+func (c *ClausePlan) lead(i int) *FieldPlan {
 	if c.TermCentric {
 		i = 0
 	}
@@ -176,7 +176,7 @@ func (c *Clause) lead(i int) *Field {
 
 // Words returns how many words the engine counts for minimum_should_match:
 // the positions of the text, repeated words included.
-func (f *Field) Words() (n int) {
+func (f *FieldPlan) Words() (n int) {
 	positions := f.Analysis.Positions
 	for k := range positions {
 		if k == 0 || positions[k] != positions[k-1] {
@@ -187,27 +187,27 @@ func (f *Field) Words() (n int) {
 }
 
 // OneTermPerWord reports whether no two terms share a position.
-func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
+func (f *FieldPlan) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
 
 // Weighting returns the way the engine weights the terms of the field: by a
 // constant with the boolean similarity, with idf once by all others.
-func (f *Field) Weighting() terms.Weighting {
+func (f *FieldPlan) Weighting() terms.Weighting {
 	if f.Analysis.Similarity == mapping.Boolean {
 		return terms.One
 	}
 	return terms.SqrtIDF
 }
 
-func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
+func (f *FieldPlan) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
 
 // Changes reports whether any clause is rewritten.
-func (p *Plan) Changes() bool { return p.any((*Clause).Changed) }
+func (p *Plan) Changes() bool { return p.any((*ClausePlan).Changed) }
 
 // Exact reports whether clauses are scored by the measure of the mode hard:
 // then all are.
-func (p *Plan) Exact() bool { return p.any(func(c *Clause) bool { return c.Exact }) }
+func (p *Plan) Exact() bool { return p.any(func(c *ClausePlan) bool { return c.Exact }) }
 
-func (p *Plan) any(is func(c *Clause) bool) bool {
+func (p *Plan) any(is func(c *ClausePlan) bool) bool {
 	for i := range p.Clauses {
 		if is(&p.Clauses[i]) {
 			return true
@@ -225,8 +225,8 @@ func (p *Plan) Added() (n int) {
 }
 
 // Fields goes through the fields of clauses, each with its clause.
-func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
-	return func(yield func(*Clause, *Field) bool) {
+func Fields(clauses []ClausePlan) iter.Seq2[*ClausePlan, *FieldPlan] {
+	return func(yield func(*ClausePlan, *FieldPlan) bool) {
 		for i := range clauses {
 			for k := range clauses[i].Fields {
 				if !yield(&clauses[i], &clauses[i].Fields[k]) {
@@ -241,7 +241,7 @@ func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
 // shards first: where it multiplies by idf in one of the linear fields, too.
 func (p *Plan) NeedsDFS() bool {
 	for c, f := range Fields(p.Clauses) {
-		byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
+		byIDF := func(f FieldPlan) bool { return f.Exact != nil && !f.Exact.Scripted }
 		if f.Analysis != nil && f.Analysis.Shards > 1 &&
 			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF)) {
 			return true
@@ -289,7 +289,7 @@ func (p *Plan) String() string {
 //	linear, grouped  λ v_j / w_j²
 //	saturated        β_ij = λ v_j / (x_i idf_i)
 //	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
-func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
+func (p *Plan) Boost(s Scoring, f *FieldPlan, a *terms.Candidate) float64 {
 	switch s {
 	case Hard:
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
@@ -306,7 +306,7 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 
 // linearBoost is the factor of the linear form for an idf of the term, where
 // hits are only found by it or scored.
-func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
+func (p *Plan) linearBoost(f *FieldPlan, a *terms.Candidate, idf float64, finding bool) float64 {
 	wj := f.Weighting().Of(idf)
 	return p.lambda(finding) * a.V / (wj * wj)
 }

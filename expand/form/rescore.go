@@ -39,8 +39,8 @@ const (
 	rareShare = 500
 )
 
-// Parts says what the added terms of a field do.
-type Parts struct {
+// Division says what the added terms of a field do.
+type Division struct {
 	// Scored are scored one by one in the query, and Set only find. What a document
 	// with any of Set scores is SetWeight times the mean of their v_j.
 	Scored, Set []terms.Candidate
@@ -54,7 +54,7 @@ type Parts struct {
 func (p *Plan) Divide() {
 	all := p.Added()
 	for c, f := range Fields(p.Clauses) {
-		f.Parts = Parts{Scored: f.Added}
+		f.Division = Division{Scored: f.Added}
 		switch saturated := p.Strength.Saturated; {
 		case p.FindOnly, c.Rescored:
 			f.split(findTerms, all, findShare*p.lambda(true))
@@ -72,7 +72,7 @@ func (p *Plan) Divide() {
 
 // split leaves n of all terms of a search to be scored, or the field's share of
 // them.
-func (f *Field) split(n, all int, weight float64) {
+func (f *FieldPlan) split(n, all int, weight float64) {
 	if all <= n {
 		return
 	}
@@ -85,7 +85,7 @@ func (f *Field) split(n, all int, weight float64) {
 
 // common returns the added terms that are worth their cost in a rescore, and
 // the others.
-func (f *Field) common() (common, rare []terms.Candidate) {
+func (f *FieldPlan) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if a.DocFreq*rareShare >= f.Stats.DocCount {
 			common = append(common, a)
@@ -98,7 +98,7 @@ func (f *Field) common() (common, rare []terms.Candidate) {
 
 // setScore is the most that the set adds to the scores of the field, as v_j is
 // of a term.
-func (f *Field) setScore() float64 {
+func (f *FieldPlan) setScore() float64 {
 	if len(f.Set) == 0 {
 		return 0
 	}

@@ -13,8 +13,8 @@ const (
 	b  = 0.75
 )
 
-// A Hit is one of the first hits of a search, as feedback sees it.
-type Hit struct {
+// HitTerms are what feedback sees of one of the first hits of a search.
+type HitTerms struct {
 	// Score is the engine's; those of all hits are divided by their sum.
 	Score float64
 	// Terms are the terms of the document in one field, each once, and Freqs how
@@ -45,7 +45,7 @@ type FeedbackTerm struct {
 // these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in
 // byte order. This is the relevance model RM1 (Lavrenko and Croft 2001)
 // with the saturation of BM25 in place of a language model.
-func Feedback(hits []Hit) []FeedbackTerm {
+func Feedback(hits []HitTerms) []FeedbackTerm {
 	sum, length := 0.0, 0.0
 	lengths := make([]float64, len(hits))
 	for d, h := range hits {

@@ -14,7 +14,7 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 // The numbers are computed by hand from the formula, with K = 1.2 for hits of
 // the mean length.
 func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
-	got := Feedback([]Hit{
+	got := Feedback([]HitTerms{
 		{Score: 3, Terms: []string{"car", "rent"}, Freqs: []float64{3, 1}},
 		{Score: 1, Terms: []string{"rent", "boat"}, Freqs: []float64{2, 2}},
 	})
@@ -38,7 +38,7 @@ func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
 }
 
 func TestFeedbackOfHitsWithoutScoreOrTermsIsEmpty(t *testing.T) {
-	for _, hits := range [][]Hit{
+	for _, hits := range [][]HitTerms{
 		nil, {{Score: 1}}, {{Terms: []string{"car"}, Freqs: []float64{1}}},
 	} {
 		if got := Feedback(hits); len(got) > 0 {

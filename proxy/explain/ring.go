@@ -208,7 +208,7 @@ func clipped(s string) string {
 }
 
 // eachText replaces each text of a clause by what f makes of it.
-func eachText(c *expand.Clause, f func(s string) string) {
+func eachText(c *expand.Explanation, f func(s string) string) {
 	c.Path, c.Field, c.Matrix, c.Form, c.Phase = f(c.Path), f(c.Field), f(c.Matrix), f(c.Form), f(c.Phase)
 	c.Reason = reason.Reason(f(string(c.Reason)))
 	for _, list := range [][]string{c.Terms, c.NoRow, c.Indices} {
@@ -230,7 +230,7 @@ func eachText(c *expand.Clause, f func(s string) string) {
 
 // keepClause returns a copy of a clause with lists of its own, its size and
 // that of its texts. Lists that take more than all clauses may are not copied.
-func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
+func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
 	size = clauseBytes + termBytes*(len(c.Terms)+len(c.NoRow)+len(c.Indices)) + addedBytes*len(c.Added)
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
@@ -252,7 +252,7 @@ func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
 
 // keepClauses returns copies of clauses that keep nothing else alive, their
 // size, at most maxClauseBytes, and how many are not there, or without terms.
-func keepClauses(clauses []expand.Clause) (kept []expand.Clause, size, cut int) {
+func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size, cut int) {
 	texts := 0
 	for i := range clauses {
 		c, n, t := keepClause(clauses[i])

@@ -24,7 +24,7 @@ func note(x *Ring, index string, body []byte) string {
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
 		"entry":    {entryBytes, unsafe.Sizeof(entry{}) + 32},
-		"clause":   {clauseBytes, 2 * unsafe.Sizeof(expand.Clause{})},
+		"clause":   {clauseBytes, 2 * unsafe.Sizeof(expand.Explanation{})},
 		"term":     {termBytes, unsafe.Sizeof("")},
 		"added":    {addedBytes, unsafe.Sizeof(expand.Added{})},
 		"feedback": {feedbackBytes, unsafe.Sizeof(expand.AddedFeedback{})},
@@ -37,7 +37,7 @@ func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 }
 
 // textsOf returns all texts of a clause.
-func textsOf(c *expand.Clause) []string {
+func textsOf(c *expand.Explanation) []string {
 	texts := append([]string{c.Path, c.Field, c.Matrix, c.Form, c.Phase, string(c.Reason)}, c.Terms...)
 	for _, a := range c.Added {
 		texts = append(texts, a.Term, a.From)
@@ -48,7 +48,7 @@ func textsOf(c *expand.Clause) []string {
 // Whatever the clauses, those that are kept are a part of them that fits into
 // its bound, and nothing of them is that of the search.
 func TestKeptClausesAreBounded(t *testing.T) {
-	check := func(clauses []expand.Clause, longer uint16) bool {
+	check := func(clauses []expand.Explanation, longer uint16) bool {
 		for i := range clauses {
 			clauses[i].Path += strings.Repeat("ä", int(longer)%600)
 		}
@@ -79,26 +79,26 @@ func TestKeptClausesAreBounded(t *testing.T) {
 
 func TestClausesThatDoNotFitAreCut(t *testing.T) {
 	word := strings.Repeat("x", maxText)
-	small := expand.Clause{Path: "query.match", Field: "body", Terms: []string{"car"}, Added: []expand.Added{{Term: "automobile", From: "car", Weight: 1}}}
-	large := expand.Clause{Path: "query.match", Reason: "no_neighbors"}
+	small := expand.Explanation{Path: "query.match", Field: "body", Terms: []string{"car"}, Added: []expand.Added{{Term: "automobile", From: "car", Weight: 1}}}
+	large := expand.Explanation{Path: "query.match", Reason: "no_neighbors"}
 	for range 1000 {
 		large.Terms = append(large.Terms, word)
 	}
 	without := large
 	without.Terms = nil
-	many := make([]expand.Clause, 10_000)
+	many := make([]expand.Explanation, 10_000)
 	for i := range many {
 		many[i] = small
 	}
 	for _, tt := range []struct {
 		name    string
-		clauses []expand.Clause
-		want    []expand.Clause
+		clauses []expand.Explanation
+		want    []expand.Explanation
 		cut     int
 	}{
 		{"none", nil, nil, 0},
-		{"all fit", []expand.Clause{small, small}, []expand.Clause{small, small}, 0},
-		{"one is too large", []expand.Clause{small, large, small}, []expand.Clause{small, without, small}, 1},
+		{"all fit", []expand.Explanation{small, small}, []expand.Explanation{small, small}, 0},
+		{"one is too large", []expand.Explanation{small, large, small}, []expand.Explanation{small, without, small}, 1},
 	} {
 		got, _, cut := keepClauses(tt.clauses)
 		if diff := cmp.Diff(tt.want, got); diff != "" || cut != tt.cut {
@@ -135,7 +135,7 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 	before := heap()
 	for i := range MaxKept {
 		long := strings.Repeat("x", 900<<10)
-		res := &expand.Result{Clauses: []expand.Clause{{
+		res := &expand.Result{Clauses: []expand.Explanation{{
 			Path: long, Field: long[:10], Matrix: long, Terms: []string{long, long[1:2]}, Reason: reason.Reason(long),
 			Added: []expand.Added{{Term: long, From: long[:5]}},
 		}}, Failures: []error{errors.New(long)}}
@@ -203,11 +203,11 @@ func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
 // A text can have any number of words that the matrix does not know.
 func TestWordsWithoutARowAreKeptWithinTheBounds(t *testing.T) {
 	words := []string{strings.Repeat("x", 2*maxText)}
-	kept, _, cut := keepClauses([]expand.Clause{{NoRow: words}})
+	kept, _, cut := keepClauses([]expand.Explanation{{NoRow: words}})
 	if words[0] = "changed"; cut != 0 || len(kept[0].NoRow) != 1 || kept[0].NoRow[0] == "changed" || len(kept[0].NoRow[0]) > maxText {
 		t.Errorf("%d clauses are cut, kept %v", cut, kept)
 	}
-	kept, size, cut := keepClauses([]expand.Clause{{NoRow: make([]string, maxClauseBytes)}})
+	kept, size, cut := keepClauses([]expand.Explanation{{NoRow: make([]string, maxClauseBytes)}})
 	if cut != 1 || kept[0].NoRow != nil || size > maxClauseBytes {
 		t.Errorf("%d clauses are cut, %d words are kept in %d bytes", cut, len(kept[0].NoRow), size)
 	}

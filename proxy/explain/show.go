@@ -72,10 +72,10 @@ type ShownMessage struct {
 type Explanation struct {
 	Summary
 
-	Original  ShownMessage    `json:"original"`
-	Rewritten *ShownMessage   `json:"rewritten,omitempty"`
-	Failures  []string        `json:"failures,omitempty"`
-	Clauses   []expand.Clause `json:"clauses"`
+	Original  ShownMessage         `json:"original"`
+	Rewritten *ShownMessage        `json:"rewritten,omitempty"`
+	Failures  []string             `json:"failures,omitempty"`
+	Clauses   []expand.Explanation `json:"clauses"`
 	// Cut is the number of clauses that are left out, or without their terms.
 	Cut int `json:"clauses_cut,omitempty"`
 }
@@ -104,7 +104,7 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 		rewritten := all.Rewritten.shown()
 		all.Rewritten = &rewritten
 	}
-	all.Clauses = append([]expand.Clause{}, all.Clauses...)
+	all.Clauses = append([]expand.Explanation{}, all.Clauses...)
 	return all, ok
 }
 

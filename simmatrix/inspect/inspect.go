@@ -40,15 +40,15 @@ type Report struct {
 	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
 	// 0 without terms.
 	Density float64
-	Rows    Rows
-	Entries Entries
-	Pairs   Pairs
+	Rows    RowCounts
+	Entries EntryCounts
+	Pairs   PairCounts
 	Hubs    Hubs
 	Samples []simmatrix.TermRow // rows drawn at random, in ascending byte order of the term
 }
 
-// Rows describe the rows of a matrix.
-type Rows struct {
+// RowCounts describe the rows of a matrix.
+type RowCounts struct {
 	Lengths        Distribution // of the number of neighbors of a term
 	Empty          int          // terms without neighbors
 	NoDocFreq      int          // terms with a document frequency of 0
@@ -57,15 +57,15 @@ type Rows struct {
 	NotDominant    int          // rows whose sum is 1 or more
 }
 
-// Entries describe the entries off the diagonal.
-type Entries struct {
+// EntryCounts describe the entries off the diagonal.
+type EntryCounts struct {
 	Similarities Distribution
 	Origins      []OriginCount // entries by origin, one of two counted for both; empty where none is named
 }
 
-// Pairs count the pairs of terms with an entry in either direction: OneWay
+// PairCounts count the pairs of terms with an entry in either direction: OneWay
 // those with one only, Unequal those with two that differ.
-type Pairs struct{ All, OneWay, Unequal uint64 }
+type PairCounts struct{ All, OneWay, Unequal uint64 }
 
 // Hubs are terms that are neighbors of many others.
 type Hubs struct {
@@ -209,7 +209,7 @@ func (in *inspector) pairs() {
 			back[j] = 0
 		}
 	}
-	in.report.Pairs = Pairs{oneWay + twoWay/2, oneWay, unequal / 2}
+	in.report.Pairs = PairCounts{oneWay + twoWay/2, oneWay, unequal / 2}
 }
 
 func (in *inspector) hubs(top int) {

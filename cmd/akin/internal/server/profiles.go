@@ -58,7 +58,7 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, Scoring: scorings[cfg.Scoring],
 		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
 		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
-		Strength: form.Strength(cfg.Strength), Feedback: expand.Feedback(cfg.Feedback), DefaultFields: cfg.DefaultFields,
+		Strength: form.Lambda(cfg.Strength), Feedback: expand.FeedbackOptions(cfg.Feedback), DefaultFields: cfg.DefaultFields,
 		MarkRelated:     cfg.Highlight == configs.HighlightRelated,
 		NormalizeScores: cfg.NormalizeScore, Phrases: cfg.Phrases, RescoreQueries: cfg.RescoreQueries,
 	}
