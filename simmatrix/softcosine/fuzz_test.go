@@ -43,6 +43,7 @@ func FuzzProducts(f *testing.F) {
 	f.Add([]byte{0, 1, 100, 1, 0, 100, 2, 0, 7}, []byte{0, 1, 1, 2}, []byte{1, 2, 0xff, 0, 3}, []byte{})
 	f.Add([]byte{3, 3, 3, 0, 7, 200}, []byte{}, []byte{7, 7, 0xff, 0xff, 7}, []byte{})
 	f.Add([]byte{0, 1, 100, 1, 0, 100}, []byte{0, 1, 1, 0xff, 2}, []byte{0, 0xff, 1, 2}, []byte{127, 0, 128, 1})
+	f.Add([]byte{}, []byte("01"), []byte("\xff0"), []byte("\x04~")) // the largest coordinates do not meet
 	f.Fuzz(func(t *testing.T, sims, first, second, sizes []byte) {
 		const n = 8
 		if len(sims) > 300 || len(first) > 100 || len(second) > 100 || (len(sizes) > 0 && len(first)+len(second) > 30) {

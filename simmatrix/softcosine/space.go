@@ -189,11 +189,42 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	}
 	sp.giveBack(d)
 	if !finite(r) { // A sum on the way to it may have been out of range.
-		u, eu := scaled(x, sp.weights)
-		v, ev := scaled(y, sp.weights)
-		return math.Ldexp(sp.inner(u, v), eu+ev)
+		return sp.innerByParts(x, y)
 	}
 	return r
+}
+
+// innerByParts is [Space.InnerProduct] with the exponents of products kept apart
+// and their sum taken relative to the largest product, so that only the result
+// can be out of range. It takes O(m·n·log C) for m and n coordinates.
+func (sp *Space) innerByParts(x, y Vector) float64 {
+	x, y = x.checked(), y.checked()
+	product := func(k, l int) (m float64, e int) {
+		i, j := x.Terms[k], y.Terms[l]
+		m = 1
+		for _, factor := range []float64{sp.weights[i], x.Values[k], sp.s.At(int(i), int(j)), sp.weights[j], y.Values[l]} {
+			fraction, own := math.Frexp(factor)
+			m, e = m*fraction, e+own
+		}
+		return m, e
+	}
+	largest := math.MinInt
+	for k := range x.Terms {
+		for l := range y.Terms {
+			if m, e := product(k, l); m != 0 {
+				largest = max(largest, e)
+			}
+		}
+	}
+	sum := 0.0
+	for k := range x.Terms {
+		for l := range y.Terms {
+			if m, e := product(k, l); m != 0 {
+				sum += math.Ldexp(m, e-largest)
+			}
+		}
+	}
+	return math.Ldexp(sum, largest)
 }
 
 // inner returns uᵀ·S·v.
