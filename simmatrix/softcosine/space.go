@@ -194,9 +194,9 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	return r
 }
 
-// innerByParts is [Space.InnerProduct] with the exponents of products kept apart
-// and their sum taken relative to the largest product, so that only the result
-// can be out of range. It takes O(m·n·log C) for m and n coordinates.
+// innerByParts is [Space.InnerProduct] with the exponents of products kept
+// apart and their sum taken relative to the largest product, so that only the
+// result can be out of range. It takes O(m·n·log C) for m and n coordinates.
 func (sp *Space) innerByParts(x, y Vector) float64 {
 	x, y = x.checked(), y.checked()
 	product := func(k, l int) (m float64, e int) {
