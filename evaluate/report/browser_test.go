@@ -34,7 +34,7 @@ const faults = `(() => {
 		if (+h.tagName[1] > level + 1) faults.push('leaves out a level of headings: ' + h.textContent)
 		level = +h.tagName[1]
 	}
-	all('table').forEach(t => { if (!t.caption?.textContent || !t.closest('.scroll[tabindex="0"][role=region]')) faults.push('table without caption, or that keys cannot scroll') })
+	all('table').forEach(t => { if (!t.caption?.textContent || !t.closest('.scroll[tabindex="0"][role=group][aria-label]')) faults.push('table without caption, or that keys cannot scroll') })
 	all('svg').forEach(s => { if (s.getAttribute('role') != 'img' || !s.getAttribute('aria-label')) faults.push('plot without a text') })
 	const part = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4 }
 	const light = (color) => { const [r, g, b] = color.match(/[\d.]+/g).map(Number); return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b) }

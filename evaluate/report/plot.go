@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/akin-search/akin/evaluate"
 )
 
 // A plot is a drawing whose marks have classes, which the page's style gives
@@ -162,6 +164,10 @@ type point struct {
 	x, xHigh           float64 // where it is drawn, to the right as far as xHigh
 }
 
+func newPoint(arm int, name string, value float64, i evaluate.Interval) point {
+	return point{arm: arm, name: name, value: value, least: i.Low, most: i.High}
+}
+
 func (p point) above(x, xHigh float64) point {
 	p.x, p.xHigh = x, max(x, xHigh)
 	return p
@@ -232,7 +238,7 @@ func scatter(name, title, vertical, horizontal string, base float64, arms []poin
 		p.path(arm.class()+" thin", "M%.1f %.1fV%.1f", x.at(arm.x), y.at(arm.least), y.at(arm.most))
 		p.path(arm.class()+" thin", "M%.1f %.1fH%.1f", x.at(arm.x), y.at(arm.value), x.at(arm.xHigh))
 		p.Dots = append(p.Dots, dot{arm.class(), x.at(arm.x), y.at(arm.value), arm.says()})
-		p.Texts = append(p.Texts, label{Class: "name", Anchor: "start", X: x.at(arm.x) + 7, Y: y.at(arm.value) - 7, Text: strconv.Itoa(arm.arm + 1)})
+		p.Texts = append(p.Texts, label{Class: "name", Anchor: "start", X: x.at(arm.x) + 7, Y: y.at(arm.value) + 5 - 13*float64(arm.arm%2*2-1), Text: strconv.Itoa(arm.arm + 1)})
 		p.Key = append(p.Key, arm.label())
 	}
 	return p

@@ -35,9 +35,10 @@ var source string
 func Files(r *evaluate.Result) ([]File, error) {
 	templates, err := template.New("").Funcs(template.FuncMap{
 		"clip": clip, "signed": signed,
-		"rank":    func(k int) int { return k + 1 },
-		"percent": func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
-		"value":   func(v *float64) float64 { return *v },
+		"rank":      func(k int) int { return k + 1 },
+		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
+		"direction": direction, "relative": relative,
+		"value": func(v *float64) float64 { return *v },
 	}).Parse(source)
 	if err != nil {
 		return nil, err
@@ -102,12 +103,12 @@ func armPlots(r *evaluate.Result) []plot {
 	var gains, dense, fast []point
 	for k, arm := range r.Arms {
 		e := arm.Measures[measure]
-		means[k] = point{arm: k, name: arm.Name, value: e.Mean, least: e.Interval.Low, most: e.Interval.High}
+		means[k] = newPoint(k, arm.Name, e.Mean, e.Interval)
 		if e.Gain != nil {
-			gains = append(gains, point{arm: k, name: arm.Name, value: e.Gain.Mean, least: e.Gain.Interval.Low, most: e.Gain.Interval.High})
+			gains = append(gains, newPoint(k, arm.Name, e.Gain.Mean, e.Gain.Interval))
 		}
-		if arm.Neighbors > 0 {
-			dense = append(dense, means[k].above(float64(arm.Neighbors), 0))
+		if e, ok := arm.Measures["MAP"]; ok && arm.Neighbors > 0 {
+			dense = append(dense, newPoint(k, arm.Name, e.Mean, e.Interval).above(float64(arm.Neighbors), 0))
 		}
 		if arm.Latency.P50 > 0 {
 			fast = append(fast, means[k].above(arm.Latency.P50, arm.Latency.P95))
@@ -117,8 +118,8 @@ func armPlots(r *evaluate.Result) []plot {
 	if len(gains) > 0 {
 		plots = append(plots, intervals("gains", "Gain over the first arm", "gain in "+measure, 0, gains))
 	}
-	if len(dense) > 1 {
-		plots = append(plots, scatter("density", measure+" against the density of S", measure, "neighbors in S (logarithmic)", first, dense))
+	if slices.ContainsFunc(dense, func(p point) bool { return p.x != dense[0].x }) {
+		plots = append(plots, scatter("density", "MAP against the density of S", "MAP", "neighbors in S (logarithmic)", r.Arms[0].Measures["MAP"].Mean, dense))
 	}
 	if len(fast) > 1 {
 		plots = append(plots, scatter("latency", measure+" against latency", measure, "milliseconds, median to p95 (logarithmic)", first, fast))
@@ -244,6 +245,26 @@ type leftOut struct {
 
 func newLeftOut(what string, names []string) leftOut {
 	return leftOut{Count: len(names), What: what, Names: names[:min(20, len(names))]}
+}
+
+// relative writes a gain in percent of what the first arm has.
+func relative(e evaluate.Estimate) string {
+	first := e.Mean - e.Gain.Mean
+	if first <= 0 {
+		return ""
+	}
+	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*e.Gain.Mean/first), "-", "−", 1)
+}
+
+// direction returns the class of a difference.
+func direction(difference float64) string {
+	switch {
+	case difference > 0:
+		return "up"
+	case difference < 0:
+		return "down"
+	}
+	return "quiet"
 }
 
 // clip makes a text of users or documents fit to be shown: in one line, without

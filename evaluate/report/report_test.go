@@ -108,6 +108,8 @@ func TestPlotsAreWhatTheResultHasDataFor(t *testing.T) {
 	for k := range withoutTimes.Arms {
 		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Neighbors = evaluate.Latency{}, 0
 	}
+	sameMatrix := sample(3, 3)
+	sameMatrix.Arms[2].Neighbors = sameMatrix.Arms[1].Neighbors
 	for _, test := range []struct {
 		name   string
 		result *evaluate.Result
@@ -116,6 +118,7 @@ func TestPlotsAreWhatTheResultHasDataFor(t *testing.T) {
 		{"one arm", sample(3, 1), []string{"index.html", "arms.svg"}},
 		{"two arms, one matrix", sample(3, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
 		{"several matrices", sample(3, 3), []string{"index.html", "arms.svg", "gains.svg", "density.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
+		{"one matrix in several arms", sameMatrix, []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
 		{"no times, no matrices", withoutTimes, []string{"index.html", "arms.svg", "gains.svg", "queries-2.svg", "queries-3.svg"}},
 		{"no queries", sample(0, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
 	} {
@@ -231,6 +234,17 @@ func shown(c *comparison) [2][]string {
 		}
 	}
 	return ids
+}
+
+func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
+	for _, test := range []struct {
+		mean, gain float64
+		want       string
+	}{{0.33, 0.03, "+10.0 %"}, {0.27, -0.03, "−10.0 %"}, {0.3, 0, "+0.0 %"}, {0.3, 0.3, ""}} {
+		if got := relative(evaluate.Estimate{Mean: test.mean, Gain: &evaluate.Gain{Mean: test.gain}}); got != test.want {
+			t.Errorf("%v more, now %v: %q, want %q", test.gain, test.mean, got, test.want)
+		}
+	}
 }
 
 func TestListsSayWhatMoved(t *testing.T) {
