@@ -58,6 +58,10 @@ func (p *parser) kinds() map[string]queryKind {
 				return slices.ContainsFunc(texts, func(text string) bool { return p.exact(field, text).matches(doc) })
 			}), boost)
 		}},
+		"ids": {parse: func(a *args, _ string) query {
+			ids := a.strings("values")
+			return constant("TermInSetQuery", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
+		}},
 		"bool": {parse: p.boolean},
 		"dis_max": {parse: func(a *args, _ string) query {
 			return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))

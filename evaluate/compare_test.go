@@ -69,7 +69,7 @@ func TestRefusedQueriesAreLeftOutAndOthersEndTheRun(t *testing.T) {
 		return Answer{}, map[string]error{"bad": refused, "worse": away}[string(body)]
 	}}}
 	answered, err := Search(t.Context(), arms, []judged.Query{{ID: "bad"}, {ID: "good"}, {ID: "worse"}, {ID: "never"}}, SearchOptions{
-		Body:    func(q judged.Query) []byte { return []byte(q.ID) },
+		Body:    func(q judged.Query) ([]byte, error) { return []byte(q.ID), nil },
 		Refused: func(err error) bool { return errors.Is(err, refused) },
 	})
 	if !errors.Is(err, away) || len(answered) != 2 || answered[0].Answers != nil || len(answered[1].Answers) != 1 {

@@ -19,7 +19,7 @@ type Arm struct {
 	// Search sends a search body.
 	Search func(ctx context.Context, body []byte) (Answer, error)
 	// Neighbors is how many entries the arm's matrix has; 0 is unknown or none.
-	Neighbors int64
+	Neighbors uint64
 }
 
 // An Answer is what an arm returns for one search.
@@ -44,7 +44,7 @@ type Answered struct {
 // SearchOptions say how queries are sent.
 type SearchOptions struct {
 	// Body returns the search of a query.
-	Body func(q judged.Query) []byte
+	Body func(q judged.Query) ([]byte, error)
 	// Known are answers of a run before, by the id of the query.
 	Known map[string]Answered
 	// Keep is called with new answers, in the order of the queries; nil is not.
@@ -67,10 +67,10 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	for i, q := range queries {
 		known, ok := o.Known[q.ID]
 		if !ok {
-			answers, err := ask(ctx, arms, q, o.Body(q), i)
+			answers, err := ask(ctx, arms, q, o, i)
 			if err == nil && !warm {
 				warm = true
-				answers, err = ask(ctx, arms, q, o.Body(q), i)
+				answers, err = ask(ctx, arms, q, o, i)
 			}
 			if known = (Answered{Query: q.ID, Answers: answers}); err != nil && o.Refused != nil && o.Refused(err) {
 				known.Answers, err = nil, nil
@@ -91,7 +91,11 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 }
 
 // ask sends a query through all arms, beginning with the i-th, counted round.
-func ask(ctx context.Context, arms []Arm, q judged.Query, body []byte, i int) (answers []Answer, err error) {
+func ask(ctx context.Context, arms []Arm, q judged.Query, o SearchOptions, i int) (answers []Answer, err error) {
+	body, err := o.Body(q)
+	if err != nil {
+		return nil, fmt.Errorf("query %s: %w", q.ID, err)
+	}
 	answers = make([]Answer, len(arms))
 	for k := range arms {
 		k = (i + k) % len(arms)

@@ -65,9 +65,11 @@ func arms(broken string) (both []Arm, asked *[]string) {
 	return both, asked
 }
 
+func body(q judged.Query) ([]byte, error) { return []byte(q.Text), nil }
+
 func options(known map[string]Answered, state *bytes.Buffer) SearchOptions {
 	return SearchOptions{
-		Body: func(q judged.Query) []byte { return []byte(q.Text) }, Known: known,
+		Body: body, Known: known,
 		Keep: func(a Answered) error { return WriteState(state, a) },
 	}
 }
@@ -76,7 +78,7 @@ var queries = []judged.Query{{ID: "1", Text: "a"}, {ID: "2", Text: "b"}, {ID: "3
 
 func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 	both, asked := arms("")
-	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: func(q judged.Query) []byte { return []byte(q.Text) }}); err != nil {
+	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: body}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(*asked, " "), "xa ya xa ya yb xb xc yc"; got != want {

@@ -29,7 +29,7 @@ type ArmResult struct {
 	// FailedOpen is how many searches akin sent as they came, since something failed.
 	FailedOpen int `json:"failed_open,omitempty"`
 	// Neighbors is how many entries the matrix has; 0 is unknown or none.
-	Neighbors int64 `json:"neighbors,omitempty"`
+	Neighbors uint64 `json:"neighbors,omitempty"`
 }
 
 // An Interval holds a value with a confidence of 95 %, by the bootstrap over

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
@@ -46,4 +49,16 @@ func (f *clusterFlags) open() (*esclient.Client, error) {
 		return nil, terminal.Usage(err)
 	}
 	return client, nil
+}
+
+// openArms makes the arms that search the cluster. What goes wrong inside an akin
+// in this process is logged on stderr.
+func (f clusterFlags) openArms(ctx context.Context, o arms.Options, stderr io.Writer) (*arms.Set, error) {
+	o.Cluster, o.CAFile, o.Index = f.url, f.caFile, f.index
+	o.Version, o.Log = buildVersion(), stderr
+	o.Client = func(url string) (*esclient.Client, error) {
+		f.url = url
+		return f.open()
+	}
+	return arms.Open(ctx, o)
 }

@@ -183,3 +183,33 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 		t.Errorf("%s %s: not rewritten", request[1], request[2])
 	}
 }
+
+// TestEvaluationPageRuns runs the commands of docs/evaluation.md in their order,
+// with the demo corpus for the reader's index.
+func TestEvaluationPageRuns(t *testing.T) {
+	page := userTexts(t)["evaluation.md"]
+	set := newDemoSet(t)
+	proxy, admin := serveConfig(t, write(t, "akin.yml", `
+listen: {address: "127.0.0.1:0"}
+admin: {address: "127.0.0.1:0"}
+cluster: {urls: ["`+set.engine+`"]}
+expansion: {budget: 5s}
+matrices: [{name: demo, file: "`+set.matrix+`"}]
+`))
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{
+		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
+	} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", proxy, "http://127.0.0.1:9281", admin, "--index docs", "--index "+demoIndices)
+	for _, line := range commands(page) {
+		if args, ok := akinArgs(local.Replace(line)); ok {
+			if stdout, stderr, status := akin(t, args...); status != 0 {
+				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)
+			}
+		}
+	}
+}

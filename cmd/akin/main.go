@@ -21,6 +21,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/evaluate"
 )
 
 // Exit statuses.
@@ -28,6 +29,8 @@ const (
 	exitFailure = 1
 	// exitUsage is for what the user wrote: flags, arguments, configuration.
 	exitUsage = 2
+	// exitBelow is for arms that do not reach what eval --fail-under asks for.
+	exitBelow = 3
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -54,6 +57,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[evaluate.BelowError](err); ok {
+		return exitBelow
+	}
 	return exitFailure
 }
 
@@ -68,7 +74,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newMatrix(), newIndex(), newNorms(), newDemo())
+	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newDemo())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true

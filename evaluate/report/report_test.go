@@ -75,7 +75,7 @@ func sampleArm(r *evaluate.Result, k int) evaluate.ArmResult {
 			e.Gain = &evaluate.Gain{Mean: mean(differences), P: p, Holm: p}
 			e.Gain.Interval.Low, e.Gain.Interval.High = measure.Bootstrap(differences, 0.95)
 			added := 4.5
-			arm.AddedTerms, arm.Neighbors = &added, int64(10_000*k*k)
+			arm.AddedTerms, arm.Neighbors = &added, uint64(10_000*k*k)
 		}
 		arm.Measures[m] = e
 	}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/evaluate"
+)
+
+// judgedQueries is how many of the demo's queries are searched for.
+const judgedQueries = 30
+
+// A demoSet has the judged queries of the demo corpus in the files of BEIR, and
+// a matrix learned from it.
+type demoSet struct{ engine, queries, judgments, template, matrix string }
+
+func newDemoSet(t *testing.T) *demoSet {
+	t.Helper()
+	dir := t.TempDir()
+	s := &demoSet{demoEngine(t), filepath.Join(dir, "queries.jsonl"), filepath.Join(dir, "qrels.tsv"), "", filepath.Join(dir, "demo.akin")}
+	var queries, judgments strings.Builder
+	judgments.WriteString("query-id\tcorpus-id\tscore\n")
+	for _, q := range demo.Queries()[:judgedQueries] {
+		fmt.Fprintf(&queries, "{\"_id\": %q, \"text\": %q}\n", q.ID, q.Text)
+		for _, id := range slices.Sorted(maps.Keys(q.Judgments)) {
+			fmt.Fprintf(&judgments, "%s\t%s\t%d\n", q.ID, id, q.Judgments[id])
+		}
+	}
+	for name, content := range map[string]string{s.queries: queries.String(), s.judgments: judgments.String()} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.template = write(t, "template.json", `{"query": {"multi_match": {"query": "{{query}}", "fields": ["title", "body"]}}}`)
+	if _, stderr, status := akin(t, "matrix", "build", "--from-index", s.engine, "--index", demoIndices, "--field", "title,body", "--out", s.matrix); status != 0 {
+		t.Fatal(stderr)
+	}
+	return s
+}
+
+// args returns a command line that evaluates, with more at its end.
+func (s *demoSet) args(more ...string) []string {
+	return append([]string{
+		"eval", "--cluster", s.engine, "--index", demoIndices, "--queries", s.queries, "--judgments", s.judgments, "--template", s.template,
+	}, more...)
+}
+
+func evalJSON(t *testing.T, args []string) *evaluate.Result {
+	t.Helper()
+	stdout, stderr, status := akin(t, append(args, "--json")...)
+	if status != 0 {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	var r evaluate.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func TestEvalComparesARunningAkinAndCandidatesWithTheCluster(t *testing.T) {
+	s := newDemoSet(t)
+	proxy, admin := serveConfig(t, write(t, "akin.yml", `
+listen: {address: "127.0.0.1:0"}
+admin: {address: "127.0.0.1:0"}
+cluster: {urls: ["`+s.engine+`"]}
+expansion: {budget: 5s}
+profiles: {weak: {strength: {linear: 0, grouped: 0, saturated: 0}}}
+matrices: [{name: demo, file: "`+s.matrix+`"}]
+`))
+	r := evalJSON(t, s.args("--akin", proxy, "--akin-admin", admin, "--title", "title", "--arm", "direct", "--arm", "profile:weak", "--arm", "running=akin",
+		"--arm", "candidate=matrix:"+s.matrix, "--arm", "few=matrix:"+s.matrix+",max_added_terms=1,strength=0.4,strength.linear=0.3"))
+	var names []string
+	for _, a := range r.Arms {
+		names = append(names, a.Name)
+	}
+	if diff := cmp.Diff([]string{"direct", "profile-weak", "running", "candidate", "few"}, names); diff != "" {
+		t.Fatal(diff)
+	}
+	direct, running, candidate, few := r.Arms[0], r.Arms[2], r.Arms[3], r.Arms[4]
+	if gain := running.Measures["nDCG@10"].Gain; gain == nil || gain.Mean <= 0 {
+		t.Errorf("nDCG@10 of akin: %+v", gain)
+	}
+	if diff := cmp.Diff(running.Measures, candidate.Measures); diff != "" {
+		t.Errorf("the same matrix and settings (-running +in this process)\n%s", diff)
+	}
+	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
+		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
+	}
+	if candidate.Neighbors == 0 || candidate.Latency.P50 <= 0 || candidate.FailedOpen != 0 {
+		t.Errorf("%+v", candidate)
+	}
+	first := r.Queries[0].Arms[3]
+	if len(first.Added) == 0 || first.Added[0].Boost == 0 || first.Hits[0].Title == "" {
+		t.Errorf("%+v", first)
+	}
+}
+
+func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
+	s := newDemoSet(t)
+	judgments, err := os.ReadFile(s.judgments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.judgments, append(judgments, "q01\tnowhere\t1\nnobody\thelp-001\t1\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "runs")
+	table := filepath.Join(t.TempDir(), "each.csv")
+	stdout, stderr, status := akin(t, s.args("--arm", "direct", "--arm", "new=matrix:"+s.matrix, "--runs", out, "--per-query", table)...)
+	if status != 0 {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	for _, want := range []string{
+		"nDCG@10", "new against direct", "p = ", "1 judged queries without a text are left out: \"nobody\"",
+		"1 judged documents are not in the index, and count as not found: \"nowhere\"",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if !strings.Contains(stderr, "searching: ") {
+		t.Errorf("no progress in %s", stderr)
+	}
+	rows, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
+	if err != nil || len(rows) != 1+2*judgedQueries || rows[1][0] != "q01" || rows[2][2] != "new" {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	run := read(t, filepath.Join(out, "new.run"))
+	if !strings.HasPrefix(run, "q01 Q0 ") || !strings.HasSuffix(run, " new\n") {
+		t.Errorf("run file %.100s", run)
+	}
+	if qrels := read(t, filepath.Join(out, "qrels.txt")); !strings.Contains(qrels, "q01 0 nowhere 1\n") {
+		t.Errorf("qrels %.100s", qrels)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestEvalGoesOnAfterTheClusterWentAway(t *testing.T) {
+	s := newDemoSet(t)
+	engine, err := url.Parse(s.engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var searches, most atomic.Int64
+	most.Store(40)
+	shaky := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/_search") && searches.Add(1) > most.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		httputil.NewSingleHostReverseProxy(engine).ServeHTTP(w, r)
+	}))
+	t.Cleanup(shaky.Close)
+	state := filepath.Join(t.TempDir(), "state")
+	arms := []string{"--arm", "direct", "--arm", "again=direct"}
+	want := evalJSON(t, s.args(arms...))
+	s.engine = shaky.URL
+	_, stderr, status := akin(t, s.args(append(arms, "--resume", state)...)...)
+	n := strings.Count(read(t, state), "\n") - 1
+	if n < 5 || status != exitFailure || !strings.Contains(stderr, fmt.Sprintf("\n%d of %d queries are in %s: the same command goes on", n, judgedQueries, state)) {
+		t.Fatalf("status %d after %d queries\n%s", status, n, stderr)
+	}
+	most.Store(1 << 30)
+	searches.Store(0)
+	got := evalJSON(t, s.args(append(arms, "--resume", state)...))
+	times := cmpopts.IgnoreFields(evaluate.Ranked{}, "TookMillis")
+	if diff := cmp.Diff(want, got, times, cmpopts.IgnoreTypes(evaluate.Latency{})); diff != "" {
+		t.Errorf("(-at once +resumed)\n%s", diff)
+	}
+	// Both arms once to warm up and once for each query that was missing, and the look for documents.
+	if n, want := int(searches.Load()), 2*(judgedQueries-n)+2+1; n != want {
+		t.Errorf("%d searches, want %d", n, want)
+	}
+	if _, stderr, status = akin(t, s.args("--arm", "direct", "--resume", state)...); status != exitFailure || !strings.Contains(stderr, "line 1: it was begun with other arms") {
+		t.Errorf("other arms: status %d\n%s", status, stderr)
+	}
+}
+
+func TestEvalFailsUnderWhatIsAskedFor(t *testing.T) {
+	s := newDemoSet(t)
+	arms := []string{"--arm", "direct", "--arm", "new=matrix:" + s.matrix, "--measures", "nDCG@10,MAP"}
+	for _, test := range []struct {
+		condition string
+		status    int
+	}{{"nDCG@10=0.1", 0}, {"nDCG@10=0.99", exitBelow}, {"MAP=+0.1%", 0}, {"MAP=+90%", exitBelow}, {"MAP=-5%", 0}, {"P@10=0.1", exitUsage}, {"MAP=5%", exitUsage}, {"MAP=+0.1", exitUsage}} {
+		stdout, stderr, status := akin(t, s.args(append(arms, "--fail-under", test.condition)...)...)
+		if status != test.status || status == exitBelow && (!strings.Contains(stderr, "arm new has 0.") || !strings.Contains(stdout, "new against direct")) {
+			t.Errorf("%s: status %d, want %d\n%s", test.condition, status, test.status, stderr)
+		}
+	}
+}
+
+func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
+	s := newDemoSet(t)
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no judgments", []string{"--judgments", ""}, "give --judgments FILE"},
+		{"no queries", []string{"--queries", write(t, "queries", "x\ttext\n")}, "none of the judgments is of a query in "},
+		{"no placeholder", []string{"--template", write(t, "t.json", "{}")}, "t.json: no {{query}} in the search body"},
+		{"no JSON", []string{"--template", write(t, "t.json", `{"query": {{query}}}`)}, "t.json: the search body is no JSON object"},
+		{"no template", []string{"--template", ""}, "a query with a text needs a template"},
+		{"a deep measure", []string{"--depth", "20"}, "recall@100 looks at 100 hits, and the search asks for 20"},
+		{"a short page", []string{"--template", write(t, "t.json", `{"size": 5, "query": {"match": {"body": "{{query}}"}}}`)}, "the search asks for 5"},
+		{"an unknown measure", []string{"--measures", "NDCG"}, `--measures: "NDCG" is no measure`},
+		{"an unknown arm", []string{"--arm", "x=what"}, "--arm x=what: want [NAME=]direct"},
+		{"two names", []string{"--arm", "direct", "--arm", "direct"}, "two are named direct"},
+		{"no akin", []string{"--arm", "akin"}, "--arm akin: give --akin and --akin-admin"},
+		{"an unknown key", []string{"--arm", "x=matrix:" + s.matrix + ",power=1"}, "profiles.x.power"},
+		{"a wrong value", []string{"--arm", "x=matrix:" + s.matrix + ",strength=2"}, "profiles.x.strength.linear"},
+		{"no value", []string{"--arm", "x=matrix:" + s.matrix + ",strength"}, "strength: want KEY=VALUE"},
+		{"no matrix", []string{"--arm", "x=matrix:nowhere.akin"}, "nowhere.akin"},
+		{"no index", []string{"--index", "nowhere"}, "index_not_found"},
+		{"a broken search", []string{"--template", write(t, "t.json", `{"query": {"matches": "{{query}}"}}`)}, "arm direct, query q01: "},
+	} {
+		if _, stderr, status := akin(t, s.args(test.args...)...); status == 0 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%s: status %d, want %q in\n%s", test.name, status, test.want, stderr)
+		}
+	}
+	proxy, admin := serveConfig(t, write(t, "akin.yml", "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['"+s.engine+"']}\n"))
+	_, stderr, status := akin(t, s.args("--akin", proxy, "--akin-admin", admin, "--arm", "profile:nobody")...)
+	if status == 0 || !strings.Contains(stderr, `akin has no profile "nobody"`) {
+		t.Errorf("an unknown profile: status %d\n%s", status, stderr)
+	}
+}
+
+func TestEvalTakesRankEvalRequestsAndATextWithQuotes(t *testing.T) {
+	s := newDemoSet(t)
+	body := `{"query": {"match": {"body": "couch"}}, "_source": true}`
+	judgments := write(t, "rank_eval.json", `{"requests": [{"id": "sofa", "request": `+body+`, "ratings": [{"_index": "catalogue", "_id": "catalogue-001", "rating": 1}]}]}`)
+	r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", judgments, "--arm", "new=matrix:" + s.matrix})
+	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Added) == 0 {
+		t.Errorf("%+v", r.Queries)
+	}
+	quoted := write(t, "judged.csv", "query,document,grade\n\"a \"\"soft\"\" \\couch\",catalogue-001,1\n")
+	r = evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--judgments", quoted, "--template", s.template})
+	if len(r.Queries) != 1 || len(r.Queries[0].Arms[0].Hits) == 0 {
+		t.Errorf("%+v", r.Queries)
+	}
+}

@@ -1,0 +1,237 @@
+// Package arms makes the arms of an evaluation: the cluster, a running akin, or an
+// akin in this process with a matrix and settings of its own. arms.go makes them,
+// search.go sends their searches.
+package arms
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// Help says how arms are written.
+const Help = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
+  direct                        the cluster, or with --akin only, akin with X-Akin: off
+  akin                          the akin at --akin
+  profile:NAME                  the same with a profile
+  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and, of
+                                the keys of a profile, these: strength=0.3,
+                                strength.linear=0.3, scoring=linear, matching=same …`
+
+// Options say which ways to search are compared, and where.
+type Options struct {
+	Arms        []string // as [Help] says
+	Cluster     string   // its URL
+	CAFile      string   // of the cluster
+	Index       string
+	Akin, Admin string // URLs of a running akin
+	Title       string // the field with the titles of documents; "" for none
+	// Client opens a client for the URL of a cluster or of an akin.
+	Client  func(url string) (*esclient.Client, error)
+	Version string    // of akin
+	Log     io.Writer // of an akin in this process
+}
+
+// Register adds the flags of the options but for those of the cluster.
+func (o *Options) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Akin, "akin", "", "URL of a running akin")
+	flags.StringVar(&o.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
+	flags.StringArrayVar(&o.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
+	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
+}
+
+// A Set is arms that can be searched with.
+type Set struct {
+	List []evaluate.Arm
+	// Plan says what they are, with the checksums of their matrices.
+	Plan    string
+	first   target
+	closers []func()
+}
+
+// Close ends what the arms run.
+func (s *Set) Close() {
+	for _, end := range slices.Backward(s.closers) {
+		end()
+	}
+}
+
+var (
+	specPattern = regexp.MustCompile(`^(?:([\w.-]{1,64})=)?(direct|akin|profile|matrix)(?::(.+))?$`)
+	noName      = regexp.MustCompile(`[^\w.-]+`)
+)
+
+// Open makes the arms. Its caller closes them.
+func Open(ctx context.Context, o Options) (s *Set, err error) {
+	if o.Index == "" || o.Cluster == "" && o.Akin == "" {
+		return nil, terminal.Usage(errors.New("give --index, and --cluster or --akin"))
+	}
+	s = &Set{}
+	for _, spec := range o.Arms {
+		if err := s.add(ctx, &o, spec); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("--arm %s: %w", spec, err)
+		}
+	}
+	return s, nil
+}
+
+// add adds an arm as it is written.
+func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
+	m := specPattern.FindStringSubmatch(spec)
+	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {
+		return terminal.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
+	}
+	arm := evaluate.Arm{Name: m[1]}
+	if arm.Name == "" {
+		arm.Name = noName.ReplaceAllString(spec, "-")
+		arm.Name = arm.Name[:min(len(arm.Name), 64)]
+	}
+	if slices.ContainsFunc(s.List, func(a evaluate.Arm) bool { return a.Name == arm.Name }) {
+		return terminal.Usage(fmt.Errorf("two are named %s: give them names of their own, NAME=WHAT", arm.Name))
+	}
+	t := target{index: o.Index, title: o.Title}
+	switch m[2] {
+	case "direct":
+		t.off = o.Cluster == ""
+		t.client, err = s.client(o, cmp.Or(o.Cluster, o.Akin))
+	case "matrix":
+		arm.Neighbors, err = s.candidate(ctx, o, &t, arm.Name, m[3])
+	default:
+		t.profile = m[3]
+		err = s.running(o, &t)
+	}
+	if err != nil {
+		return err
+	}
+	if len(s.List) == 0 {
+		s.first = t
+	}
+	arm.Search = t.search
+	s.List = append(s.List, arm)
+	s.Plan += arm.Name + "=" + spec + "\n"
+	return nil
+}
+
+// client opens a client of the cluster, or of an akin, which Close closes.
+func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
+	client, err := o.Client(url)
+	if err == nil {
+		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
+	}
+	return client, err
+}
+
+// running sets the target to the akin of --akin.
+func (s *Set) running(o *Options, t *target) (err error) {
+	if o.Akin == "" || o.Admin == "" {
+		return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
+	}
+	if t.client, err = s.client(o, o.Akin); err == nil {
+		t.admin, err = s.client(o, o.Admin)
+	}
+	return err
+}
+
+// candidate sets the target to an akin in this process, and returns how many
+// entries its matrix has.
+func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what string) (uint64, error) {
+	if o.Cluster == "" {
+		return 0, terminal.Usage(errors.New("give --cluster"))
+	}
+	file, settings, _ := strings.Cut(what, ",")
+	cfg, err := o.configure(name, file, settings)
+	if err != nil {
+		return 0, terminal.Usage(err)
+	}
+	m, err := files.ReadMatrix(ctx, file)
+	if err != nil {
+		return 0, err
+	}
+	s.Plan += fmt.Sprintf("%x\n", m.Checksum())
+	a, err := server.New(ctx, server.Options{
+		Config: cfg, Files: map[string]rowstore.Loader{name: rowstore.InMemory(m)}, Version: o.Version,
+		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.closers = append(s.closers, a.Close)
+	clients, admin, err := server.Listen(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(ctx, clients, admin) }()
+	s.closers = append(s.closers, func() { stop(); <-served })
+	t.profile = name
+	if t.client, err = s.client(o, "http://"+clients.Addr().String()); err == nil {
+		t.admin, err = s.client(o, "http://"+admin.Addr().String())
+	}
+	return m.Meta().NonZeros, err
+}
+
+// configure returns the configuration of an akin with one matrix and a profile
+// of the same name that has the settings.
+func (o *Options) configure(name, file, settings string) (*configs.Config, error) {
+	profile := map[string]any{"matrices": []string{name}}
+	for setting := range strings.SplitSeq(settings, ",") {
+		if setting == "" {
+			continue
+		}
+		key, text, _ := strings.Cut(setting, "=")
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil || value == nil {
+			return nil, fmt.Errorf("%s: want KEY=VALUE", setting)
+		}
+		section, key, nested := strings.Cut(key, ".")
+		switch within, _ := profile[section].(map[string]any); {
+		case nested && within != nil:
+			within[key] = value
+		case nested:
+			profile[section] = map[string]any{key: value}
+		case section == "strength":
+			profile[section] = map[string]any{"linear": value, "grouped": value, "saturated": value}
+		default:
+			profile[section] = value
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"matrices":  []any{map[string]any{"name": name, "file": file}},
+		"profiles":  map[string]any{name: profile},
+		"expansion": map[string]any{"budget": "10s", "rerank_budget": "10s"}, // what counts is the ranking
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := configs.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.Cluster}, o.CAFile
+	cfg.Cluster.Auth.Username = os.Getenv(configs.EnvClusterUsername)
+	cfg.Cluster.Auth.Password = configs.NewSecret(os.Getenv(configs.EnvClusterPassword))
+	cfg.Cluster.Auth.APIKey = configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey))
+	cfg.Shutdown.Delay = 0
+	return cfg, nil
+}

@@ -1,0 +1,173 @@
+package arms
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/expand"
+)
+
+// A target is where the searches of an arm go.
+type target struct {
+	client *esclient.Client
+	admin  *esclient.Client // nil where no akin is asked
+	off    bool             // akin is asked to leave searches alone
+	index  string
+	title  string
+
+	profile string
+}
+
+const (
+	searchTimeout   = time.Minute
+	maxSearchAnswer = 256 << 20
+)
+
+// A searchCall is a search with what is asked of akin.
+type searchCall struct {
+	target *target
+	body   []byte
+	id     string // of akin's explanation, once it is answered
+}
+
+// Do implements [esapi.Request].
+func (c *searchCall) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+	path := "/" + url.PathEscape(c.target.index) + "/_search"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(c.body))
+	if err != nil {
+		return nil, err
+	}
+	if c.target.off {
+		req.Header.Set("X-Akin", "off")
+	}
+	if c.target.admin != nil {
+		req.Header.Set("X-Akin", "explain")
+	}
+	if c.target.profile != "" {
+		req.Header.Set("X-Akin-Profile", c.target.profile)
+	}
+	resp, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
+	if err != nil {
+		return nil, err
+	}
+	c.id = resp.Header.Get("X-Akin-Explanation")
+	return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
+}
+
+// search sends a body and, where akin gets it, asks what became of it.
+func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
+	call := &searchCall{target: t, body: body}
+	var text []byte
+	began := time.Now()
+	err = t.client.Send(ctx, esclient.Request{API: call, Timeout: searchTimeout, Limit: maxSearchAnswer}, func(r io.Reader) (err error) {
+		text, err = io.ReadAll(r)
+		return err
+	})
+	a.Took = time.Since(began)
+	if err != nil {
+		return a, err
+	}
+	if a.Hits, err = t.hits(text); err != nil || t.admin == nil {
+		return a, err
+	}
+	var explanation struct {
+		Reason  string               `json:"reason"`
+		Outcome string               `json:"outcome"`
+		Clauses []expand.Explanation `json:"clauses"`
+	}
+	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + call.id}, &explanation)
+	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && call.id != "" {
+		return a, nil // it was too large to be kept
+	}
+	if err == nil && explanation.Reason == "unknown_profile" {
+		err = fmt.Errorf("akin has no profile %q", t.profile)
+	}
+	a.FailedOpen = explanation.Outcome == "failed_open"
+	a.Added = addedBy(explanation.Clauses)
+	return a, err
+}
+
+// addedBy returns the terms that were added to the clauses of a search.
+func addedBy(clauses []expand.Explanation) []evaluate.AddedTerm {
+	added := []evaluate.AddedTerm{}
+	for _, c := range clauses {
+		for _, t := range c.Added {
+			added = append(added, evaluate.AddedTerm{Term: t.Term, From: t.From, Boost: t.Boost})
+		}
+		for _, t := range c.Feedback {
+			added = append(added, evaluate.AddedTerm{Term: t.Term, Boost: t.Boost})
+		}
+	}
+	return added
+}
+
+// hits reads an answer. One that is not whole is an error.
+func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
+	var answer struct {
+		TimedOut bool                 `json:"timed_out"`
+		Shards   struct{ Failed int } `json:"_shards"`
+		Hits     struct {
+			Hits []struct {
+				ID     string         `json:"_id"`
+				Score  *float64       `json:"_score"`
+				Source map[string]any `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("the answer to a search: %w", err)
+	}
+	if answer.TimedOut || answer.Shards.Failed > 0 {
+		return nil, fmt.Errorf("the answer is not whole: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+	}
+	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
+	for i, h := range answer.Hits.Hits {
+		hits[i] = evaluate.Hit{ID: h.ID, Score: float64(len(hits) - i)}
+		if h.Score != nil {
+			hits[i].Score = *h.Score
+		}
+		hits[i].Title, _ = h.Source[t.title].(string)
+	}
+	return hits, nil
+}
+
+// Missing returns which of the documents are not in the index.
+func (s *Set) Missing(ctx context.Context, documents []string) (missing []string, err error) {
+	const atOnce = 1000
+	for some := range slices.Chunk(documents, atOnce) {
+		body, err := json.Marshal(map[string]any{
+			"size": len(some), "_source": false, "query": map[string]any{"ids": map[string]any{"values": some}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		direct := &target{client: s.first.client, index: s.first.index, off: s.first.admin != nil || s.first.off}
+		found, err := direct.search(ctx, body)
+		if err != nil {
+			return nil, err
+		}
+		there := make(map[string]bool, len(some))
+		for _, h := range found.Hits {
+			there[h.ID] = true
+		}
+		for _, id := range some {
+			if !there[id] {
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,63 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A condition is what a measure of an arm has to reach.
+type condition struct {
+	text, measure string
+	least         float64
+	over          bool // least is a share of the first arm's mean, above it
+}
+
+// Conditions are what arms have to reach.
+type Conditions []condition
+
+// ParseConditions reads conditions such as "nDCG@10=0.35", the least mean, and
+// "nDCG@10=-1%", the least change from the first arm's.
+func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
+	all := make(Conditions, len(texts))
+	for i, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		c := condition{text: text, measure: name}
+		number, percent := strings.CutSuffix(value, "%")
+		c.over = percent
+		var err error
+		c.least, err = strconv.ParseFloat(number, 64)
+		signed := strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-")
+		if err != nil || signed != percent || !slices.ContainsFunc(measures, func(m Measure) bool { return m.Name == name }) {
+			return nil, fmt.Errorf("%s: want a measure that is asked for with the least mean, nDCG@10=0.35, or the least change from the first arm, nDCG@10=-1%%", text)
+		}
+		all[i] = c
+	}
+	return all, nil
+}
+
+// A BelowError says which arms do not reach a condition.
+type BelowError struct{ error }
+
+// Check returns a [BelowError] for the arms that do not reach what is asked of
+// them: all but the first, where there are others.
+func (all Conditions) Check(r *Result) error {
+	var errs []error
+	for _, c := range all {
+		least := c.least
+		if first := r.Arms[0].Measures[c.measure].Mean; c.over {
+			least = first * (1 + c.least/100)
+		}
+		for _, arm := range r.Arms[min(1, len(r.Arms)-1):] {
+			if mean := arm.Measures[c.measure].Mean; mean < least {
+				errs = append(errs, fmt.Errorf("%s: arm %s has %.4f, want at least %.4f", c.text, arm.Name, mean, least))
+			}
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return BelowError{errors.Join(errs...)}
+}
