@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -127,26 +126,6 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			t.Errorf("%s: %s, want %s", pattern, f.Calls()[0], escaped)
 		}
 	}
-}
-
-func FuzzGlob(f *testing.F) {
-	f.Add("a*b*", "axxb")
-	f.Add("**", "a.b")
-	f.Add("a", "a")
-	f.Add("*aa*aa", "aaa")
-	f.Fuzz(func(t *testing.T, pattern, name string) {
-		quoted := strings.Split(pattern, "*")
-		for i, part := range quoted {
-			quoted[i] = regexp.QuoteMeta(part)
-		}
-		re, err := regexp.Compile(`(?s)\A` + strings.Join(quoted, ".*") + `\z`)
-		if err != nil {
-			return // bytes that are no text
-		}
-		if want := re.MatchString(name); mapping.NewGlob(pattern).Matches(name) != want {
-			t.Errorf("%q matches %q: want %v", pattern, name, want)
-		}
-	})
 }
 
 func TestAliasIsAskedForWithItsField(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/glob"
 )
 
 // ErrRemote says that an index expression names indices of another cluster, of
@@ -112,7 +113,7 @@ func (i Indices) mayName(alias string) bool {
 	}
 	for part := range strings.SplitSeq(i.Expression, ",") {
 		// Date math may become any name.
-		if strings.HasPrefix(part, "<") || mapping.NewGlob(part).Matches(alias) {
+		if strings.HasPrefix(part, "<") || glob.Match(part, alias) {
 			return true
 		}
 	}

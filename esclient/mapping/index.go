@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/internal/glob"
 )
 
 const (
@@ -200,12 +202,12 @@ func decode(b []byte, out any) error {
 // Matching returns the names of the fields that match in the open indices of an
 // answer.
 func Matching(answer map[string]Index, pattern string) ([]string, error) {
-	glob, names := NewGlob(pattern), map[string]bool{}
+	names := map[string]bool{}
 	for index, m := range answer {
 		if m.Closed() {
 			continue
 		}
-		found, err := m.Mappings.matching(glob)
+		found, err := m.Mappings.matching(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
@@ -224,11 +226,11 @@ func Matching(answer map[string]Index, pattern string) ([]string, error) {
 
 // matching returns the fields that match, with the names of those that they are
 // aliases of, "" for none.
-func (m *Mappings) matching(glob Glob) (map[string]string, error) {
+func (m *Mappings) matching(pattern string) (map[string]string, error) {
 	found := map[string]string{}
 	for _, properties := range []map[string]jsontext.Value{m.Properties, m.Runtime, m.Derived} {
 		err := walk(properties, all, func(name string, p *Property) {
-			if p.searched() && glob.Matches(name) {
+			if p.searched() && glob.Match(pattern, name) {
 				found[name] = ""
 				if p.Type == TypeAlias {
 					found[name] = p.Path
@@ -341,29 +343,4 @@ func stringsOf(v jsontext.Value) []string {
 		return []string{one}
 	}
 	return nil
-}
-
-// A Glob is a pattern cut at its asterisks: what a name has to have, in that
-// order, the first and the last at its ends.
-type Glob []string
-
-// NewGlob returns the glob of a pattern.
-func NewGlob(pattern string) Glob { return strings.Split(pattern, "*") }
-
-// Matches reports whether a name matches.
-func (g Glob) Matches(name string) bool {
-	if len(g) == 1 {
-		return name == g[0]
-	}
-	rest, ok := strings.CutPrefix(name, g[0])
-	if !ok {
-		return false
-	}
-	last := len(g) - 1
-	for _, part := range g[1:last] {
-		if _, rest, ok = strings.Cut(rest, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(rest, g[last])
 }

@@ -4,33 +4,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
-)
 
-// match reports whether a pattern matches the whole of s. Its '*' stand for
-// any run of characters; there are no other wildcards. A '*' in s is matched
-// only by a wildcard, so for a pattern s it reports whether the pattern
-// matches all that s does.
-func match(pattern, s string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	s, ok := strings.CutPrefix(s, first)
-	if !wild || !ok {
-		return ok && s == ""
-	}
-	for {
-		part, more, wild := strings.Cut(rest, "*")
-		if !wild {
-			return strings.HasSuffix(s, part)
-		}
-		if _, s, ok = strings.Cut(s, part); !ok {
-			return false
-		}
-		rest = more
-	}
-}
+	"github.com/akin-search/akin/internal/glob"
+)
 
 // matchAny reports whether one of the patterns matches s.
 func matchAny(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, s) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob.Match(p, s) })
 }
 
 // An indexSet is the indices of a binding: patterns to include and patterns to

@@ -1,0 +1,26 @@
+// Package glob matches names with patterns.
+package glob
+
+import "strings"
+
+// Match reports whether a pattern matches the whole of s. Its '*' stand for
+// any run of characters; there are no other wildcards. A '*' in s is matched
+// only by a wildcard, so for a pattern s it reports whether the pattern
+// matches all that s does.
+func Match(pattern, s string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	s, ok := strings.CutPrefix(s, first)
+	if !wild || !ok {
+		return ok && s == ""
+	}
+	for {
+		part, more, wild := strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(s, part)
+		}
+		if _, s, ok = strings.Cut(s, part); !ok {
+			return false
+		}
+		rest = more
+	}
+}
