@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -25,6 +23,7 @@ import (
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/evaluate/measure"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -243,7 +242,7 @@ func (s *demoShow) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		before, after := ndcg(plain, q.Judgments), ndcg(better, q.Judgments)
+		before, after := measure.NDCG(idsOf(plain), q.Judgments, rankedHits), measure.NDCG(idsOf(better), q.Judgments, rankedHits)
 		without += before
 		with += after
 		all[i] = compared{q, plain, better, after - before}
@@ -257,6 +256,13 @@ func (s *demoShow) run(ctx context.Context) error {
 	_, err := fmt.Fprintf(s.out, "\nnDCG@%d over %d judged queries: %.3f without akin, %.3f with akin (%+.1f %%)\n",
 		rankedHits, len(queries), without/n, with/n, 100*(with/without-1))
 	return err
+}
+
+func idsOf(hits []hit) (ids []string) {
+	for _, h := range hits {
+		ids = append(ids, h.ID)
+	}
+	return ids
 }
 
 // pick returns the queries to show: those with the largest gain, and last the
@@ -350,30 +356,6 @@ func addedTerms(clauses []expand.Explanation) string {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// ndcg returns nDCG@10 with the grades as gains,
-//
-//	Σ_r g_r / log2(r+1)
-//
-// over the ranks r = 1 to 10, divided by the same sum in the best order.
-func ndcg(hits []hit, judgments map[string]int) float64 {
-	ideal := slices.Sorted(maps.Values(judgments))
-	slices.Reverse(ideal)
-	var got, best float64
-	for r := range rankedHits {
-		discount := 1 / math.Log2(float64(r+2))
-		if r < len(hits) {
-			got += float64(judgments[hits[r].ID]) * discount
-		}
-		if r < len(ideal) {
-			best += float64(ideal[r]) * discount
-		}
-	}
-	if best == 0 {
-		return 0
-	}
-	return got / best
 }
 
 // invitation says how to go on, with the URLs of akin, the engine and the admin

@@ -80,3 +80,14 @@ func TestBootstrapHoldsTheMean(t *testing.T) {
 		t.Errorf("of nothing: [%v, %v]", low, high)
 	}
 }
+
+// Worked out by hand: grades 2, 0, 1 at ranks 1 to 3 of judged 2, 1, 1.
+// DCG = 2/1 + 1/2 = 2.5, ideal 2/1 + 1/log2(3) + 1/2 = 3.13093.
+func TestNDCGIsNormalizedByTheBestOrder(t *testing.T) {
+	if got := NDCG([]string{"a", "x", "b"}, map[string]int{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
+		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
+	}
+	if got := NDCG(nil, map[string]int{"a": 1}, 10); got != 0 {
+		t.Errorf("nDCG of no hits = %v", got)
+	}
+}
