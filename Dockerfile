@@ -18,7 +18,7 @@ COPY . .
 # of the commit stands in a few small files of it, which .dockerignore lets in.
 RUN ref=$(sed -n 's/^ref: //p' .git/HEAD); \
     commit=$(cat ".git/${ref:-HEAD}" || sed -n "s|^\([0-9a-f]*\) $ref\$|\1|p" .git/packed-refs); \
-    CGO_ENABLED=0 go build -buildvcs=false -tags=nomsgpack -ldflags="-s -w -X main.version=$VERSION -X main.commit=$commit" -o /out/akin ./cmd/akin \
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=nomsgpack -ldflags="-s -w -X main.version=$VERSION -X main.commit=$commit" -o /out/akin ./cmd/akin \
     && mkdir /out/data
 
 # The static image holds the certificates of public authorities and time zones.

@@ -13,6 +13,7 @@ import (
 // With 256 files and 400 clients that are connected and say nothing, the admin
 // port answers, and so does the proxy to one more client.
 func TestIdleClientsDoNotShutOutProbesAndSearches(t *testing.T) {
+	t.Parallel()
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	t.Cleanup(node.Close)
 	a := launchAkinUnder(t, "ulimit -n 256", section{"cluster": section{"urls": []string{node.URL}}})

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { wide = wide && f.Name != "test.parallel" })
 	if wide {
 		// Tests wait for servers half of their time, and some for nothing else.
-		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
 			panic(err)
 		}
 	}

@@ -38,6 +38,7 @@ func (a *akin) memory(tb testing.TB, what string) int {
 // byte of a search of 1 MiB each. akin keeps no more of them than
 // memory.in_flight, answers another search meanwhile, and gives the memory back.
 func TestWithheldBodiesAreBoundedInSum(t *testing.T) {
+	t.Parallel()
 	const clients, size = 800, 1 << 20
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

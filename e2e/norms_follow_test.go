@@ -74,12 +74,13 @@ func (f *normsFollower) stop() {
 }
 
 func TestNormsOfWhatIsWrittenLater(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
-		f := makeNorms(t, e, "part.title")
+		f := makeNorms(t, e, "akin-e2e-norms-followed", "part.title")
 		weights := f.snapshot()
 		_ = f.backfill(weights)
 		const update = `{"doc":{"part":{"title":%q}}}`
-		f.must(t, http.MethodPost, "/"+normsIndex+"/_update/2", fmt.Sprintf(update, "changed before it was started, as only --all sees"))
+		f.must(t, http.MethodPost, "/"+f.index+"/_update/2", fmt.Sprintf(update, "changed before it was started, as only --all sees"))
 		n := f.follow(weights, "--all")
 		all := normsDocs * 49 / 50
 		n.await("the documents that are there", all)
@@ -89,9 +90,9 @@ func TestNormsOfWhatIsWrittenLater(t *testing.T) {
 			n := n.with(t)
 			n.add(normsDocs, normsDocs+50, "later")
 			n.add(0, 50, "again")
-			n.must(t, http.MethodPost, "/"+normsIndex+"/_update/2", fmt.Sprintf(update, "changed in part"))
-			n.must(t, http.MethodPost, "/"+normsIndex+"/_update/4", fmt.Sprintf(update, ""))
-			n.must(t, http.MethodDelete, "/"+normsIndex+"/_doc/1", "")
+			n.must(t, http.MethodPost, "/"+n.index+"/_update/2", fmt.Sprintf(update, "changed in part"))
+			n.must(t, http.MethodPost, "/"+n.index+"/_update/4", fmt.Sprintf(update, ""))
+			n.must(t, http.MethodDelete, "/"+n.index+"/_doc/1", "")
 			all += 49 - 1
 			n.await("what was written", all)
 			n.checkQuiet()
@@ -100,12 +101,12 @@ func TestNormsOfWhatIsWrittenLater(t *testing.T) {
 			n := n.with(t)
 			const writes = 400
 			for i := range writes { // of ten documents without routing
-				n.must(t, http.MethodPost, fmt.Sprintf("/%s/_update/%d", normsIndex, 110+3*(i%10)),
+				n.must(t, http.MethodPost, fmt.Sprintf("/%s/_update/%d", n.index, 110+3*(i%10)),
 					fmt.Sprintf(`{"doc":{"part":{"title":"%s write%d"}}}`, strings.Repeat("once more ", i%7), i))
 			}
 			n.await("what was written", all)
 			for i := range 10 { // no write is lost
-				doc := n.must(t, http.MethodGet, fmt.Sprintf("/%s/_doc/%d", normsIndex, 110+3*i), "")
+				doc := n.must(t, http.MethodGet, fmt.Sprintf("/%s/_doc/%d", n.index, 110+3*i), "")
 				if want := fmt.Sprintf("write%d\"", writes-10+i); !strings.Contains(string(doc), want) {
 					t.Errorf("no %s in %s", want, doc)
 				}
@@ -123,13 +124,13 @@ func (f *normsFollower) with(t *testing.T) *normsFollower {
 }
 
 func (f *normsFollower) testMadeAgain() {
-	f.must(f.t, http.MethodDelete, "/"+normsIndex, "")
+	f.must(f.t, http.MethodDelete, "/"+f.index, "")
 	time.Sleep(2500 * time.Millisecond)
-	if status, answer, err := f.call(f.t.Context(), http.MethodGet, "/"+normsIndex, ""); err != nil || status != http.StatusNotFound {
+	if status, answer, err := f.call(f.t.Context(), http.MethodGet, "/"+f.index, ""); err != nil || status != http.StatusNotFound {
 		f.t.Fatalf("the index is there again: %d, %v: %s", status, err, answer)
 	}
-	bare, norms, _ := strings.Cut(normsDefinition, `"akin_norm":`)
-	f.must(f.t, http.MethodPut, "/"+normsIndex, strings.TrimRight(bare, ",\n\t ")+"}}}")
+	bare, norms, _ := strings.Cut(f.definition(), `"akin_norm":`)
+	f.must(f.t, http.MethodPut, "/"+f.index, strings.TrimRight(bare, ",\n\t ")+"}}}")
 	f.add(0, 100, "")
 	waitFor(f.t, 20*time.Second, "word of an index without the mapping", func() error {
 		if !strings.Contains(fileTail(f.process.stderr), "left out until it is ready") {
@@ -137,9 +138,9 @@ func (f *normsFollower) testMadeAgain() {
 		}
 		return nil
 	})
-	f.must(f.t, http.MethodPut, "/"+normsIndex+"/_mapping", `{"properties":{"akin_norm":`+strings.TrimSuffix(norms, "}"))
+	f.must(f.t, http.MethodPut, "/"+f.index+"/_mapping", `{"properties":{"akin_norm":`+strings.TrimSuffix(norms, "}"))
 	f.await("the documents of the other index", 98)
-	f.must(f.t, http.MethodPost, "/"+normsIndex+"/_update/2", `{"doc":{"part":{"title":"changed in part"}}}`)
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/2", `{"doc":{"part":{"title":"changed in part"}}}`)
 	f.await("an update of it", 98)
 	f.checkQuiet()
 }

@@ -23,12 +23,10 @@ import (
 )
 
 const (
-	normsIndex      = "akin-e2e-norms"
-	normsAlias      = "akin-e2e-norms-alias"
 	normsDocs       = 2200
 	normsDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"-1",
 		"analysis":{"analyzer":{"stem":{"type":"custom","tokenizer":"standard","filter":["lowercase","porter_stem"]}}}},
-	"aliases":{"` + normsAlias + `":{}},
+	"aliases":{"ALIAS":{}},
 	"mappings":{"properties":{
 		"body":{"type":"text","fields":{"akin":{"type":"text","analyzer":"stem"}}},
 		"part":{"properties":{"title":{"type":"text"}}},
@@ -40,16 +38,22 @@ const (
 type normsFixture struct {
 	*engine
 	t     *testing.T
+	index string
 	field string
 }
 
 // makeNorms makes the index.
-func makeNorms(t *testing.T, e *engine, field string) *normsFixture {
+func makeNorms(t *testing.T, e *engine, index, field string) *normsFixture {
 	t.Helper()
-	e.makeIndex(t, normsIndex, normsDefinition)
-	f := &normsFixture{e, t, field}
+	f := &normsFixture{e, t, index, field}
+	e.makeIndex(t, index, f.definition())
 	f.add(0, normsDocs, "")
 	return f
+}
+
+func (f *normsFixture) alias() string { return f.index + "-alias" }
+func (f *normsFixture) definition() string {
+	return strings.ReplaceAll(normsDefinition, "ALIAS", f.alias())
 }
 
 // add adds documents of some numbers, whose ids are the numbers: texts and
@@ -79,7 +83,7 @@ func (f *normsFixture) add(from, to int, word string) {
 		}
 		body.WriteString(toJSON(f.t, doc) + "\n")
 	}
-	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_bulk?refresh=true", body.String())
+	answer := f.must(f.t, http.MethodPost, "/"+f.index+"/_bulk?refresh=true", body.String())
 	if bytes.Contains(answer, []byte(`"errors":true`)) {
 		f.t.Fatalf("bulk: %.2000s", answer)
 	}
@@ -109,9 +113,9 @@ func (d *normedDoc) norm(field string) (norm float64, id string) {
 // stored returns the documents that have the field, by id.
 func (f *normsFixture) stored() map[string]normedDoc {
 	f.t.Helper()
-	f.must(f.t, http.MethodPost, "/"+normsIndex+"/_refresh", "")
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_refresh", "")
 	name := strings.ReplaceAll(f.field, ".", "__")
-	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_search", fmt.Sprintf(`{"size":10000,"_source":false,"seq_no_primary_term":true,
+	answer := f.must(f.t, http.MethodPost, "/"+f.index+"/_search", fmt.Sprintf(`{"size":10000,"_source":false,"seq_no_primary_term":true,
 		"query":{"exists":{"field":%q}},"docvalue_fields":["akin_norm.%s","akin_norm_weights.%s"]}`, f.field, name, name))
 	var page struct{ Hits struct{ Hits []normedDoc } }
 	if err := json.Unmarshal(answer, &page); err != nil {
@@ -129,7 +133,7 @@ func (f *normsFixture) vectors(docs map[string]normedDoc) map[string]map[string]
 	f.t.Helper()
 	var asked []section
 	for id, d := range docs {
-		one := section{"_index": normsIndex, "_id": id, "fields": []string{f.field}}
+		one := section{"_index": f.index, "_id": id, "fields": []string{f.field}}
 		if d.Routing != "" {
 			one["routing"] = d.Routing
 		}
@@ -226,13 +230,13 @@ func readWeights(t *testing.T, file string) (*simmatrix.Matrix, string) {
 func (f *normsFixture) snapshot(args ...string) string {
 	f.t.Helper()
 	out := filepath.Join(newDir(f.t, "weights"), "weights.akin")
-	mustAkin(f.t, append([]string{"norms", "snapshot", "--cluster", f.url, "--index", normsIndex, "--field", f.field, "--out", out}, args...)...)
+	mustAkin(f.t, append([]string{"norms", "snapshot", "--cluster", f.url, "--index", f.index, "--field", f.field, "--out", out}, args...)...)
 	return out
 }
 
 // command returns the arguments of a backfill.
 func (f *normsFixture) command(cluster, weights string, args ...string) []string {
-	return append([]string{"norms", "backfill", "--cluster", cluster, "--index", normsAlias, "--field", f.field, "--weights", weights}, args...)
+	return append([]string{"norms", "backfill", "--cluster", cluster, "--index", f.alias(), "--field", f.field, "--weights", weights}, args...)
 }
 
 // backfill runs one that has to succeed and returns what it says.
@@ -278,7 +282,7 @@ func TestNorms(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, field := range []string{"body.akin", "part.title"} {
 			t.Run(field, func(t *testing.T) {
-				f := makeNorms(t, e, field)
+				f := makeNorms(t, e, "akin-e2e-norms", field)
 				weights := f.snapshot()
 				if m, _ := readWeights(t, weights); m.Meta().Docs != normsDocs*48/50 {
 					t.Errorf("weights of %d documents, want %d: empty texts and missing ones do not count", m.Meta().Docs, normsDocs*48/50)
@@ -303,7 +307,7 @@ func TestNorms(t *testing.T) {
 func (f *normsFixture) checkVisible(weights string) {
 	f.t.Helper()
 	_, id := readWeights(f.t, weights)
-	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_count",
+	answer := f.must(f.t, http.MethodPost, "/"+f.index+"/_count",
 		fmt.Sprintf(`{"query":{"term":{"akin_norm_weights.%s":{"value":%q}}}}`, strings.ReplaceAll(f.field, ".", "__"), id))
 	var found struct{ Count int }
 	decode(f.t, answer, &found)
@@ -315,7 +319,7 @@ func (f *normsFixture) checkVisible(weights string) {
 // with returns the fixture for a sub-test.
 func (f *normsFixture) with(t *testing.T) *normsFixture {
 	t.Helper()
-	return &normsFixture{f.engine, t, f.field}
+	return &normsFixture{f.engine, t, f.index, f.field}
 }
 
 // checkSettled checks that another backfill writes nothing, and that one of
@@ -397,9 +401,9 @@ func (f *normsFixture) testDuringWrites() {
 		}
 		// A whole document, a part of one, which keeps its old norm, and one that goes.
 		const text = `"body":"written meanwhile","part":{"title":"written meanwhile"}`
-		f.must(f.t, http.MethodPut, "/"+normsIndex+"/_doc/1", "{"+text+"}")
-		f.must(f.t, http.MethodPost, "/"+normsIndex+"/_update/2", `{"doc":{`+text+`}}`)
-		f.must(f.t, http.MethodDelete, "/"+normsIndex+"/_doc/4", "")
+		f.must(f.t, http.MethodPut, "/"+f.index+"/_doc/1", "{"+text+"}")
+		f.must(f.t, http.MethodPost, "/"+f.index+"/_update/2", `{"doc":{`+text+`}}`)
+		f.must(f.t, http.MethodDelete, "/"+f.index+"/_doc/4", "")
 		return true
 	})
 	r := runAkin(f.t, f.command(cluster, weights)...)

@@ -186,6 +186,7 @@ func TestSearchesGoOnWhileRedisAnswersGarbage(t *testing.T) {
 // TestBadMatrixFileIsReportedAndReplaced: no file, a damaged one, a good one,
 // a damaged one again.
 func TestBadMatrixFileIsReportedAndReplaced(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
 	good, err := os.ReadFile(relatedFile(t, vectorsA))

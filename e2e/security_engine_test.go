@@ -24,11 +24,11 @@ import (
 // securityPlugin is the security plugin for the OpenSearch of engines/opensearch2.
 const securityPlugin = "org.opensearch.plugin:opensearch-security:2.19.1.0:zip"
 
-// password is that of every user, and passwordHash its bcrypt, as in the plugin's
-// own demonstration.
+// password is that of every user, and passwordHash its bcrypt at the lowest cost,
+// for the plugin checks it again and again.
 const (
 	password     = "admin"
-	passwordHash = "$2a$12$VcCDgh2NDk07JGN0rjGbM.Ad41qVR/YFJcgHp0UGns5JDymv..TOG"
+	passwordHash = "$2a$04$VcCDgh2NDk07JGN0rjGbM.dAuUrXQj2O7NFquMPWcjsyrl5uDfvkq"
 )
 
 // securityConfig are the files that say who may do what. "akin" has the role that
@@ -87,12 +87,19 @@ func securedEngine(t *testing.T) *engine {
 
 func (e *engine) launchSecured(home string) error {
 	jars := filepath.Join(home, "jars")
-	cmd := exec.Command("mvn", "-q", "-B", "dependency:copy", "-Dartifact="+securityPlugin, "-DoutputDirectory="+jars, "-Dmdep.useBaseVersion=true")
-	cmd.Dir = home
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
+	plugin, err := filepath.Abs(filepath.Join("engines", e.name, "target", "plugins"))
+	if err != nil {
+		return err
 	}
-	if err := unzip(filepath.Join(jars, "opensearch-security-2.19.1.0.zip"), jars); err != nil {
+	archive := filepath.Join(plugin, "opensearch-security-2.19.1.0.zip")
+	if _, err := os.Stat(archive); err != nil { // once
+		cmd := exec.Command("mvn", "-q", "-B", "dependency:copy", "-Dartifact="+securityPlugin, "-DoutputDirectory="+plugin, "-Dmdep.useBaseVersion=true")
+		cmd.Dir = home
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, output)
+		}
+	}
+	if err := unzip(archive, jars); err != nil {
 		return err
 	}
 	config := filepath.Join(home, "config")

@@ -41,6 +41,7 @@ func serveSecured(t *testing.T, e *engine, expansion section) (*akin, *recorder)
 }
 
 func TestSearchesOfASecuredCluster(t *testing.T) {
+	t.Parallel()
 	e := securedEngine(t)
 	makeRelated(t, e)
 	const secret = "akin-e2e-secret"
