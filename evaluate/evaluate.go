@@ -18,8 +18,9 @@ type Arm struct {
 	Name string
 	// Search sends a search body.
 	Search func(ctx context.Context, body []byte) (Answer, error)
-	// Neighbors is how many entries the arm's matrix has; 0 is unknown or none.
-	Neighbors uint64
+	// Density is how many of all pairs of terms the arm's matrix has, in percent; 0
+	// is unknown or no matrix.
+	Density float64
 }
 
 // An Answer is what an arm returns for one search.

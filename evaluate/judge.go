@@ -66,7 +66,7 @@ func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // sumUp returns what the arm k did over all queries.
 func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
-	sum := ArmResult{Name: arm.Name, Neighbors: arm.Neighbors, Measures: map[string]Estimate{}}
+	sum := ArmResult{Name: arm.Name, Density: arm.Density, Measures: map[string]Estimate{}}
 	took := make([]float64, len(r.Queries))
 	added, known := 0, 0
 	for i, q := range r.Queries {

@@ -54,29 +54,45 @@ func percent(gain, over float64) string {
 	return fmt.Sprintf(" (%+.1f %%)", 100*gain/over)
 }
 
-func (r *Result) writeNotes(w io.Writer) (err error) {
-	note := func(n int, text string, ids []string) {
-		if n == 0 || err != nil {
-			return
-		}
+// A Note says what a result leaves out.
+type Note struct {
+	Count int
+	Text  string
+	IDs   []string // which ones, where that is known
+}
+
+// Notes returns what there is to say besides the figures.
+func (r *Result) Notes() []Note {
+	l := &r.LeftOut
+	notes := append(make([]Note, 0, 4+len(r.Arms)),
+		Note{len(l.Unjudged), "queries without judgments are left out", l.Unjudged},
+		Note{len(l.Unknown), "judged queries without a text are left out", l.Unknown},
+		Note{len(l.Documents), "judged documents are not in the index, and count as not found", l.Documents},
+		Note{l.Ungraded, "lines without a grade are left out", nil},
+	)
+	for _, a := range r.Arms {
+		notes = append(notes, Note{a.FailedOpen, "searches of " + a.Name + " went on as they came, since something failed: see the log of akin", nil})
+	}
+	return slices.DeleteFunc(notes, func(n Note) bool { return n.Count == 0 })
+}
+
+func (r *Result) writeNotes(w io.Writer) error {
+	for _, n := range r.Notes() {
 		var list []string
-		for _, id := range ids[:min(len(ids), ShownHits)] {
+		for _, id := range n.IDs[:min(len(n.IDs), ShownHits)] {
 			list = append(list, strconv.Quote(id))
 		}
-		if len(ids) > ShownHits {
+		if len(n.IDs) > ShownHits {
 			list = append(list, "… (--json has all)")
 		}
-		_, err = fmt.Fprintf(w, "\n%d %s %s\n", n, text, strings.Join(list, ", "))
+		if list != nil {
+			n.Text += ": " + strings.Join(list, ", ")
+		}
+		if _, err := fmt.Fprintf(w, "\n%d %s\n", n.Count, n.Text); err != nil {
+			return err
+		}
 	}
-	l := &r.LeftOut
-	note(len(l.Unjudged), "queries without judgments are left out:", l.Unjudged)
-	note(len(l.Unknown), "judged queries without a text are left out:", l.Unknown)
-	note(len(l.Documents), "judged documents are not in the index, and count as not found:", l.Documents)
-	note(l.Ungraded, "lines without a grade are left out", nil)
-	for _, a := range r.Arms {
-		note(a.FailedOpen, "searches of "+a.Name+" went on as they came, since something failed: see the log of akin", nil)
-	}
-	return err
+	return nil
 }
 
 // WriteCSV writes a line for each query and arm.

@@ -28,8 +28,9 @@ type ArmResult struct {
 	AddedTerms *float64 `json:"added_terms,omitempty"`
 	// FailedOpen is how many searches akin sent as they came, since something failed.
 	FailedOpen int `json:"failed_open,omitempty"`
-	// Neighbors is how many entries the matrix has; 0 is unknown or none.
-	Neighbors uint64 `json:"neighbors,omitempty"`
+	// Density is how many of all pairs of terms the matrix has, in percent; 0 is
+	// unknown or no matrix.
+	Density float64 `json:"density_percent,omitempty"`
 }
 
 // An Interval holds a value with a confidence of 95 %, by the bootstrap over

@@ -20,6 +20,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/evaluate/report"
 	"github.com/akin-search/akin/internal/openfile"
 )
 
@@ -44,6 +45,7 @@ type judgedFlags struct {
 type evalOut struct {
 	json           bool
 	perQuery, runs string
+	report         string
 }
 
 func newEval() *cobra.Command {
@@ -88,6 +90,7 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.out.json, "json", false, "print the result as JSON, with each query and its first hits")
 	flags.StringVar(&f.out.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
 	flags.StringVar(&f.out.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
+	flags.StringVar(&f.out.report, "report", "", "write a page that shows the result, index.html, and its plots as SVG into this folder")
 	flags.StringVar(&f.resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
 }
@@ -260,10 +263,29 @@ func (o *evalOut) write(ctx context.Context, stdout io.Writer, r *evaluate.Resul
 			return err
 		}
 	}
+	if o.report != "" {
+		if err := writeReport(ctx, o.report, r); err != nil {
+			return err
+		}
+	}
 	if o.json {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
 	return r.WriteTable(stdout)
+}
+
+// writeReport writes a page and its plots into a folder.
+func writeReport(ctx context.Context, folder string, r *evaluate.Result) error {
+	all, err := report.Files(r)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o777) //nolint:gosec // less the umask, as files are
+	}
+	for _, f := range all {
+		if err == nil {
+			err = files.Write(ctx, filepath.Join(folder, f.Name), func(w io.Writer) error { _, err := w.Write(f.Data); return err })
+		}
+	}
+	return err
 }

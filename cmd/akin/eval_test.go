@@ -103,7 +103,7 @@ matrices: [{name: demo, file: "`+s.matrix+`"}]
 	if direct.AddedTerms != nil || *running.AddedTerms <= *few.AddedTerms || *few.AddedTerms <= 0 || *few.AddedTerms > 1 {
 		t.Errorf("added terms: %v, %v, %v", direct.AddedTerms, running.AddedTerms, few.AddedTerms)
 	}
-	if candidate.Neighbors == 0 || candidate.Latency.P50 <= 0 || candidate.FailedOpen != 0 {
+	if candidate.Density <= 0 || candidate.Density > 100 || candidate.Latency.P50 <= 0 || candidate.FailedOpen != 0 {
 		t.Errorf("%+v", candidate)
 	}
 	first := r.Queries[0].Arms[3]
@@ -122,8 +122,8 @@ func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "runs")
-	table := filepath.Join(t.TempDir(), "each.csv")
-	stdout, stderr, status := akin(t, s.args("--arm", "direct", "--arm", "new=matrix:"+s.matrix, "--runs", out, "--per-query", table)...)
+	table, page := filepath.Join(t.TempDir(), "each.csv"), filepath.Join(t.TempDir(), "page")
+	stdout, stderr, status := akin(t, s.args("--arm", "direct", "--arm", "new=matrix:"+s.matrix, "--runs", out, "--per-query", table, "--report", page)...)
 	if status != 0 {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
@@ -145,6 +145,13 @@ func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
 	run := read(t, filepath.Join(out, "new.run"))
 	if !strings.HasPrefix(run, "q01 Q0 ") || !strings.HasSuffix(run, " new\n") {
 		t.Errorf("run file %.100s", run)
+	}
+	for name, want := range map[string]string{
+		"index.html": "1 judged documents are not in the index", "gains.svg": "new", "latency.svg": "<circle", "queries-2.svg": "queries better",
+	} {
+		if !strings.Contains(read(t, filepath.Join(page, name)), want) {
+			t.Errorf("no %q in %s", want, name)
+		}
 	}
 	if qrels := read(t, filepath.Join(out, "qrels.txt")); !strings.Contains(qrels, "q01 0 nowhere 1\n") {
 		t.Errorf("qrels %.100s", qrels)

@@ -68,14 +68,14 @@ type view struct {
 	Plots       []plot
 	Comparisons []*comparison
 	Best        *comparison // nil of one arm
-	LeftOut     []leftOut
+	Notes       []evaluate.Note
 }
 
 // Measure is what queries are ordered by, and the plots are about.
 func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *evaluate.Result) view {
-	v := view{Measures: r.Measures, Queries: len(r.Queries), Arms: r.Arms, Plots: armPlots(r)}
+	v := view{Measures: r.Measures, Queries: len(r.Queries), Arms: r.Arms, Plots: armPlots(r), Notes: r.Notes()}
 	for k := range r.Arms[1:] {
 		c := compare(r, k+1)
 		if v.Best == nil || c.beats(v.Best) {
@@ -83,15 +83,6 @@ func newView(r *evaluate.Result) view {
 		}
 		v.Comparisons = append(v.Comparisons, c)
 	}
-	v.LeftOut = []leftOut{
-		newLeftOut("queries without judgments, which were not searched for", r.LeftOut.Unjudged),
-		newLeftOut("queries with judgments and without a text", r.LeftOut.Unknown),
-		newLeftOut("judged documents that the index does not have, which count as relevant ones that nobody finds", r.LeftOut.Documents),
-	}
-	if n := r.LeftOut.Ungraded; n > 0 {
-		v.LeftOut = append(v.LeftOut, leftOut{Count: n, What: "lines without a grade"})
-	}
-	v.LeftOut = slices.DeleteFunc(v.LeftOut, func(l leftOut) bool { return l.Count == 0 })
 	return v
 }
 
@@ -107,8 +98,8 @@ func armPlots(r *evaluate.Result) []plot {
 		if e.Gain != nil {
 			gains = append(gains, newPoint(k, arm.Name, e.Gain.Mean, e.Gain.Interval))
 		}
-		if e, ok := arm.Measures["MAP"]; ok && arm.Neighbors > 0 {
-			dense = append(dense, newPoint(k, arm.Name, e.Mean, e.Interval).above(float64(arm.Neighbors), 0))
+		if e, ok := arm.Measures["MAP"]; ok && arm.Density > 0 {
+			dense = append(dense, newPoint(k, arm.Name, e.Mean, e.Interval).above(arm.Density, 0))
 		}
 		if arm.Latency.P50 > 0 {
 			fast = append(fast, means[k].above(arm.Latency.P50, arm.Latency.P95))
@@ -119,7 +110,7 @@ func armPlots(r *evaluate.Result) []plot {
 		plots = append(plots, intervals("gains", "Gain over the first arm", "gain in "+measure, 0, gains))
 	}
 	if slices.ContainsFunc(dense, func(p point) bool { return p.x != dense[0].x }) {
-		plots = append(plots, scatter("density", "MAP against the density of S", "MAP", "neighbors in S (logarithmic)", r.Arms[0].Measures["MAP"].Mean, dense))
+		plots = append(plots, scatter("density", "MAP against the density of S", "MAP", "density of S in % (logarithmic)", r.Arms[0].Measures["MAP"].Mean, dense))
 	}
 	if len(fast) > 1 {
 		plots = append(plots, scatter("latency", measure+" against latency", measure, "milliseconds, median to p95 (logarithmic)", first, fast))
@@ -234,17 +225,6 @@ func sideBySide(before, after []evaluate.Hit) []row {
 		}
 	}
 	return rows
-}
-
-// leftOut is what of a judged set could not be used.
-type leftOut struct {
-	Count int
-	What  string
-	Names []string // the first ones
-}
-
-func newLeftOut(what string, names []string) leftOut {
-	return leftOut{Count: len(names), What: what, Names: names[:min(20, len(names))]}
 }
 
 // relative writes a gain in percent of what the first arm has.

@@ -75,7 +75,7 @@ func sampleArm(r *evaluate.Result, k int) evaluate.ArmResult {
 			e.Gain = &evaluate.Gain{Mean: mean(differences), P: p, Holm: p}
 			e.Gain.Interval.Low, e.Gain.Interval.High = measure.Bootstrap(differences, 0.95)
 			added := 4.5
-			arm.AddedTerms, arm.Neighbors = &added, uint64(10_000*k*k)
+			arm.AddedTerms, arm.Density = &added, 0.01*float64(k*k)
 		}
 		arm.Measures[m] = e
 	}
@@ -106,10 +106,10 @@ func filesOf(t *testing.T, r *evaluate.Result) map[string]string {
 func TestPlotsAreWhatTheResultHasDataFor(t *testing.T) {
 	withoutTimes := sample(3, 3)
 	for k := range withoutTimes.Arms {
-		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Neighbors = evaluate.Latency{}, 0
+		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Density = evaluate.Latency{}, 0
 	}
 	sameMatrix := sample(3, 3)
-	sameMatrix.Arms[2].Neighbors = sameMatrix.Arms[1].Neighbors
+	sameMatrix.Arms[2].Density = sameMatrix.Arms[1].Density
 	for _, test := range []struct {
 		name   string
 		result *evaluate.Result

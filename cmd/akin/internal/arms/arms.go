@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/simmatrix/plots"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -114,7 +115,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 		t.off = o.Cluster == ""
 		t.client, err = s.client(o, cmp.Or(o.Cluster, o.Akin))
 	case "matrix":
-		arm.Neighbors, err = s.candidate(ctx, o, &t, arm.Name, m[3])
+		arm.Density, err = s.candidate(ctx, o, &t, arm.Name, m[3])
 	default:
 		t.profile = m[3]
 		err = s.running(o, &t)
@@ -151,9 +152,9 @@ func (s *Set) running(o *Options, t *target) (err error) {
 	return err
 }
 
-// candidate sets the target to an akin in this process, and returns how many
-// entries its matrix has.
-func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what string) (uint64, error) {
+// candidate sets the target to an akin in this process, and returns the
+// density of its matrix in percent.
+func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what string) (float64, error) {
 	if o.Cluster == "" {
 		return 0, terminal.Usage(errors.New("give --cluster"))
 	}
@@ -187,7 +188,7 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what s
 	if t.client, err = s.client(o, "http://"+clients.Addr().String()); err == nil {
 		t.admin, err = s.client(o, "http://"+admin.Addr().String())
 	}
-	return m.Meta().NonZeros, err
+	return plots.Summarize(m).Density(), err
 }
 
 // configure returns the configuration of an akin with one matrix and a profile
