@@ -129,6 +129,20 @@ type Expansion struct {
 	Templates    bool     `yaml:"templates"`
 	HideFrom     []string `yaml:"hide_from"`
 	Shadow       float64  `yaml:"shadow" allowed:"0 1"` // a share
+	Trials       []Trial  `yaml:"trials"`               // the first that fits the index is used
+}
+
+// ArmOff is the arm of a [Trial] whose searches go out as they came.
+const ArmOff = "off"
+
+// A Trial compares two ways of searching, its arms, on live searches.
+type Trial struct {
+	Name       string   `yaml:"name"`    // unique, without a default
+	Indices    []string `yaml:"indices"` // as in Matrix
+	Arms       []string `yaml:"arms"`    // the usual one and the new one: names of profiles, or ArmOff
+	Share      float64  `yaml:"share" allowed:"0 1"`
+	Header     string   `yaml:"header"` // "" is the client's address
+	Interleave bool     `yaml:"interleave"`
 }
 
 // A Profile is another way of rewriting searches.
@@ -218,6 +232,8 @@ type Log struct {
 	Level   string `yaml:"level" allowed:"debug info warn error"`
 	Format  string `yaml:"format" allowed:"json text"`
 	Queries bool   `yaml:"queries"` // allows the text of searches
+
+	Impressions string `yaml:"impressions"` // a file; "" is none
 }
 
 // Default returns the configuration of an empty file. The caller owns it.
@@ -239,7 +255,7 @@ func Default() *Config {
 				DefaultFields: []string{}, Highlight: HighlightOriginal,
 			},
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
-			MaxBody: mebibyte, RankEval: true, HideFrom: []string{},
+			MaxBody: mebibyte, RankEval: true, HideFrom: []string{}, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},
@@ -258,6 +274,11 @@ func Default() *Config {
 // everything, from Redis.
 func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
+}
+
+// defaultTrial returns the defaults of an entry of trials.
+func defaultTrial() Trial {
+	return Trial{Indices: []string{"*"}, Arms: []string{}}
 }
 
 // defaultProfile returns the defaults of an entry of profiles: the settings of

@@ -191,7 +191,8 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 }
 
 // list decodes a sequence into the slice v, replacing its content. Entries of
-// matrices and weights start from [defaultMatrix].
+// matrices and weights start from [defaultMatrix], those of trials from
+// [defaultTrial].
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")
@@ -201,8 +202,11 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	for i, item := range n.Content {
 		path := fmt.Sprintf("%s[%d]", key, i)
 		d.lines[path] = item.Line
-		if m, ok := reflect.TypeAssert[*Matrix](v.Index(i).Addr()); ok {
-			*m = defaultMatrix()
+		switch entry := v.Index(i).Addr().Interface().(type) {
+		case *Matrix:
+			*entry = defaultMatrix()
+		case *Trial:
+			*entry = defaultTrial()
 		}
 		d.value(item, path, v.Index(i))
 	}

@@ -20,8 +20,8 @@ var secrets = cmp.AllowUnexported(Secret{})
 const required = "required"
 
 // keys returns every key that holds a value, with its default in YAML. The
-// keys of the entries of lists stand under "matrices[]" and "weights[]", the only key of
-// profiles' own under "profiles.NAME".
+// keys of the entries of lists stand under "matrices[]", "weights[]" and
+// "expansion.trials[]", the only key of profiles' own under "profiles.NAME".
 func keys(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,6 +29,8 @@ func keys(t *testing.T) map[string]string {
 	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
 	walk(t, "weights[]", reflect.ValueOf(defaultMatrix()), all)
 	all["matrices[].name"], all["weights[].name"] = required, required
+	walk(t, "expansion.trials[]", reflect.ValueOf(defaultTrial()), all)
+	all["expansion.trials[].name"], all["expansion.trials[].arms"] = required, required
 	all["profiles.NAME.matrices"] = "[]" // the others are those of expansion
 	return all
 }
@@ -89,8 +91,8 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
 	for key, want := range keys(t) {
-		if strings.HasPrefix(key, "matrices[].") || strings.HasPrefix(key, "weights[].") || strings.HasPrefix(key, "profiles.NAME.") {
-			continue // In the comment of matrices or profiles; the examples have them.
+		if strings.Contains(key, "[].") || strings.HasPrefix(key, "profiles.NAME.") {
+			continue // In the comment of the list or of profiles; the examples have them.
 		}
 		line, ok := d.lines[key]
 		if !ok {
@@ -124,7 +126,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	var example strings.Builder
 	for line := range strings.Lines(string(data)) {
 		text, ok := strings.CutPrefix(line, "#")
-		if setting := regexp.MustCompile(`^( {2,4}(- )?)?[a-z_]+:`).MatchString(text); ok && setting {
+		if setting := regexp.MustCompile(`^( {2,6}(- )?)?[a-z_]+:`).MatchString(text); ok && setting {
 			example.WriteString(text)
 		}
 	}
@@ -142,6 +144,9 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
+	want.Expansion.Trials = []Trial{{
+		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session", Interleave: true,
+	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
 	if diff := cmp.Diff(want, c, secrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

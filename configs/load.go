@@ -114,6 +114,9 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 			d.add(f.key, "%w", err)
 		}
 	}
+	if c.Log.Impressions != "" {
+		c.Log.Impressions = under(dir, c.Log.Impressions)
+	}
 	for _, list := range [][]Matrix{c.Matrices, c.Weights} {
 		for i := range list {
 			if m := &list[i]; m.File != "" {

@@ -186,6 +186,17 @@ var badFiles = map[string][]string{
 	"tls_key_only": {
 		"tls_key_only.bad.yml:1: listen.tls.cert_file: must be set together with listen.tls.key_file",
 	},
+	"trials": {
+		"trials.bad.yml:5: expansion.trials: must be empty where expansion.shadow is set, which gives every client the answer to its original search",
+		`trials.bad.yml:7: expansion.trials[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
+		"trials.bad.yml:8: expansion.trials[0].arms[1]: must be off or the name of a profile",
+		`trials.bad.yml:9: expansion.trials[1].name: "one" is the name of expansion.trials[0] already; every trial has a name of its own`,
+		"trials.bad.yml:10: expansion.trials[1].arms: must be two: the usual one and the new one",
+		"trials.bad.yml:11: expansion.trials[1].share: 2 is out of range; allowed: 0 to 1",
+		"trials.bad.yml:12: expansion.trials[1].header: must be the name of a header",
+		"trials.bad.yml:13: expansion.trials[2].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
+		"trials.bad.yml:13: expansion.trials[2].arms[1]: is the same as expansion.trials[2].arms[0]",
+	},
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
@@ -335,7 +346,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Expansion: Expansion{
 			Rewriting: common,
 			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
-			HideFrom: []string{HideFromProfile, HideFromExplain, HideFromValidate},
+			HideFrom: []string{HideFromProfile, HideFromExplain, HideFromValidate}, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
@@ -364,7 +375,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
 		Memory: Memory{InFlight: 200 * mebibyte},
-		Log:    Log{Level: "error", Format: FormatText, Queries: true},
+		Log:    Log{Level: "error", Format: FormatText, Queries: true, Impressions: "pages.jsonl"},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -29,6 +29,7 @@ func (d *decoder) check(c *Config) {
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
 	d.checkProfiles(c)
+	d.trials(c)
 	d.redisURL(c.Redis.URL.Reveal())
 }
 
@@ -73,6 +74,38 @@ func (d *decoder) checkProfiles(c *Config) {
 			}
 			return nil
 		})
+	}
+}
+
+// trials reports what is wrong with each trial and with their names together.
+func (d *decoder) trials(c *Config) {
+	const list = "expansion.trials"
+	names := make([]string, len(c.Expansion.Trials))
+	for i, t := range c.Expansion.Trials {
+		key := fmt.Sprintf("%s[%d]", list, i)
+		switch j := slices.Index(names[:i], t.Name); {
+		case !isName(t.Name):
+			d.add(key+".name", "must be "+nameRule)
+		case j >= 0:
+			d.add(key+".name", "%q is the name of %s[%d] already; every trial has a name of its own", t.Name, list, j)
+		}
+		names[i] = t.Name
+		d.globs(key+".indices", t.Indices, "-", `must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)
+		if len(t.Arms) != 2 {
+			d.add(key+".arms", "must be two: the usual one and the new one")
+		}
+		d.patterns(key+".arms", t.Arms, func(s string) error {
+			if _, known := c.Profiles[s]; s != ArmOff && !known {
+				return errors.New("must be off or the name of a profile")
+			}
+			return nil
+		})
+		if strings.Trim(t.Header, nameChars) != "" {
+			d.add(key+".header", "must be the name of a header")
+		}
+	}
+	if len(names) > 0 && c.Expansion.Shadow > 0 {
+		d.add(list, "must be empty where expansion.shadow is set, which gives every client the answer to its original search")
 	}
 }
 

@@ -29,6 +29,7 @@ type metrics struct {
 	upstreamMetrics
 	rerankMetrics
 	clientMetrics
+	trialMetrics
 
 	shadow shadow.Metrics
 }
@@ -63,6 +64,12 @@ type clientMetrics struct {
 	largeHeads           prometheus.Counter
 	slowBodies, slowRead prometheus.Counter
 }
+
+// trialMetrics tell of searches in trials.
+type trialMetrics struct{ arms, interleaved, impressions *prometheus.CounterVec }
+
+// trial counts a search that gets an arm of a trial.
+func (m *trialMetrics) trial(p *part, arm int) { m.arms.WithLabelValues(p.Name, p.Arms[arm]).Inc() }
 
 // A registering makes metrics and registers them.
 type registering struct {
@@ -135,6 +142,13 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 			largeHeads: r.counter("akin_large_headers_total",
 				"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
 			slowBodies: slow.WithLabelValues(slowBody), slowRead: slow.WithLabelValues(slowResponse),
+		},
+		trialMetrics: trialMetrics{
+			arms: r.counter("akin_trial_searches_total",
+				"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
+			interleaved: r.counter("akin_trial_interleaved_total",
+				"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
+			impressions: r.counter("akin_impressions_total", "Interleaved pages for the log, by whether they were written, dropped, or failed.", "result"),
 		},
 		shadow: shadow.Metrics{
 			Searches: r.counter("akin_shadow_searches_total",

@@ -21,6 +21,7 @@ const (
 	failedRerank = "ranking" // its hits stay in the engine's order
 
 	failedFeedback = "feedback" // it is expanded without its first hits
+	failedTrial    = "trial"    // it is not interleaved: it gets the answer of one arm, or to the original
 )
 
 // Causes of failing open that are not errors of the expander.
@@ -38,6 +39,7 @@ var ownHints = map[string]string{
 	feedbackRefused:  "the cluster refuses the search for the first hits, or does not answer it: send it by itself, with akin=no-feedback",
 	feedbackPartial:  "the search for the first hits timed out, or a shard of it failed: send it by itself, with akin=no-feedback",
 	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
+	interleaveLate:   "one arm of a trial takes much longer than the other: see akin=explain for what it adds",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }
@@ -66,6 +68,9 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
 		Original: explain.Message{RawQuery: x.rawQuery, Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
+	}
+	if x.part != nil {
+		kept.Trial, kept.Arm = x.part.Name, x.part.arm
 	}
 	if res != nil {
 		s.metrics.clauses(res)

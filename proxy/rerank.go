@@ -85,12 +85,17 @@ func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Respo
 		t.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil
 	}
-	x.client.Replace(t.opts.Memory, res, out)
-	if res.ContentLength >= 0 {
-		res.ContentLength = int64(len(out))
-		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
-	}
+	t.replace(x, res, out)
 	return true, nil
+}
+
+// replace puts another body in the place of an answer.
+func (t *searchTransport) replace(x *search, res *http.Response, body []byte) {
+	x.client.Replace(t.opts.Memory, res, body)
+	if res.ContentLength >= 0 {
+		res.ContentLength = int64(len(body))
+		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 }
 
 // ofEach returns result for each search that is to be reranked, else "".

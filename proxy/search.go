@@ -66,6 +66,7 @@ type search struct {
 	asked      *sync.Map // the accessKeys of the client
 	failedOpen bool      // something of it did
 	id         string    // of the explanation
+	part       *part     // in a trial, nil for none
 }
 
 // A body is that of a search.
@@ -110,10 +111,14 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
+	s.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
 	var err error
-	if why == "" {
-		why, err = s.readBody(w, r, x)
+	if why == "" || x.interleaves() {
+		var unread string
+		unread, err = s.readBody(w, r, x)
+		s.prepare(x, r.Header, unread)
+		why = cmp.Or(unread, why)
 	}
 	if why != "" && err == nil {
 		err = s.keepBody(w, r, x)
@@ -126,6 +131,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		why = reasonRejected
 	}
 	switch {
+	case x.interleaves(): // both arms are expanded on the way
 	case why == reasonMemory: // it has failed
 		s.metrics.failedOpen(why)
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
@@ -137,7 +143,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.metrics.unchanged(reasonShadow)
 		x.shadow = expander
 	default:
-		rewriter{s}.rewriteSearch(r, x, expander)
+		_ = rewriter{s}.rewriteSearch(r, x, expander) // the original is sent
 	}
 	s.send(w, r)
 }
@@ -231,11 +237,11 @@ func reasonOfBody(err error) (reason string, broken error) {
 type rewriter struct{ *Server }
 
 // rewriteSearch has the search rewritten and counts the outcome.
-func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) {
+func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 	made, err := w.expand(r.Context(), r, x, e)
 	if err != nil {
 		w.metrics.failedOpen(w.cause(err))
-		return
+		return err
 	}
 	for _, failure := range made.Failures {
 		w.metrics.failedOpen(w.cause(failure))
@@ -254,6 +260,7 @@ func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) {
 		w.metrics.rewritten.Inc()
 		w.metrics.addedTerms.Add(float64(made.AddedTerms()))
 	}
+	return nil
 }
 
 // expand has the search rewritten within the budget and keeps what came of it.
@@ -370,6 +377,8 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	start := time.Now()
 	defer func() { t.metrics.upstream.Observe(time.Since(start).Seconds()) }()
 	switch {
+	case x.interleaves():
+		res, err = t.interleave(out, x)
 	case x.shadow != nil:
 		res, err = t.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
 	case x.rewritten == nil:

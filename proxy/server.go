@@ -34,6 +34,7 @@ import (
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/shadow"
+	"github.com/akin-search/akin/proxy/trial"
 )
 
 // An Expander rewrites searches. The expand package implements it.
@@ -75,6 +76,11 @@ type Options struct {
 	// original searches. This share of the plain ones is expanded and sent once more
 	// after that, and metrics compare the two.
 	Shadow float64
+	// Trials try two arms, which are [trial.Off] or names of Profiles; a search
+	// takes part in the first that covers its index. They go without Shadow.
+	// Impressions is the file that interleaved pages are logged to, "" for none.
+	Trials      []trial.Trial
+	Impressions string
 	// Budget bounds the time of one call of Expander; 0 means 50 ms.
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
@@ -171,7 +177,10 @@ type learned struct {
 }
 
 // background runs what no client waits for; clearing ends scrolls.
-type background struct{ shadows, clearing *shadow.Runner }
+type background struct {
+	shadows, clearing *shadow.Runner
+	impressions       *trial.Log // nil for none
+}
 
 // bodies is how bodies are read: see package held.
 type bodies struct {
@@ -180,13 +189,15 @@ type bodies struct {
 }
 
 // traffic is what answers requests, how many of them a Front has handed over
-// and not got back, and whether it ends; and the first passes under way.
+// and not got back, and whether it ends; and the first passes, and searches
+// that are interleaved, under way.
 type traffic struct {
 	// proxy and admin are the handlers of the two listeners.
 	proxy, admin http.Handler
 	inFlight     atomic.Int64
 	draining     atomic.Bool
 	firstPasses  *budget.Places
+	interleaving *budget.Places
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -196,9 +207,9 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		learned:    learned{unfit: newMarks(), shapes: newMarks(), now: time.Now},
-		background: background{shadow.NewRunner(), shadow.NewRunner()},
+		background: background{shadows: shadow.NewRunner(), clearing: shadow.NewRunner()},
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
-		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses)},
+		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses), interleaving: budget.NewPlaces(maxInterleaved)},
 	}
 	s.opts.Previous = nil // else no server would ever be freed
 	var err error
@@ -215,6 +226,12 @@ func New(o Options) (*Server, error) {
 	if s.upstream == nil {
 		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Guard: s.guard, Registerer: o.Registry}); err != nil {
 			return nil, fmt.Errorf("proxy: %w", err)
+		}
+	}
+	if o.Impressions != "" {
+		count := func(result string) { s.metrics.impressions.WithLabelValues(result).Inc() }
+		if s.impressions, err = trial.OpenLog(o.Impressions, s.guard, count); err != nil {
+			return nil, fmt.Errorf("proxy: impressions: %w", err)
 		}
 	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
@@ -293,5 +310,6 @@ func (s *Server) Close() {
 	s.shadows.Close()
 	s.clearing.Close()
 	s.access.close()
+	s.impressions.Close()
 	s.upstream.Close()
 }

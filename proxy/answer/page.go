@@ -25,6 +25,7 @@ type HitList struct {
 	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
 	hits           []foundHit
 	cuts           []jsonspan.Edit // members outside of the hits that the client has not asked for
+	answer         []byte
 }
 
 // A foundHit is a hit in an answer.
@@ -98,7 +99,7 @@ func ReadHitLists(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rer
 
 // page reads the answer to one search, nil for one that failed.
 func (r *partReader) page(rerank *expand.Rerank) (*HitList, error) {
-	p := &HitList{Rerank: rerank}
+	p := &HitList{Rerank: rerank, answer: r.text}
 	lists, failed := 0, false
 	err := r.Object(func(name []byte) error {
 		var inner func(text []byte, at jsonspan.Span, r *expand.Rerank) []jsonspan.Edit
@@ -288,6 +289,54 @@ func (p *HitList) SetScores(soft []float64) bool {
 	}
 	p.Scores, p.blended = scores, blended
 	return true
+}
+
+// Names returns the index and the id of each hit, and its id, false where one
+// lacks them.
+func (p *HitList) Names() (names, ids []string, ok bool) {
+	for i := range p.hits {
+		h := &p.hits[i]
+		if h.seen&(seenIndex|seenID) != seenIndex|seenID {
+			return nil, nil, false
+		}
+		names, ids = append(names, h.Index+"/"+h.ID), append(ids, h.ID)
+	}
+	return names, ids, true
+}
+
+// Texts returns the hits as they stand in the answer.
+func (p *HitList) Texts() [][]byte {
+	texts := make([][]byte, len(p.hits))
+	for i := range p.hits {
+		texts[i] = p.hits[i].at.Of(p.answer)
+	}
+	return texts
+}
+
+// WithTexts returns the answer, which has hits, with others in their place, and
+// with the larger of its max_score and that of another list.
+func (p *HitList) WithTexts(texts [][]byte, other *HitList) []byte {
+	var edits []jsonspan.Edit
+	if best := other.maxScore.Of(other.answer); number(best) > number(p.maxScore.Of(p.answer)) {
+		edits = append(edits, jsonspan.Edit{At: p.maxScore, Text: string(best)})
+	}
+	between := []byte(",")
+	if len(p.hits) > 1 {
+		between = p.answer[p.hits[0].at.End:p.hits[1].at.Start] // with the engine's white space
+	}
+	first, last := p.hits[0].at.Start, p.hits[len(p.hits)-1].at.End
+	out := jsonspan.AppendEdited(nil, p.answer, 0, first, edits)
+	out = append(out, bytes.Join(texts, between)...)
+	return jsonspan.AppendEdited(out, p.answer, last, len(p.answer), edits)
+}
+
+// number returns a JSON number, and no number for nothing.
+func number(text []byte) float64 {
+	n, err := strconv.ParseFloat(string(text), 64)
+	if err != nil && n == 0 {
+		return math.NaN()
+	}
+	return n
 }
 
 // WriteHitLists returns an answer with the client's page of the hits in the

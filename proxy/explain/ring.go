@@ -43,6 +43,8 @@ type Record struct {
 	Endpoint expand.Endpoint
 	Index    string
 	Profile  string
+	Trial    string        // "" for none
+	Arm      string        // of the trial
 	Took     time.Duration // of akin's own work
 	// Original is as it came, its body as in Packed gzip.
 	Original Message
@@ -85,7 +87,7 @@ func keep(s *Record) *entry {
 	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
-		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile),
+		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
 		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Answered: Answered{Sent: sentOriginal},
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}

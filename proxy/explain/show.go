@@ -47,7 +47,14 @@ type Summary struct {
 	Cause      string    `json:"cause,omitempty"`
 	AddedTerms int       `json:"added_terms"`
 	TookMillis float64   `json:"took_ms"`
+	InTrial
 	Answered
+}
+
+// InTrial says in which trial a search was, and which of its arms it got.
+type InTrial struct {
+	Trial string `json:"trial,omitempty"`
+	Arm   string `json:"arm,omitempty"`
 }
 
 // Answered says how a search was answered.

@@ -17,6 +17,13 @@ func matchAny(patterns []string, s string) bool {
 // exclude.
 type indexSet struct{ in, out []string }
 
+// Covers returns what reports whether all that an index expression can name is
+// in the patterns, as the text of [Binding.Indices] is compared.
+func Covers(patterns []string) func(expression string) bool {
+	s := newIndexSet(patterns)
+	return s.covers
+}
+
 // newIndexSet reads patterns, of which those with a leading "-" exclude. No
 // index name begins so.
 func newIndexSet(patterns []string) indexSet {

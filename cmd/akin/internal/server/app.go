@@ -209,6 +209,7 @@ func (a *App) proxyOptions() proxy.Options {
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
+		Trials: trials(cfg.Expansion.Trials), Impressions: cfg.Log.Impressions,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
 		AdminHosts: append([]string{host}, cfg.Admin.Hosts...),

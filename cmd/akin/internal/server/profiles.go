@@ -6,6 +6,8 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/trial"
+	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
@@ -44,6 +46,16 @@ func (a *App) expanders(options *proxy.Options) {
 	}
 	a.expander.OnLimit(a.logLimit)
 	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
+}
+
+// trials returns the trials that are configured.
+func trials(entries []configs.Trial) (all []trial.Trial) {
+	for _, t := range entries {
+		all = append(all, trial.Trial{
+			Name: t.Name, Covers: rowstore.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Interleave: t.Interleave, Header: t.Header,
+		})
+	}
+	return all
 }
 
 func expandOptions(cfg configs.Rewriting) expand.Options {

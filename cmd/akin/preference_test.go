@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
+	dir := t.TempDir()
+	pages, clicks := filepath.Join(dir, "pages.jsonl"), filepath.Join(dir, "clicks.jsonl")
+	var log, clicked strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&log, `{"query_id":"%d","query":"x","shown":["a","b"],"trial":"t","between":["off","careful"],"arms":["careful","off"],"clicked":[]}`+"\n", i)
+		fmt.Fprintf(&clicked, `{"query_id":"%d","clicked":["a"]}`+"\n", i)
+	}
+	for name, text := range map[string]string{pages: log.String(), clicks: clicked.String() + `{"query_id":"x","clicked":["a"]}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"--impressions " + pages + " --clicks " + clicks, 0, "+0.500  +0.339 to +0.500  careful\n"},
+		{"--impressions " + pages + " --clicks " + clicks, 0, "1 clicks for unknown searches, 0 on"},
+		{"--impressions " + pages + " --clicks " + clicks + " --json", 0, `"delta":0.5,`},
+		{"--impressions " + pages, exitUsage, "give --impressions FILE and --clicks FILE"},
+		{"--impressions " + pages + " --clicks " + filepath.Join(dir, "none"), exitFailure, "none"},
+		{"--impressions " + pages + " --clicks " + dir, exitFailure, "directory"},
+	} {
+		var out bytes.Buffer
+		if status := run(append([]string{"preference"}, strings.Fields(c.args)...), &out, &out); status != c.status || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %d\n%s", c.args, status, out.String())
+		}
+	}
+}
