@@ -84,6 +84,16 @@ func (r *registering) counter(name, help string, labels ...string) *prometheus.C
 	return c
 }
 
+func (r *registering) trials() trialMetrics {
+	return trialMetrics{
+		arms: r.counter("akin_trial_searches_total",
+			"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
+		interleaved: r.counter("akin_trial_interleaved_total",
+			"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
+		impressions: r.counter("akin_impressions_total", "Interleaved pages for the log, by whether they were written, dropped, or failed.", "result"),
+	}
+}
+
 // times returns a histogram of 14 buckets, each factor times the one before.
 func (r *registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -143,13 +153,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 				"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
 			slowBodies: slow.WithLabelValues(slowBody), slowRead: slow.WithLabelValues(slowResponse),
 		},
-		trialMetrics: trialMetrics{
-			arms: r.counter("akin_trial_searches_total",
-				"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
-			interleaved: r.counter("akin_trial_interleaved_total",
-				"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
-			impressions: r.counter("akin_impressions_total", "Interleaved pages for the log, by whether they were written, dropped, or failed.", "result"),
-		},
+		trialMetrics: r.trials(),
 		shadow: shadow.Metrics{
 			Searches: r.counter("akin_shadow_searches_total",
 				"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared.", "outcome"),

@@ -111,13 +111,13 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	s.enroll(x, r)
+	enroller{s}.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
 	var err error
 	if why == "" || x.interleaves() {
 		var unread string
 		unread, err = s.readBody(w, r, x)
-		s.prepare(x, r.Header, unread)
+		enroller{s}.prepare(x, r.Header, unread)
 		why = cmp.Or(unread, why)
 	}
 	if why != "" && err == nil {

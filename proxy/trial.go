@@ -24,8 +24,8 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// queryIDHeader names an interleaved search in its answer, so that clicks can be
-// reported for it.
+// queryIDHeader names an interleaved search in its answer, so that clicks can
+// be reported for it.
 const queryIDHeader = "X-Akin-Query-Id"
 
 // What became of a search that was to be interleaved, values of the label
@@ -68,9 +68,12 @@ type part struct {
 	rawQuery   string
 }
 
+// An enroller has searches take part in trials.
+type enroller struct{ *Server }
+
 // enroll has a search take part in the first trial of its index, unless the
 // client says how it is to be searched.
-func (s *Server) enroll(x *search, r *http.Request) {
+func (s enroller) enroll(x *search, r *http.Request) {
 	at := slices.IndexFunc(s.opts.Trials, func(t trial.Trial) bool { return t.Covers(x.index) })
 	if at < 0 || x.control.off || x.control.profile != "" {
 		return
@@ -107,7 +110,7 @@ func (x *search) interleaves() bool { return x.part != nil && x.part.both }
 
 // prepare notes what has to be known of a search to interleave it, unless it is
 // none of those; where that cannot be done the search gets the first arm.
-func (s *Server) prepare(x *search, h http.Header, unread string) {
+func (s enroller) prepare(x *search, h http.Header, unread string) {
 	if !x.interleaves() {
 		return
 	}
@@ -122,9 +125,9 @@ func (s *Server) prepare(x *search, h http.Header, unread string) {
 	}
 }
 
-// interleavable notes page, text and id of a search, or returns why it cannot be
-// interleaved.
-func (s *Server) interleavable(x *search, h http.Header) (why string) {
+// interleavable notes page, text and id of a search, or returns why it cannot
+// be interleaved.
+func (s enroller) interleavable(x *search, h http.Header) (why string) {
 	p := x.part
 	parameters, odd := dsl.ReadParameters(x.rawQuery)
 	switch {
@@ -201,7 +204,7 @@ type armAnswer struct {
 
 func (a *armAnswer) close() {
 	if a != nil && a.res != nil {
-		a.res.Body.Close()
+		_ = a.res.Body.Close()
 	}
 }
 
@@ -323,7 +326,7 @@ func (t *searchTransport) searchArm(ctx context.Context, out *http.Request, x *s
 	sent := own.asRewritten(out)
 	own.rewritten.strict = answer.MakeVisible(own.endpoint, sent)
 	var err error
-	if a.res, err = t.next.RoundTrip(sent); err != nil {
+	if a.res, err = t.next.RoundTrip(sent); err != nil { //nolint:bodyclose // The client gets it, or armAnswer.close is called.
 		a.res, a.cause = nil, interleaveNoReply
 		return
 	}

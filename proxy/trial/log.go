@@ -57,7 +57,7 @@ func OpenLog(path string, guard *recovery.Guard, count func(result string)) (*Lo
 	if old, err := os.Stat(path); err == nil && !old.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // The operator's choice.
 	if err != nil {
 		return nil, err
 	}

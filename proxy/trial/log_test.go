@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A counter counts what became of lines.
@@ -79,7 +80,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return len(p), <-d.release
 }
 
-func (d *disk) Close() error { return nil }
+func (*disk) Close() error { return nil }
 
 func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 	var c counter
@@ -108,7 +109,11 @@ func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
 	l.Add(Impression{QueryID: "1"})
 	l.Close()
 	close(d.release)
-	<-l.ended
+	select {
+	case <-l.ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the writer does not end with the disk's answer")
+	}
 }
 
 func TestAFullDiskOrFileLosesLinesOnly(t *testing.T) {

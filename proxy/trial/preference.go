@@ -79,47 +79,26 @@ type search struct {
 	clicks  map[string]int    // by arm
 }
 
+// joined is impressions with what was clicked, by query.
+type joined struct {
+	searches map[string]*search
+	clicked  map[[2]string]bool // query and document
+}
+
 // Judge reads impressions and clicks, each as lines of JSON with query_id and
 // clicked; impressions may have clicks of their own. A document that is clicked
 // twice counts once. It returns an error where all of a file cannot be read.
 func Judge(impressions, clicks io.Reader) (*Judgment, error) {
-	searches := map[string]*search{}
-	clicked := map[[2]string]bool{} // query and document
-	note := func(i *Impression) {
-		for _, id := range i.Clicked {
-			clicked[[2]string{i.QueryID, id}] = true
-		}
-	}
+	all := &joined{map[string]*search{}, map[[2]string]bool{}}
 	j := new(Judgment)
-	err := j.eachLine(impressions, func(i *Impression) error {
-		if len(i.Arms) > 0 && (len(i.Arms) != len(i.Shown) || len(i.Between) != 2) {
-			return fmt.Errorf("%d documents have %d arms, between %d", len(i.Shown), len(i.Arms), len(i.Between))
-		}
-		s := searches[i.QueryID]
-		if s == nil {
-			s = &search{trial: i.Trial, between: [2]string(append(i.Between, "", "")), arms: map[string]string{}, clicks: map[string]int{}}
-			searches[i.QueryID] = s
-		}
-		for k, id := range i.Shown {
-			arm := ""
-			if len(i.Arms) > 0 {
-				arm = i.Arms[k]
-			}
-			if _, before := s.arms[id]; !before {
-				s.arms[id] = arm
-			}
-		}
-		note(i)
-		return nil
-	})
-	if err != nil {
+	if err := j.eachLine(impressions, all.show); err != nil {
 		return nil, fmt.Errorf("impressions: %w", err)
 	}
-	if err := j.eachLine(clicks, func(i *Impression) error { note(i); return nil }); err != nil {
+	if err := j.eachLine(clicks, all.click); err != nil {
 		return nil, fmt.Errorf("clicks: %w", err)
 	}
-	for click := range clicked {
-		s := searches[click[0]]
+	for click := range all.clicked {
+		s := all.searches[click[0]]
 		if s == nil {
 			j.Unknown++
 		} else if arm, ok := s.arms[click[1]]; ok {
@@ -128,8 +107,37 @@ func Judge(impressions, clicks io.Reader) (*Judgment, error) {
 			j.NotShown++
 		}
 	}
-	j.Preferences = preferences(searches)
+	j.Preferences = preferences(all.searches)
 	return j, nil
+}
+
+// show takes in a page.
+func (all *joined) show(i *Impression) error {
+	if len(i.Arms) > 0 && (len(i.Arms) != len(i.Shown) || len(i.Between) != 2) {
+		return fmt.Errorf("%d documents have %d arms, between %d", len(i.Shown), len(i.Arms), len(i.Between))
+	}
+	s := all.searches[i.QueryID]
+	if s == nil {
+		s = &search{trial: i.Trial, between: [2]string(append(i.Between, "", "")), arms: map[string]string{}, clicks: map[string]int{}}
+		all.searches[i.QueryID] = s
+	}
+	for k, id := range i.Shown {
+		if _, before := s.arms[id]; before {
+			continue
+		}
+		if s.arms[id] = ""; len(i.Arms) > 0 {
+			s.arms[id] = i.Arms[k]
+		}
+	}
+	return all.click(i)
+}
+
+// click takes in what was clicked.
+func (all *joined) click(i *Impression) error {
+	for _, id := range i.Clicked {
+		all.clicked[[2]string{i.QueryID, id}] = true
+	}
+	return nil
 }
 
 // preferences counts the searches of each trial.
@@ -159,7 +167,7 @@ func preferences(searches map[string]*search) []Preference {
 			p.Ties++
 		}
 	}
-	var sorted []Preference
+	sorted := make([]Preference, 0, len(all))
 	for _, p := range all {
 		p.settle()
 		sorted = append(sorted, *p)
@@ -171,7 +179,7 @@ func preferences(searches map[string]*search) []Preference {
 }
 
 // eachLine calls f with each line that is not empty, and counts those that it
-// cannot take: a file that was full, or written while akin was killed, has some.
+// cannot take: a file on a full disk, or of an akin that was killed, has some.
 func (j *Judgment) eachLine(r io.Reader, f func(*Impression) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
