@@ -114,8 +114,8 @@ func failed(a Arm, q judged.Query, err error) error {
 // Ranking returns hits in the order that trec_eval gives them, each document
 // once: by falling score, of equal scores by falling id. trec_eval keeps scores
 // in 32 bits, and so are they compared. Where the engine's own order is not by
-// score (a sort, a rescore that lowers scores), that order stays, and the scores
-// count down to 1.
+// score (a sort, a rescore that lowers scores), that order stays, and the
+// scores count down to 1.
 func Ranking(hits []Hit) []Hit {
 	ranking := make([]Hit, 0, len(hits))
 	seen := make(map[string]bool, len(hits))

@@ -170,7 +170,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 }
 
 func TestMeasuresAreNamedStrictly(t *testing.T) {
-	for _, names := range []string{"map", "nDCG", "nDCG@0", "P@x", "recall@+5", "MAP@10", "MAP MAP", "P@010"} {
+	for _, names := range []string{"map", "nDCG", "nDCG@0", "P@x", "recall@+5", "MAP@10", "MAP P@1 MAP", "P@010"} {
 		if _, err := ParseMeasures(strings.Fields(names)); err == nil {
 			t.Errorf("%s: no error", names)
 		}

@@ -122,8 +122,8 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	return err
 }
 
-// WriteRun writes the rankings of the arm k as a TREC run file, with scores that
-// keep their order.
+// WriteRun writes the rankings of the arm k as a TREC run file, with scores
+// that keep their order.
 func WriteRun(w io.Writer, name string, k int, answered []Answered) error {
 	out := bufio.NewWriter(w)
 	for _, a := range answered {

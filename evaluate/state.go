@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxStateLine is more bytes than the answers of ten arms with 10,000 hits have.
+// maxStateLine is more bytes than ten arms' answers with 10,000 hits have.
 const maxStateLine = 64 << 20
 
 // A Plan says what a run does, part by part: runs with the same plan and the

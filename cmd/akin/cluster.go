@@ -51,14 +51,15 @@ func (f *clusterFlags) open() (*esclient.Client, error) {
 	return client, nil
 }
 
-// openArms makes the arms that search the cluster. What goes wrong inside an akin
-// in this process is logged on stderr.
-func (f clusterFlags) openArms(ctx context.Context, o arms.Options, stderr io.Writer) (*arms.Set, error) {
+// openArms makes the arms that search the cluster. What goes wrong inside an
+// akin in this process is logged on stderr.
+func (f *clusterFlags) openArms(ctx context.Context, o arms.Options, stderr io.Writer) (*arms.Set, error) {
 	o.Cluster, o.CAFile, o.Index = f.url, f.caFile, f.index
 	o.Version, o.Log = buildVersion(), stderr
 	o.Client = func(url string) (*esclient.Client, error) {
-		f.url = url
-		return f.open()
+		other := *f
+		other.url = url
+		return other.open()
 	}
 	return arms.Open(ctx, o)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func (f *evalFlags) search(
 		if err != nil {
 			return nil, fmt.Errorf("--resume %s: %w", f.resume, err)
 		}
-		defer file.Close() // each line was written at once
+		defer func() { _ = file.Close() }() // each line was written at once
 		o.Known = known
 		o.Keep = func(a evaluate.Answered) error { return evaluate.WriteState(file, a) }
 	}
@@ -218,7 +219,7 @@ func planOf(index string, opened *arms.Set, template *evaluate.Template, queries
 		body, _ := template.Body(q) // an error is reported when it is searched for
 		fmt.Fprintf(hash, "%q %q\n", q.ID, body)
 	}
-	return evaluate.Plan{"arms": opened.Plan, "index": index, "queries or template": fmt.Sprintf("%x", hash.Sum(nil))}
+	return evaluate.Plan{"arms": opened.Plan, "index": index, "queries or template": hex.EncodeToString(hash.Sum(nil))}
 }
 
 // openState opens a state file to append to, a new one with its plan.

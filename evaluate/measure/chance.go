@@ -12,12 +12,12 @@ const trials = 10_000
 
 // Randomization returns the probability, in (0, 1], that the mean of the
 // differences is as far from zero as it is if the two rankings of each query
-// were exchanged by the toss of a coin: the share of 10,000 random signs, and of
-// those observed, that make the sum as large (Smucker, Allan and Carterette
+// were exchanged by the toss of a coin: the share of 10,000 random signs, and
+// of those observed, that make the sum as large (Smucker, Allan and Carterette
 // 2007). differences has one value for each query; without any the result is 1.
 // The draws are the same in every call.
 func Randomization(differences []float64) float64 {
-	random := rand.New(rand.NewPCG(14, 7))
+	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // has to give the same numbers every time
 	sum := 0.0
 	for _, d := range differences {
 		sum += d
@@ -47,15 +47,15 @@ func withSigns(differences []float64, sum float64, signs []uint64) float64 {
 	return sum
 }
 
-// Bootstrap returns the interval that holds the mean of the differences with the
-// given confidence, in (0, 1): between the outer percentiles of the means of
+// Bootstrap returns the interval that holds the mean of the differences with
+// the given confidence, in (0, 1): between the outer percentiles of the means of
 // 10,000 samples of as many differences, drawn with replacement (Efron 1979).
 // The draws are the same in every call; without differences it is (0, 0).
 func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 	if len(differences) == 0 {
 		return 0, 0
 	}
-	random := rand.New(rand.NewPCG(15, 1))
+	random := rand.New(rand.NewPCG(15, 1)) //nolint:gosec // has to give the same numbers every time
 	means := make([]float64, trials)
 	for i := range means {
 		for range differences {

@@ -46,12 +46,13 @@ func RankBiasedOverlap(a, b []string, p float64) float64 {
 	}
 	inA, inB := map[string]bool{}, map[string]bool{}
 	common, sum, agreement := 0.0, 0.0, 0.0
-	for d := range depth {
-		inA[a[d]], inB[b[d]] = true, true
-		if inB[a[d]] {
+	for d, x := range a[:depth] {
+		y := b[d]
+		inA[x], inB[y] = true, true
+		if inB[x] {
 			common++
 		}
-		if a[d] != b[d] && inA[b[d]] {
+		if x != y && inA[y] {
 			common++
 		}
 		agreement = common / float64(d+1)

@@ -29,9 +29,9 @@ func AveragePrecision(ranking []string, grades map[string]int) float64 {
 	return share(sum, float64(len(Relevant(grades))))
 }
 
-// NDCG is the normalized discounted cumulative gain of the first k documents, in
-// [0, 1]: gain = grade, discount = 1/log2(rank+1), divided by that of the k best
-// grades (Järvelin and Kekäläinen 2002, with trec_eval's discount).
+// NDCG is the normalized discounted cumulative gain of the first k documents,
+// in [0, 1]: gain = grade, discount = 1/log2(rank+1), divided by that of the k
+// best grades (Järvelin and Kekäläinen 2002, with trec_eval's discount).
 func NDCG(ranking []string, grades map[string]int, k int) float64 {
 	gain, best := 0.0, 0.0
 	for i, id := range ranking[:min(k, len(ranking))] {

@@ -1,6 +1,6 @@
-// Package arms makes the arms of an evaluation: the cluster, a running akin, or an
-// akin in this process with a matrix and settings of its own. arms.go makes them,
-// search.go sends their searches.
+// Package arms makes the arms of an evaluation: the cluster, a running akin, or
+// an akin in this process with a matrix and settings of its own. arms.go makes
+// them, search.go sends their searches.
 package arms
 
 import (
@@ -181,9 +181,15 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what s
 		return 0, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() { served <- a.Serve(ctx, clients, admin) }()
-	s.closers = append(s.closers, func() { stop(); <-served })
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = a.Serve(ctx, clients, admin) // its searches have been answered
+	}()
+	s.closers = append(s.closers, func() {
+		stop()
+		<-served
+	})
 	t.profile = name
 	if t.client, err = s.client(o, "http://"+clients.Addr().String()); err == nil {
 		t.admin, err = s.client(o, "http://"+admin.Addr().String())
