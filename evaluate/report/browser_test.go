@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -81,7 +83,9 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	}
 
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(binary), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	ctx, stop = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(binary), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
 	defer stop()

@@ -83,8 +83,8 @@ func (a axis) at(value float64) float64 {
 	return a.start + (value-low)/(high-low)*(a.end-a.start)
 }
 
-// ticks returns two to seven round values: 1, 2 or 5 of each power of ten, or
-// multiples of one of them.
+// ticks returns two to seven round values: 1, 2 and 5 of each power of ten, or
+// the powers only, or multiples of one of them.
 func (a axis) ticks() []float64 {
 	var ticks []float64
 	add := func(value float64) {
@@ -92,15 +92,13 @@ func (a axis) ticks() []float64 {
 			ticks = append(ticks, value)
 		}
 	}
-	if a.logarithmic {
-		for power := math.Floor(math.Log10(a.low)); power <= math.Log10(a.high); power++ {
-			add(math.Pow(10, power))
-			if a.high/a.low < 100 {
-				add(2 * math.Pow(10, power))
-				add(5 * math.Pow(10, power))
+	for _, digits := range [][]float64{{1, 2, 5}, {1}} {
+		for power := math.Floor(math.Log10(a.low)); a.logarithmic && power <= math.Log10(a.high); power++ {
+			for _, digit := range digits {
+				add(digit * math.Pow(10, power))
 			}
 		}
-		if len(ticks) > 2 {
+		if len(ticks) > 2 && len(ticks) < 8 || len(digits) == 1 && len(ticks) > 1 {
 			return ticks
 		}
 		ticks = nil
