@@ -78,6 +78,22 @@ func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
 	}
 }
 
+// Related words bring few documents among the first ten, and cost a third of
+// the price of a first pass.
+func TestRescoredFirstPassFindsByTheTextItself(t *testing.T) {
+	first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
+	var body struct{ Query, Rescore json.RawMessage }
+	if err := json.Unmarshal(first.FirstPasses[0].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if string(body.Query) != `{"match":{"body":"car"}}` || !strings.Contains(string(body.Rescore), "automobile") {
+		t.Errorf("%s", first.FirstPasses[0].Body)
+	}
+	if found, _, _ := strings.Cut(string(second.Body), "rescore"); !strings.Contains(found, "automobile") {
+		t.Errorf("the search itself: %s", second.Body)
+	}
+}
+
 func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 	for name, req := range map[string]*Request{
 		"count":   {Endpoint: EndpointCount, Body: []byte(`{"query":{"match":{"body":"car"}}}`)},
