@@ -7,6 +7,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A planner decides how the terms that were selected are written, until the
@@ -185,10 +186,27 @@ func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
 	return form.Saturated, ""
 }
 
+// findsMany reports whether a search for one text finds so much by it that what
+// related words find besides would show in no total.
+func (p *planner) findsMany() bool {
+	s, clauses := p.s, p.plan.Clauses
+	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
+		s.parameters.Routed() || !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
+		return false
+	}
+	shows := false
+	_ = jsonspan.Members(s.Body, func(name, _ []byte) error { // read before
+		shows = shows || slices.Contains([]string{"track_total_hits", "aggs", "aggregations", "post_filter"}, string(name))
+		return nil
+	})
+	return !shows
+}
+
 // decidePhase decides on a rescore.
 func (p *planner) decidePhase() {
 	why := p.noRescore()
 	p.plan.Rescore = why == ""
+	p.plan.FindsMany = p.findsMany()
 	for i := range p.plan.Clauses {
 		c := &p.plan.Clauses[i]
 		if c.Scoring == form.Saturated {

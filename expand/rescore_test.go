@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
@@ -260,6 +261,44 @@ func BenchmarkExpandRescore(b *testing.B) {
 		r, err := e.Expand(b.Context(), req)
 		if err != nil || written(r)[0].Phase != "rescore" {
 			b.Fatal(r, err)
+		}
+	}
+}
+
+// Engines count 10,000 hits and page through as many: where the text itself
+// finds them, sets of related words would only cost.
+func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
+	const query = `"query":{"match":{"body":"car rental"}}`
+	for name, tt := range map[string]struct {
+		docFreq        int64
+		rawQuery, body string
+		set            bool
+	}{
+		"found by many":           {docFreq: 10_000, body: `{` + query + `,"size":5}`},
+		"found by fewer":          {docFreq: 9_999, body: `{` + query + `}`, set: true},
+		"in a filtered search":    {docFreq: 10_000, body: `{"query":{"bool":{"must":{"match":{"body":"car rental"}},"filter":{"term":{"a":1}}}}}`, set: true},
+		"all words":               {docFreq: 10_000, body: `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`, set: true},
+		"filtered afterwards":     {docFreq: 10_000, body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, set: true},
+		"aggregated":              {docFreq: 10_000, body: `{` + query + `,"aggs":{"a":{"terms":{"field":"a"}}}}`, set: true},
+		"counted":                 {docFreq: 10_000, body: `{` + query + `,"track_total_hits":true}`, set: true},
+		"counted by the URL":      {docFreq: 10_000, rawQuery: "track_total_hits=true", body: `{` + query + `}`, set: true},
+		"counted for old clients": {docFreq: 10_000, rawQuery: "rest_total_hits_as_int=true", body: `{` + query + `}`, set: true},
+		"routed":                  {docFreq: 10_000, rawQuery: "routing=a", body: `{` + query + `}`, set: true},
+	} {
+		c := &fakeCluster{docCount: 1_000_000, scale: 2.2, scripts: true, docFreqs: map[string]int64{"car": tt.docFreq, "rental": 20}}
+		var neighbors []simmatrix.Neighbor
+		for i := range 10 {
+			term := "neighbor" + strconv.Itoa(i)
+			neighbors, c.docFreqs[term] = append(neighbors, simmatrix.Neighbor{Term: term, Similarity: 0.5}), 5000
+		}
+		m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": neighbors})
+		res, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
+		if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
+			t.Errorf("%s: %s", name, res.Body)
 		}
 	}
 }

@@ -35,6 +35,7 @@ var roles = map[string]role{
 	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader,
 	"scroll": roleOther, "suggest_field": roleOther, "sort": roleOther, "track_scores": roleOther, "min_score": roleOther,
 	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther, "search_pipeline": roleOther,
+	"track_total_hits": roleOther, "rest_total_hits_as_int": roleOther,
 }
 
 // Parameters are those of the URL that matter to expansion.
@@ -87,6 +88,12 @@ func isPageValue(name, value string) bool {
 func (p *Parameters) Routed() bool {
 	preference := p.Get("preference")
 	return p.Get("routing") != "" || strings.HasPrefix(preference, "_shards") || strings.HasPrefix(preference, "_only")
+}
+
+// CountsAll reports whether hits may be counted further than engines count by
+// default.
+func (p *Parameters) CountsAll() bool {
+	return p.Get("track_total_hits") != "" || p.Get("rest_total_hits_as_int") != "" // which counts all
 }
 
 // IndexOptions returns those that say how the index expression is resolved,

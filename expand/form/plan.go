@@ -69,6 +69,9 @@ type Plan struct {
 	Unscored, MatchOnly bool
 	// Rescore says that the engine orders the best hits again by the whole query.
 	Rescore bool
+	// FindsMany says that the text finds as many hits as engines count by itself:
+	// terms that only find are left out of a query that is rescored.
+	FindsMany bool
 	// FindOnly says that the query finds hits which are ordered outside of the
 	// engine: few terms are written, in the linear form.
 	FindOnly bool

@@ -50,7 +50,8 @@ type Division struct {
 }
 
 // Divide divides the added terms of each field into parts, for the forms and
-// the phase of the plan. All forms and phases find the same documents.
+// the phase of the plan. All forms and phases find the same documents, but
+// where the text itself finds many.
 func (p *Plan) Divide() {
 	all := p.Added()
 	for c, f := range Fields(p.Clauses) {
@@ -60,6 +61,9 @@ func (p *Plan) Divide() {
 			f.split(findTerms, all, findShare*p.lambda(true))
 			if f.Rescored = f.Added; !c.Counted() { // which counts words by their terms
 				f.Rescored, _ = f.common()
+			}
+			if p.FindsMany {
+				f.Set = nil
 			}
 		case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
 		case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
@@ -94,6 +98,13 @@ func (f *FieldPlan) common() (common, rare []terms.Candidate) {
 		}
 	}
 	return common, rare
+}
+
+// FindsMany reports whether a term of the text is in as many documents of the
+// field as engines count hits, and page through them, by default.
+func (f *Field) FindsMany() bool {
+	const many = 10_000
+	return len(f.Added) > 0 && f.Terms != nil && slices.ContainsFunc(f.Terms.Origins, func(o terms.Origin) bool { return o.IDF <= f.idf(many) })
 }
 
 // setScore is the most that the set adds to the scores of the field, as v_j is
