@@ -1,6 +1,10 @@
 package evaluate
 
 import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/measure"
 )
@@ -112,4 +116,34 @@ func order(hits []Hit) []string {
 		}
 	}
 	return ids
+}
+
+// WriteTable writes the comparison for people.
+func (c *Comparison) WriteTable(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	of := func(n int) string {
+		return fmt.Sprintf("%d (%.1f %%)", n, 100*float64(n)/float64(max(c.Searches, 1)))
+	}
+	fmt.Fprintf(out, "%d queries, %d searches\twithout hits\tp50 ms\tp95 ms\tp99 ms\n", c.Queries, c.Searches)
+	for _, a := range c.Arms {
+		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Latency.P50, a.Latency.P95, a.Latency.P99)
+	}
+	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
+	fmt.Fprintf(out, "of the first ten the same (overlap@10)\t%.1f %%\n", 100*c.Overlap)
+	fmt.Fprintf(out, "likeness of the order (rank-biased overlap)\t%.3f\n", c.RankBiasedOverlap)
+	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
+	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
+	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	for _, a := range c.Arms {
+		if a.FailedOpen > 0 {
+			fmt.Fprintf(w, "\n%d searches of %s went on as they came, since something failed: see the log of akin\n", a.FailedOpen, a.Name)
+		}
+	}
+	if len(c.Refused) > 0 {
+		fmt.Fprintf(w, "\n%d queries are left out, the cluster refuses them: %q\n", len(c.Refused), c.Refused[:min(len(c.Refused), ShownHits)])
+	}
+	return nil
 }
