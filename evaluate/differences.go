@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/measure"
@@ -69,13 +70,24 @@ func shuffled(text string) string {
 	return string(sum[:])
 }
 
+// shownText is how much of a document's text a judge sees, in runes.
+const shownText = 300
+
 // WriteDifferences writes a table to be judged by hand: who judges fills in
-// the last column, and [judged.Read] reads it.
+// the last column, and [judged.Read] reads it. A query whose text is its id
+// has no other one there.
 func WriteDifferences(w io.Writer, all []Difference) error {
 	out := csv.NewWriter(w)
 	err := out.Write([]string{"query_id", "query", "document", "text", "grade"})
 	for _, d := range all {
-		row := []string{d.Query.ID, d.Query.Text, d.Document.ID, d.Document.Title, ""}
+		text := []rune(strings.Join(strings.Fields(d.Document.Title), " "))
+		if len(text) > shownText {
+			text = append(text[:shownText], '…')
+		}
+		row := []string{d.Query.ID, d.Query.Text, d.Document.ID, string(text), ""}
+		if row[0] == row[1] {
+			row[0] = ""
+		}
 		for i := range row {
 			row[i] = judged.Cell(row[i])
 		}

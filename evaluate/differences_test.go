@@ -72,13 +72,18 @@ func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
 func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	q := logged("=1+1", 1)
 	all := []Difference{
-		{Query: q, Document: Hit{ID: "-a", Title: "=cmd|' /C calc'!A0"}}, {Query: q, Document: Hit{ID: "b", Title: "a \"quote\",\nand a line"}},
+		{Query: q, Document: Hit{ID: "-a", Title: "=cmd|' /C calc'!A0"}},
+		{Query: q, Document: Hit{ID: "b", Title: "a \"quote\",\nand a line"}},
+		{Query: q, Document: Hit{ID: "c", Title: strings.Repeat("x", 2*shownText)}},
 	}
 	var b strings.Builder
 	if err := WriteDifferences(&b, all); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
+	if !strings.Contains(text, ",b,\"a \"\"quote\"\", and a line\",\n") || !strings.Contains(text, strings.Repeat("x", shownText)+"…") {
+		t.Errorf("texts are not on one line, and cut, in\n%s", text)
+	}
 	if strings.Contains(text, ",=") || strings.Contains(text, "\n=") || !strings.HasPrefix(text, "query_id,query,document,text,grade\n") {
 		t.Errorf("table\n%s", text)
 	}
@@ -87,7 +92,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &judged.Set{Queries: []judged.Query{q.Query}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 1}
+	want := &judged.Set{Queries: []judged.Query{q.Query}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 2}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%s", diff, text)
 	}

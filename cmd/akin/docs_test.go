@@ -199,6 +199,7 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
+		"queries.txt": "comfortable couch\nquiet keyboard\n", "judged.csv": "query,document,grade\ncomfortable couch,catalogue-001,1\n",
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,24 +20,17 @@ import (
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/report"
-	"github.com/akin-search/akin/internal/openfile"
 )
 
 // evalFlags are the flags of "eval".
 type evalFlags struct {
 	cluster  clusterFlags
 	arms     arms.Options
-	judged   judgedFlags
+	searches arms.Searches
+	judged   arms.Judged
 	measures []string
 	out      evalOut
-	resume   string
 	under    []string
-}
-
-// judgedFlags say which judged queries are searched for, and how.
-type judgedFlags struct {
-	queries, judgments, template string
-	depth                        int
 }
 
 // evalOut says what becomes of the result.
@@ -83,54 +74,14 @@ The exit status is 3 where a condition of --fail-under is not met.
 func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.cluster.register(flags, "URL of the cluster")
 	f.arms.Register(flags)
-	flags.StringVar(&f.judged.queries, "queries", "", "file of queries, where the judgments have only their ids")
-	flags.StringVar(&f.judged.judgments, "judgments", "", "file of judgments (required)")
-	flags.StringVar(&f.judged.template, "template", "", "file of a search body with {{query}} in a string")
-	flags.IntVar(&f.judged.depth, "depth", 100, "hits to ask for where the search says no size")
+	f.searches.Register(flags, 100)
+	f.judged.Register(flags)
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.BoolVar(&f.out.json, "json", false, "print the result as JSON, with each query and its first hits")
 	flags.StringVar(&f.out.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
 	flags.StringVar(&f.out.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.out.report, "report", "", "write a page that shows the result, index.html, and its plots as SVG into this folder")
-	flags.StringVar(&f.resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
-}
-
-// read returns the judged set and the template.
-func (f *judgedFlags) read(ctx context.Context, title string) (set *judged.Set, t *evaluate.Template, err error) {
-	if f.judgments == "" {
-		return nil, nil, terminal.Usage(errors.New("give --judgments FILE"))
-	}
-	var body []byte
-	if f.template != "" {
-		body, err = files.Read(ctx, f.template, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 1<<20)) })
-	}
-	if err == nil {
-		if t, err = evaluate.NewTemplate(body, f.depth, title); err != nil {
-			err = fmt.Errorf("%s: %w", f.template, err)
-		}
-	}
-	if err != nil {
-		return nil, nil, terminal.Usage(err)
-	}
-	judgments, err := openfile.Open(ctx, f.judgments)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer judgments.Close() // nothing was written
-	var queries *judged.File
-	if f.queries != "" {
-		file, err := openfile.Open(ctx, f.queries)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer file.Close() // nothing was written
-		queries = &judged.File{Name: f.queries, Content: file}
-	}
-	if set, err = judged.Read(queries, &judged.File{Name: f.judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
-		err = fmt.Errorf("%s: none of the judgments is of a query in %s", f.judgments, f.queries)
-	}
-	return set, t, err
 }
 
 func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -142,7 +93,11 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return terminal.Usage(fmt.Errorf("--fail-under: %w", err))
 	}
-	set, template, err := f.judged.read(ctx, f.arms.Title)
+	set, err := f.judged.Read(ctx)
+	if err != nil {
+		return err
+	}
+	template, err := f.searches.ReadTemplate(ctx, f.arms.Title)
 	if err != nil {
 		return err
 	}
@@ -161,7 +116,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	answered, err := f.search(ctx, opened, set, template, stderr)
+	answered, err := f.searches.Send(ctx, opened, set.Judged(), evaluate.SearchOptions{Body: template.Body}, stderr)
 	if err != nil {
 		return err
 	}
@@ -182,65 +137,6 @@ func documentsOf(set *judged.Set) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
-}
-
-// search sends the judged queries through the arms, from where the file of
-// --resume ends.
-func (f *evalFlags) search(
-	ctx context.Context, opened *arms.Set, set *judged.Set, template *evaluate.Template, stderr io.Writer,
-) ([]evaluate.Answered, error) {
-	queries := set.Judged()
-	progress := terminal.NewProgress(stderr)
-	defer progress.End()
-	o := evaluate.SearchOptions{Body: template.Body, Progress: progress.Step}
-	if f.resume != "" {
-		file, known, err := openState(f.resume, planOf(f.cluster.index, opened, template, queries))
-		if err != nil {
-			return nil, fmt.Errorf("--resume %s: %w", f.resume, err)
-		}
-		defer func() { _ = file.Close() }() // each line was written at once
-		o.Known = known
-		o.Keep = func(a evaluate.Answered) error { return evaluate.WriteState(file, a) }
-	}
-	answered, err := evaluate.Search(ctx, opened.List, queries, o)
-	switch {
-	case err != nil && f.resume != "":
-		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), f.resume)
-	case err != nil:
-		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(queries))
-	}
-	return answered, err
-}
-
-// planOf says what the answers depend on.
-func planOf(index string, opened *arms.Set, template *evaluate.Template, queries []judged.Query) evaluate.Plan {
-	hash := sha256.New()
-	for _, q := range queries {
-		body, _ := template.Body(q) // an error is reported when it is searched for
-		fmt.Fprintf(hash, "%q %q\n", q.ID, body)
-	}
-	return evaluate.Plan{"arms": opened.Plan, "index": index, "queries or template": hex.EncodeToString(hash.Sum(nil))}
-}
-
-// openState opens a state file to append to, a new one with its plan.
-func openState(path string, plan evaluate.Plan) (file *os.File, known map[string]evaluate.Answered, err error) {
-	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { //nolint:gosec // the user names it
-		return nil, nil, err
-	}
-	known, whole, err := evaluate.ReadState(file, plan)
-	if err == nil {
-		err = file.Truncate(whole) // half a line of a run that was killed
-	}
-	if err == nil {
-		_, err = file.Seek(whole, io.SeekStart)
-	}
-	if err == nil && whole == 0 {
-		err = evaluate.WriteState(file, plan)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
-	}
-	return file, known, nil
 }
 
 // write prints the result and writes the files that were asked for.

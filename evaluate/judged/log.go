@@ -29,6 +29,15 @@ type Log struct {
 	Causes []error
 }
 
+// Asked returns the queries without their counts.
+func (l *Log) Asked() []Query {
+	queries := make([]Query, len(l.Queries))
+	for i, q := range l.Queries {
+		queries[i] = q.Query
+	}
+	return queries
+}
+
 // maxText is how long a query may be, in bytes; engines refuse far shorter
 // ones.
 const maxText = 8 << 10

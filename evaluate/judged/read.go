@@ -370,7 +370,7 @@ func (r *reader) rows(rows *csv.Reader) {
 		query, document, grade := row[at[0]], row[at[1]], row[at[2]]
 		text := query
 		if at[3] >= 0 {
-			query = row[at[3]]
+			query = cmp.Or(row[at[3]], query)
 		}
 		if id := strings.TrimSpace(query); !r.given && id != "" && r.queries[id] == (place{}) {
 			r.query(line, Query{ID: id, Text: text})

@@ -1,6 +1,6 @@
 // Package arms makes the arms of an evaluation: the cluster, a running akin, or
 // an akin in this process with a matrix and settings of its own. arms.go makes
-// them, search.go sends their searches.
+// them, search.go sends a search, queries.go reads queries and sends them all.
 package arms
 
 import (
