@@ -43,8 +43,8 @@ type File struct {
 //	1 TAB text
 //
 // Without queries a CSV file has the texts of queries in place of their ids,
-// and a document without a grade there is not judged. The error has everything that
-// is wrong, with file and line: also an empty set, a grade that is no integer,
+// and a document without a grade there is not judged. The error has everything
+// that is wrong, with file and line: also an empty set, a grade that is no integer,
 // and two grades of one document for one query.
 func Read(queries, judgments *File) (*Set, error) {
 	r := newReader()
@@ -268,7 +268,8 @@ func (r *reader) tabs(in *bufio.Reader) {
 }
 
 // topics reads the elements num and title of TREC's topics, which may lack
-// their end tags, and whose text may begin with a label and go on in the next lines.
+// their end tags, and whose text may begin with a label and go on in the next
+// lines.
 func (r *reader) topics(in *bufio.Reader) {
 	var q Query
 	var into *string // nil in other elements

@@ -134,7 +134,15 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 
 // client opens a client of the cluster, or of an akin, which Close closes.
 func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
-	client, err := o.Client(url)
+	return s.closed(o.Client(url))
+}
+
+// admin opens a client of the admin port of an akin, without the credentials.
+func (s *Set) admin(url string) (*esclient.Client, error) {
+	return s.closed(esclient.New(esclient.Options{URL: url}))
+}
+
+func (s *Set) closed(client *esclient.Client, err error) (*esclient.Client, error) {
 	if err == nil {
 		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
 	}
@@ -147,7 +155,7 @@ func (s *Set) running(o *Options, t *target) (err error) {
 		return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
 	}
 	if t.client, err = s.client(o, o.Akin); err == nil {
-		t.admin, err = s.client(o, o.Admin)
+		t.admin, err = s.admin(o.Admin)
 	}
 	return err
 }
@@ -192,7 +200,7 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what s
 	})
 	t.profile = name
 	if t.client, err = s.client(o, "http://"+clients.Addr().String()); err == nil {
-		t.admin, err = s.client(o, "http://"+admin.Addr().String())
+		t.admin, err = s.admin("http://" + admin.Addr().String())
 	}
 	return plots.Summarize(m).Density(), err
 }

@@ -1,0 +1,70 @@
+package arms
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+)
+
+func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
+	for _, text := range []string{`{"timed_out": true}`, `{"_shards": {"failed": 1}, "hits": {"hits": []}}`, `{"hits": {"hits": {}}}`, `what`} {
+		if hits, err := (&target{}).hits([]byte(text)); err == nil {
+			t.Errorf("%s: %v", text, hits)
+		}
+	}
+}
+
+func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
+	hits, err := (&target{title: "name"}).hits([]byte(`{"hits": {"hits": [
+		{"_id": "b", "_score": null, "_source": {"name": "B"}}, {"_id": "a", "_score": null, "_source": {"name": ["A"]}}]}}`))
+	if err != nil || hits[0].Score != 2 || hits[1].Score != 1 || hits[0].Title != "B" || hits[1].Title != "" {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
+	cfg, err := (&Options{Cluster: "http://c"}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := cfg.Profiles["x"]
+	if want := (configs.Strength{Linear: 0.3, Grouped: 0.4, Saturated: 0.4}); p.Strength != want || p.Feedback.Documents != 10 || p.Matching != configs.MatchingSame {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The admin port is another server than the cluster, often without encryption.
+func TestCredentialsGoToSearchesOnly(t *testing.T) {
+	var asked []string
+	serve := func(answer string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _, secret := r.BasicAuth()
+			asked = append(asked, r.URL.Path+map[bool]string{true: " with password", false: ""}[secret])
+			w.Header().Set("X-Akin-Explanation", "7")
+			_, _ = w.Write([]byte(answer))
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	set, err := Open(t.Context(), Options{
+		Arms: []string{"akin"}, Index: "i", Akin: serve(`{"hits": {"hits": []}}`), Admin: serve(`{"outcome": "failed_open", "clauses": []}`),
+		Client: func(url string) (*esclient.Client, error) {
+			return esclient.New(esclient.Options{URL: url, Username: "u", Password: "p"})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	answer, err := set.List[0].Search(t.Context(), []byte(`{}`))
+	if err != nil || !answer.FailedOpen || answer.Added == nil {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if got, want := strings.Join(asked, ", "), "/i/_search with password, /_akin/explanations/7"; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}
