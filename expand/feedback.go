@@ -117,7 +117,7 @@ func (a *asker) addFirstPass(res *Result) {
 	slices.Sort(p.Fields)
 	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
-	rescored := slices.ContainsFunc(a.clauses, func(c form.Clause) bool { return c.Rescored })
+	rescored := slices.ContainsFunc(a.clauses, func(c form.ClausePlan) bool { return c.Rescored })
 	err := jsonspan.Members(body, func(name, value []byte) error {
 		if rescored && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)

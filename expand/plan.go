@@ -191,7 +191,7 @@ func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
 func (p *planner) findsMany() bool {
 	s, clauses := p.s, p.plan.Clauses
 	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
-		s.parameters.Routed() || !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
+		s.parameters.Routed() || !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.FindsMany() }) {
 		return false
 	}
 	shows := false

@@ -102,7 +102,7 @@ func (f *FieldPlan) common() (common, rare []terms.Candidate) {
 
 // FindsMany reports whether a term of the text is in as many documents of the
 // field as engines count hits, and page through them, by default.
-func (f *Field) FindsMany() bool {
+func (f *FieldPlan) FindsMany() bool {
 	const many = 10_000
 	return len(f.Added) > 0 && f.Terms != nil && slices.ContainsFunc(f.Terms.Origins, func(o terms.Origin) bool { return o.IDF <= f.idf(many) })
 }
