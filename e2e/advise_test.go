@@ -183,6 +183,7 @@ func eachAdvised(t *testing.T, test func(t *testing.T, e *engine, scripted strin
 }
 
 func TestAdviceMakesANewIndex(t *testing.T) {
+	t.Parallel()
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
 		const index = "advise-new"
 		e.dropIndex(index)
@@ -209,6 +210,7 @@ func TestAdviceMakesANewIndex(t *testing.T) {
 }
 
 func TestAdviceMakesAnExistingIndexReady(t *testing.T) {
+	t.Parallel()
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
 		const index = "advise-existing"
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0,"analysis":{"analyzer":{
@@ -230,6 +232,7 @@ func TestAdviceMakesAnExistingIndexReady(t *testing.T) {
 }
 
 func TestAdviceMakesAnIndexLikeAnother(t *testing.T) {
+	t.Parallel()
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
 		const index, next = "advise-old", "advise-next"
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"7s","max_ngram_diff":4,"analysis":{
@@ -251,6 +254,7 @@ func TestAdviceMakesAnIndexLikeAnother(t *testing.T) {
 // TestAdviceMendsWhatIsWrong starts from indices that have all that is needed,
 // but wrong.
 func TestAdviceMendsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		similarity, multi string
 		rows              []string

@@ -425,6 +425,7 @@ func (f *normsFixture) testDuringWrites() {
 // do not have: a backfill that is half done, and other weights on the way in.
 // The mode hard takes them only where nearly all documents have them.
 func TestNormsOfAFewDocumentsAreNone(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		const index = "akin-e2e-norms-few"
 		docs := relatedDocuments()

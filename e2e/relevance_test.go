@@ -113,6 +113,7 @@ var floors = []floor{
 // ranks the judged queries directly and through akin; on one engine also three
 // terms of each query.
 func TestRelevance(t *testing.T) {
+	t.Parallel()
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
