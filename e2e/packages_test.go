@@ -13,9 +13,9 @@ import (
 var enginePackages = []string{"./demo", "./esclient", "./esclient/documents"}
 
 // TestPackagesAgreeWithRealEngines runs the tests of those packages against
-// each engine.
+// each engine. It has the engines for itself: one of these tests bars expensive
+// queries for a moment.
 func TestPackagesAgreeWithRealEngines(t *testing.T) {
-	t.Parallel()
 	dir := newDir(t, "packages")
 	build := exec.CommandContext(t.Context(), "go", append([]string{"test", "-tags=nomsgpack", "-vet=off", "-c", "-o", dir}, enginePackages...)...)
 	build.Dir = repository
