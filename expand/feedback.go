@@ -19,8 +19,8 @@ import (
 // to the search. They change the order of the hits, and find none. All pages of
 // a search have the same first pass, so that they have the same terms.
 
-// FeedbackOptions say how the terms of the first hits of a search are added to it.
-// The zero value adds none.
+// FeedbackOptions say how the terms of the first hits of a search are added to
+// it. The zero value adds none.
 type FeedbackOptions struct {
 	// Documents is how many hits are read, Terms how many terms are added to a
 	// search at most.
