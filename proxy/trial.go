@@ -114,7 +114,13 @@ func (s enroller) prepare(x *search, h http.Header, unread string) {
 	if !x.interleaves() {
 		return
 	}
-	why := cmp.Or(unread, s.interleavable(x, h))
+	why := unread
+	if err := s.guard.Do("preparing a trial", func() error {
+		why = cmp.Or(why, s.interleavable(x, h))
+		return nil
+	}); err != nil {
+		why = causePanic
+	}
 	if why == "" && !s.interleaving.Take(x.client.Name) {
 		why = interleaveBusy
 	}
@@ -222,7 +228,12 @@ func (t *searchTransport) interleave(out *http.Request, x *search) (*http.Respon
 	whose := both[0]
 	switch {
 	case result == "":
-		result, whose = t.mix(x, both)
+		if err := t.guard.Do("interleaving", func() error {
+			result, whose = t.mix(x, both)
+			return nil
+		}); err != nil {
+			result = causePanic
+		}
 	case whose.cause != "" && (both[1].cause == "" || both[1].final && !whose.final):
 		whose = both[1]
 	}
@@ -392,7 +403,9 @@ func (t *searchTransport) mix(x *search, both [2]*armAnswer) (result string, who
 	}
 	t.replace(x, both[0].res, a.WithTexts(page, b))
 	both[0].res.Header.Set(queryIDHeader, p.id)
-	t.impressions.Add(shown)
+	if len(page) > 0 {
+		t.impressions.Add(shown)
+	}
 	return interleaveDone, both[0]
 }
 

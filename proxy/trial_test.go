@@ -288,7 +288,6 @@ func TestAFailingArmLeavesTheOther(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3 4 5")
 	refused := strings.Replace(answerOf(`{"error":{"type":"parsing_exception"},"status":400}`), "200 OK", "400 Bad Request", 1)
 	for name, bad := range map[string]func(rawRequest) string{
-		"hangs":      func(rawRequest) string { time.Sleep(10 * armGrace); return hangUp },
 		"hangs up":   func(rawRequest) string { return hangUp },
 		"refuses":    func(rawRequest) string { return refused },
 		"no JSON":    func(rawRequest) string { return answerOf("<html>") },
@@ -315,6 +314,28 @@ func TestAFailingArmLeavesTheOther(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+func TestALateArmIsNotWaitedFor(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3")
+	for arm := range 2 {
+		t.Run(strconv.Itoa(arm), func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
+			hang := func(rawRequest) string { <-release; return hangUp }
+			node := trialNode{answersWith(good), hang}
+			if arm == 0 {
+				node = trialNode{hang, answersWith(good)}
+			}
+			addr, registry := startProxy(t, trialOptions(node.start(t), nil))
+			if got := searchInTrial(t, addr, "one", "/t/_search", trialBody); got.body != good {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+			if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveLate) != 1 {
+				t.Error("not counted")
+			}
+		})
 	}
 }
 
