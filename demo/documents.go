@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"net/http"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,7 +18,7 @@ type operation struct {
 // apply carries out a write and returns its entry in the answer.
 func (e *Engine) apply(op operation) map[string]any {
 	ix := e.single(op.index)
-	if ix.known[op.id] {
+	if _, known := ix.known[op.id]; known {
 		panic(&apiError{
 			http.StatusConflict, "version_conflict_engine_exception", "[" + op.id + "]: the document exists already; this engine replaces none",
 			map[string]any{"index": op.index},
@@ -40,9 +39,9 @@ func (e *Engine) putDocument(c *call) any {
 
 func (e *Engine) getDocument(c *call) any {
 	ix, id := e.single(c.PathValue("index")), c.PathValue("id")
-	out := map[string]any{"_index": ix.name, "_id": id, "found": ix.known[id]}
-	number := slices.IndexFunc(ix.docs, func(d document) bool { return d.id == id })
-	if number < 0 {
+	number, found := ix.known[id]
+	out := map[string]any{"_index": ix.name, "_id": id, "found": found}
+	if !found {
 		c.status = http.StatusNotFound
 		return out
 	}

@@ -43,6 +43,7 @@ func (e *Engine) routes() *http.ServeMux {
 		"GET /{index}/_settings /_settings":    e.describe("settings"),
 		"GET POST /{index}/_analyze /_analyze": e.analyze,
 		"GET POST /{index}/_termvectors":       e.termVectors,
+		"GET POST /_mtermvectors":              e.manyTermVectors,
 		"PUT POST /{index}/_bulk /_bulk":       e.bulk,
 		"PUT POST /{index}/_doc/{id}":          e.putDocument,
 		"GET /{index}/_doc/{id}":               e.getDocument,
@@ -108,6 +109,9 @@ const knownParameters = "q df default_operator from size scroll track_total_hits
 // a body that does not say it is JSON: a client that works here works there.
 func (c *call) read(w http.ResponseWriter) {
 	known := strings.Fields(knownParameters)
+	if c.URL.Path == "/_mtermvectors" {
+		known = append(known, vectorParameters()...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		if !slices.Contains(known, name) {
 			panic(badRequest("illegal_argument_exception", "request [%s] contains unrecognized parameter: [%s]", c.URL.Path, name))

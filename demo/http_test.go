@@ -36,6 +36,7 @@ func TestRefusalsNameTheCause(t *testing.T) {
 		{"unknown method", "PATCH", "/toy/_search", nil, 400, "illegal_argument_exception", "[PATCH]"},
 		{"unknown parameter", "GET", "/toy/_search?akin=off", nil, 400, "illegal_argument_exception", "unrecognized parameter: [akin]"},
 		{"unknown query", "POST", "/toy/_search", search(`{"match_phrase":{"body":"x"}}`), 400, "parsing_exception", "unknown query [match_phrase]"},
+		{"term vectors of documents with positions", "POST", "/_mtermvectors", `{"docs":[]}`, 400, "illegal_argument_exception", "[positions]"},
 		{"unknown query over no index", "POST", "/none*/_search", search(`{"knn":{}}`), 400, "parsing_exception", "[knn]"},
 		{"unknown query option", "POST", "/toy/_search", search(`{"match":{"body":{"query":"x","fuzziness":1}}}`), 400, "parsing_exception", "[match] query does not support [fuzziness]"},
 		{"unknown search option", "POST", "/toy/_search", `{"aggs":{}}`, 400, "parsing_exception", "[aggs]"},
@@ -342,5 +343,21 @@ func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
 	wg.Wait()
 	if n := at(c.ok(t, "GET", "/w/_count", nil), "count"); n != 2.0*pairs {
 		t.Errorf("%v documents, want %d", n, 2*pairs)
+	}
+}
+
+func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
+	c := toy(t)
+	const without = "?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=false"
+	answer := c.ok(t, "POST", "/_mtermvectors"+without,
+		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]},{"_index":"toy","_id":"nobody","fields":["body"]}]}`)
+	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"); got != 2. {
+		t.Errorf("car is there %v times, want 2", got)
+	}
+	if got := at(answer, "docs", 0, "term_vectors", "title"); got != nil {
+		t.Errorf("a field that was not asked for: %v", got)
+	}
+	if got := at(answer, "docs", 1, "found"); got != false {
+		t.Errorf("a document that is not there: %v", got)
 	}
 }

@@ -14,8 +14,8 @@ type index struct {
 	created    time.Time
 	replicas   string
 	mapping    *mapping
-	docs       []document // by document number
-	known      map[string]bool
+	docs       []document     // by document number
+	known      map[string]int // document number by id
 	fields     map[string]*inverted
 }
 
@@ -61,7 +61,7 @@ func (f *inverted) of(term string) *postings {
 func newIndex(name string, created time.Time, m *mapping) *index {
 	return &index{
 		name: name, uuid: rand.Text(), created: created, replicas: "1", mapping: m,
-		known: map[string]bool{}, fields: map[string]*inverted{},
+		known: map[string]int{}, fields: map[string]*inverted{},
 	}
 }
 
@@ -106,7 +106,7 @@ func (m *mapping) entry(name string, values []string) *fieldEntry {
 // add puts a document behind the others, with its fields.
 func (ix *index) add(d document, entries map[string]*fieldEntry) {
 	number := int32(len(ix.docs)) //nolint:gosec // as many documents do not fit in memory
-	ix.known[d.id] = true
+	ix.known[d.id] = len(ix.docs)
 	ix.docs = append(ix.docs, d)
 	for name, e := range entries {
 		f := ix.fields[name]

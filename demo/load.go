@@ -18,9 +18,9 @@ type Field struct {
 
 // Load makes an index of documents that come as terms: for each its id and, by
 // field, how often it has each term. They have no source. Ids are unique, and
-// fields are those given.
+// fields are those given; a search of others is refused.
 func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[string, map[string]map[string]int]) error {
-	m := &mapping{fields: map[string]*fieldType{}, analyzers: map[string]*analyzer{}}
+	m := &mapping{fields: map[string]*fieldType{}, analyzers: map[string]*analyzer{}, loaded: true}
 	for field, f := range fields {
 		m.fields[field] = &fieldType{name: "text", analyzer: field, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
 		m.analyzers[field] = &analyzer{f.tokens, func(term string) (string, bool) { return term, true }}

@@ -84,9 +84,11 @@ func TestSearchReportsWhatItCannotRun(t *testing.T) {
 	e := NewEngine()
 	loadHelp(t, e, "help", Field{func(string) ([]string, error) { return nil, errors.New("the cluster is away") }, 1.2, 0.75, 2.2})
 	for body, want := range map[string]string{
-		`{"query":{"match":{"body":"card"}}}`: "the cluster is away",
-		`{"query":{"wild":{"body":"card"}}}`:  "unknown query [wild]",
-		`{`:                                   "json_parse_exception",
+		`{"query":{"match":{"body":"card"}}}`:  "the cluster is away",
+		`{"query":{"wild":{"body":"card"}}}`:   "unknown query [wild]",
+		`{"query":{"term":{"tag":"card"}}}`:    "field [tag]",
+		`{"query":{"match":{"title":"card"}}}`: "field [title]",
+		`{`:                                    "json_parse_exception",
 	} {
 		if _, err := e.Search("help", []byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)

@@ -20,12 +20,13 @@ type mapping struct {
 	fields     map[string]*fieldType
 	properties map[string]any // as written
 	analyzers  map[string]*analyzer
+	loaded     bool // by [Engine.Load]: a document may have other fields, too
 }
 
 // newMapping reads a mapping definition.
 func newMapping(definition map[string]any, known map[string]*analyzer) *mapping {
 	a := newArgs("mapping", definition)
-	m := &mapping{map[string]*fieldType{}, a.object("properties"), known}
+	m := &mapping{fields: map[string]*fieldType{}, properties: a.object("properties"), analyzers: known}
 	a.done()
 	for name, field := range m.properties {
 		m.define(name, field)

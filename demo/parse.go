@@ -54,8 +54,12 @@ func (p *parser) kinds() map[string]queryKind {
 			boost := a.boost("boost")
 			field, values := a.sole()
 			texts := newArgs("terms", map[string]any{field: values}).strings(field)
+			anyOf := make([]query, len(texts))
+			for i, text := range texts {
+				anyOf[i] = p.exact(field, text)
+			}
 			return boosted(constant("TermInSetQuery", func(doc int) bool {
-				return slices.ContainsFunc(texts, func(text string) bool { return p.exact(field, text).matches(doc) })
+				return slices.ContainsFunc(anyOf, func(q query) bool { return q.matches(doc) })
 			}), boost)
 		}},
 		"ids": {parse: func(a *args, _ string) query {
@@ -132,10 +136,14 @@ func (p *parser) required(a *args, key string) query {
 
 // exact returns the query for a value as it is in the index, not analyzed.
 func (p *parser) exact(field, value string) query {
-	if p.ix.mapping.fields[field] == nil {
+	switch {
+	case p.ix.mapping.fields[field] != nil:
+		return p.term(field, value)
+	case p.ix.mapping.loaded:
+		panic(badRequest("illegal_argument_exception", "the terms of field [%s] are not there", field))
+	default:
 		return matchNone()
 	}
-	return p.term(field, value)
 }
 
 func (p *parser) boolean(a *args, _ string) query {

@@ -151,7 +151,9 @@ func (r *searchRequest) find(indices []*index) (out []result) {
 		}
 	}
 	if !r.byDocument {
-		slices.SortStableFunc(out, func(a, b result) int { return cmp.Compare(b.score, a.score) })
+		slices.SortFunc(out, func(a, b result) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.ix.name, b.ix.name), cmp.Compare(a.doc, b.doc))
+		})
 	}
 	return out
 }

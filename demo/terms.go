@@ -101,6 +101,45 @@ func (e *Engine) termVectors(c *call) any {
 	return map[string]any{"_index": ix.name, "_version": 0, "found": true, "took": e.took(c), "term_vectors": vectors}
 }
 
+// vectorParameters are what the query string of many term vectors says.
+func vectorParameters() []string {
+	return []string{"positions", "offsets", "payloads", "term_statistics", "field_statistics"}
+}
+
+// manyTermVectors answers with the terms of documents of indices, without what
+// the indices know of them.
+func (e *Engine) manyTermVectors(c *call) any {
+	a := newArgs("mtermvectors", c.decoded())
+	list := a.list("docs")
+	a.done()
+	for _, option := range vectorParameters() {
+		if c.params.Get(option) != "false" && option != "payloads" { // of which there are none
+			panic(unsupported("[%s] in term vectors of documents", option))
+		}
+	}
+	docs := make([]any, len(list))
+	for i, v := range list {
+		a := newArgs("docs", v)
+		ix, id, fields := e.single(a.str("_index", "")), a.str("_id", ""), a.strings("fields")
+		a.ignore("routing") // one shard has all
+		a.done()
+		number, found := ix.known[id]
+		vectors := map[string]any{}
+		for _, field := range fields {
+			t := ix.mapping.fields[field]
+			if !found || t == nil || t.name != "text" {
+				continue
+			}
+			values := parseDocument(ix.docs[number].source)[field]
+			if tokens := e.analyzer(t.analyzer).analyzeAll(values, textPositionGap); len(tokens) > 0 {
+				vectors[field] = ix.vector(field, tokens, false, false)
+			}
+		}
+		docs[i] = map[string]any{"_index": ix.name, "_id": id, "_version": 1, "found": found, "term_vectors": vectors}
+	}
+	return map[string]any{"docs": docs}
+}
+
 // A vectorTerm is one term of a term vector. As in the real engines, a term
 // that the index does not have has no doc_freq.
 type vectorTerm struct {
