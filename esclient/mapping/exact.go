@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,8 +20,6 @@ const (
 	// up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for want of
 	// digits in 32-bit scores, 0.4 % at 100,000.
 	minLinearK1, maxLinearK1 = 6_000, 100_000
-	// defaultB is the b of BM25 where the settings name none.
-	defaultB = 0.75
 )
 
 // A Linearity is how a field scores: by a linear script, or by BM25, see
@@ -126,17 +123,10 @@ func (f *Field) linear() (Linearity, string) {
 	if f.Similarity != BM25 {
 		return Linearity{}, fmt.Sprintf("its similarity %q is neither BM25 nor scripted", f.SimilarityName)
 	}
-	b := defaultB
-	if text := f.Settings.Text(prefix + "b"); text != "" {
-		var err error
-		if b, err = strconv.ParseFloat(text, 64); err != nil {
-			return Linearity{}, fmt.Sprintf("%sb is %q", prefix, text)
-		}
-	}
 	how := Linearity{K1: f.K1, Legacy: f.Legacy}
-	if b != 0 || !(f.K1 >= minLinearK1 && f.K1 <= maxLinearK1) {
+	if f.B != 0 || !(f.K1 >= minLinearK1 && f.K1 <= maxLinearK1) {
 		return how, fmt.Sprintf("its similarity %q is BM25 with k1 %g and b %g, wanted are k1 10000 and b 0",
-			f.SimilarityName, f.K1, b)
+			f.SimilarityName, f.K1, f.B)
 	}
 	return how, ""
 }

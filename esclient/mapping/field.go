@@ -24,12 +24,12 @@ type Analyzers struct {
 	Dense bool
 }
 
-// FieldScoring is how a field scores. K1 is BM25's; Legacy says that the field
+// FieldScoring is how a field scores. K1 and B are BM25's; Legacy says that the field
 // names LegacyBM25, which multiplies by k1+1 where OpenSearch 3's BM25 does
 // not.
 type FieldScoring struct {
 	Similarity Similarity
-	K1         float64
+	K1, B      float64
 	Legacy     bool
 }
 
@@ -86,7 +86,7 @@ func Fields(answer map[string]Index, field string) ([]Field, error) {
 func readField(index string, p *Property, s Settings) (Field, error) {
 	f := Field{
 		Target: Target{Index: index, Source: p.Source}, Nested: p.Nested, Settings: s,
-		SimilarityName: p.Similarity, FieldScoring: FieldScoring{K1: defaultK1},
+		SimilarityName: p.Similarity, FieldScoring: FieldScoring{K1: defaultK1, B: defaultB},
 	}
 	const maxShards = 1 << 16 // far above the engines' own bound of 1024
 	f.Shards = 1              // where a hosted cluster keeps the number to itself
@@ -126,6 +126,9 @@ func (f *Field) readSimilarity() {
 		if k1, err := strconv.ParseFloat(f.Settings.Text(prefix+"k1"), 64); err == nil {
 			f.K1 = k1
 		}
+		if b, err := strconv.ParseFloat(f.Settings.Text(prefix+"b"), 64); err == nil {
+			f.B = b
+		}
 	case "boolean":
 		f.Similarity = Boolean
 	default:
@@ -161,8 +164,9 @@ const (
 	Other                     // its formula is not known: DFR, IB, language models, scripted
 )
 
-// defaultK1 is the k1 of the BM25 of both engines where a mapping sets none.
-const defaultK1 = 1.2
+// defaultK1 and defaultB are those of the BM25 of both engines where a mapping
+// sets none.
+const defaultK1, defaultB = 1.2, 0.75
 
 // A Schema is what the indices of an expression say of a field that all of them
 // that map it treat alike. It is shared and, Unvectored apart, not modified.
