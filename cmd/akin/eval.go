@@ -17,6 +17,8 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/cmd/akin/internal/tuning"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/report"
@@ -68,6 +70,20 @@ The exit status is 3 where a condition of --fail-under is not met.
 		},
 	}
 	f.register(cmd.Flags())
+	return cmd
+}
+
+func newTune() *cobra.Command {
+	var cluster clusterFlags
+	cmd := tuning.Command(tuning.Cluster{
+		Open: func() (*esclient.Client, string, error) {
+			client, err := cluster.open()
+			return client, cluster.index, err
+		},
+		Names: originNames,
+	})
+	cmd.Args, cmd.Long = noArgs, cmd.Long+clusterCredentials
+	cluster.register(cmd.Flags(), "URL of the cluster")
 	return cmd
 }
 

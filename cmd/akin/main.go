@@ -74,7 +74,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newCompare(), newJudgments(), newPreference(), newDemo())
+	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newCompare(), newTune(), newJudgments(), newPreference(), newDemo())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true

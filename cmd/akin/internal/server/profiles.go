@@ -23,7 +23,7 @@ func (a *App) expanders(options *proxy.Options) {
 	}
 	hidden := hideFrom(cfg.Expansion.HideFrom) // in every profile: the clients choose it
 	rewriting := func(r configs.Rewriting) expand.Options {
-		o := expandOptions(r)
+		o := ExpandOptions(r)
 		o.HideFrom = hidden
 		return o
 	}
@@ -58,7 +58,8 @@ func trials(entries []configs.Trial) (all []trial.Trial) {
 	return all
 }
 
-func expandOptions(cfg configs.Rewriting) expand.Options {
+// ExpandOptions returns how a profile with such keys rewrites searches.
+func ExpandOptions(cfg configs.Rewriting) expand.Options {
 	modes := map[string]expand.Mode{
 		configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
 	}

@@ -32,13 +32,13 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 	} {
 		r := base
 		change(&r)
-		options := fmt.Sprintf("%+v", expandOptions(r))
+		options := fmt.Sprintf("%+v", ExpandOptions(r))
 		if seen[options] {
 			t.Errorf("another configuration gives %s, too", options)
 		}
 		seen[options] = true
 	}
-	if got, want := fmt.Sprintf("%+v", expandOptions(base)), fmt.Sprintf("%+v", withDefaultFields(expand.DefaultOptions())); got != want {
+	if got, want := fmt.Sprintf("%+v", ExpandOptions(base)), fmt.Sprintf("%+v", withDefaultFields(expand.DefaultOptions())); got != want {
 		t.Errorf("the default configuration gives %s, want %s", got, want)
 	}
 }

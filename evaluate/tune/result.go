@@ -1,0 +1,75 @@
+package tune
+
+// A Result says what tuning is worth. Its means are of the measure that was
+// tuned; gains and bounds are shares of what they are compared with.
+type Result struct {
+	Queries    int     `json:"queries"`
+	Tried      int     `json:"settings_tried"`
+	Confidence float64 `json:"confidence"`
+	// Direct is the mean of direct search.
+	Direct float64 `json:"direct"`
+	// Defaults are akin's, Tuned is the chosen setting on the queries it was chosen
+	// on, without a test, and HeldOut has each query by the setting that was chosen
+	// without its fold: what to expect of new queries. All are compared with direct
+	// search.
+	Defaults Gain `json:"defaults"`
+	Tuned    Gain `json:"tuned"`
+	HeldOut  Gain `json:"held_out"`
+	// HeldOutOverDefaults compares held-out queries with the defaults.
+	HeldOutOverDefaults Gain   `json:"held_out_over_defaults"`
+	Folds               []Fold `json:"folds"`
+	// Chosen names what of the setting that was chosen on all queries is not the
+	// default.
+	Chosen string `json:"chosen"`
+	Advice Advice `json:"advice"`
+
+	recommended *Setting
+}
+
+// Recommended returns the setting that the advice is to use, nil for none.
+func (r *Result) Recommended() *Setting { return r.recommended }
+
+// A Gain compares the mean over all queries with another.
+type Gain struct {
+	Mean float64 `json:"mean"`
+	Gain float64 `json:"gain"`
+	// Low and High hold the gain with the confidence of the result, by the bootstrap
+	// over queries.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// P is the probability of as large a difference by chance, corrected for the
+	// three comparisons (Holm).
+	P float64 `json:"p,omitempty"`
+}
+
+// A Fold is queries that a setting was not chosen on.
+type Fold struct {
+	Queries int     `json:"queries"`
+	Chosen  string  `json:"chosen"`
+	Tuned   float64 `json:"gain_on_tuned"`
+	HeldOut float64 `json:"gain_on_held_out"`
+}
+
+// Advice is what a [Result] says is to be done.
+type Advice string
+
+// The advices.
+const (
+	UseTuned    Advice = "tuned"    // the chosen setting
+	UseDefaults Advice = "defaults" // akin without settings
+	UseNothing  Advice = "nothing"  // neither is better than direct search beyond chance
+)
+
+// advise recommends nothing that is not better than direct search with the
+// confidence of the result, and a setting only where it is better than the
+// defaults, too, or these are not.
+func (r *Result) advise() Advice {
+	sure := func(g Gain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
+	switch {
+	case sure(r.HeldOut) && (sure(r.HeldOutOverDefaults) || !sure(r.Defaults)):
+		return UseTuned
+	case sure(r.Defaults):
+		return UseDefaults
+	}
+	return UseNothing
+}
