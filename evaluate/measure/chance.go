@@ -49,8 +49,9 @@ func withSigns(differences []float64, sum float64, signs []uint64) float64 {
 
 // Bootstrap returns the interval that holds the mean of the differences with
 // the given confidence, in (0, 1): between the outer percentiles of the means
-// of 10,000 samples of as many differences, drawn with replacement (Efron 1979).
-// The draws are the same in every call; without differences it is (0, 0).
+// of 10,000 samples of as many differences, drawn with replacement (Efron
+// 1979). The draws are the same in every call; without differences it is
+// (0, 0).
 func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 	if len(differences) == 0 {
 		return 0, 0
