@@ -52,7 +52,8 @@ rankings are, whether the differences could be chance, and how long searches tak
 ` + arms.Help + `
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
-query,document,grade, or a _rank_eval request; --queries is BEIR's queries.jsonl,
+query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
+Workbench export; --queries is BEIR's queries.jsonl,
 TREC's topics, or lines of id, tab and text. --template is a search body of yours
 with {{query}} in place of the text. Grades above 0 are relevant; ties and documents
 without a grade count as in trec_eval.
