@@ -58,8 +58,10 @@ type statistics struct {
 func Read(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (*Index, error) {
 	x := &Index{
 		name: index, engine: demo.NewEngine(), documents: map[string]*document{}, statistics: map[string]*statistics{},
-		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}),
 	}
+	x.cluster = esclient.NewCached(client, esclient.CacheOptions{ //nolint:contextcheck // What it loads ends with Close.
+		AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour,
+	})
 	x.reranker = rerank.New(rerank.Options{Vectors: x, Bytes: 256 << 20, TTL: 24 * time.Hour})
 	loaded := map[string]demo.Field{}
 	for _, field := range fields {
@@ -110,22 +112,8 @@ func (x *Index) scan(ctx context.Context, api documents.API, fields []string, pr
 			if x.documents[refs[i].ID] != nil {
 				return fmt.Errorf("two documents have the id %q: name one index", refs[i].ID)
 			}
-			d := &document{int64(len(x.order)), map[string]expand.FieldTerms{}}
-			x.documents[refs[i].ID], x.order = d, append(x.order, refs[i].ID)
-			for field, freqs := range v.Fields {
-				var f expand.FieldTerms
-				for _, t := range freqs {
-					if _, ok := same[t.Term]; !ok {
-						same[t.Term] = t.Term
-					}
-					f.Terms, f.Freqs = append(f.Terms, same[t.Term]), append(f.Freqs, float64(t.Freq))
-					x.statistics[field].docFreqs[same[t.Term]]++
-				}
-				x.statistics[field].DocCount++
-				d.fields[field] = f
-				if terms += len(freqs); terms > maxTerms {
-					return ErrTooLarge
-				}
+			if terms += x.add(refs[i].ID, v.Fields, same); terms > maxTerms {
+				return ErrTooLarge
 			}
 		}
 		if progress != nil {
@@ -137,6 +125,27 @@ func (x *Index) scan(ctx context.Context, api documents.API, fields []string, pr
 		err = fmt.Errorf("the documents of %q have no terms in %q that the cluster tells", x.name, fields)
 	}
 	return err
+}
+
+// add keeps the terms of a document, each as it is in same, and returns how many
+// there are.
+func (x *Index) add(id string, fields map[string][]documents.TermFreq, same map[string]string) (terms int) {
+	d := &document{int64(len(x.order)), map[string]expand.FieldTerms{}}
+	x.documents[id], x.order = d, append(x.order, id)
+	for field, freqs := range fields {
+		var f expand.FieldTerms
+		for _, t := range freqs {
+			if _, ok := same[t.Term]; !ok {
+				same[t.Term] = t.Term
+			}
+			f.Terms, f.Freqs = append(f.Terms, same[t.Term]), append(f.Freqs, float64(t.Freq))
+			x.statistics[field].docFreqs[same[t.Term]]++
+		}
+		x.statistics[field].DocCount++
+		d.fields[field] = f
+		terms += len(freqs)
+	}
+	return terms
 }
 
 // readVectors reads the terms of documents, in several calls where one answer
@@ -198,8 +207,8 @@ func (x *Index) frequencies(yield func(id string, fields map[string]map[string]i
 	}
 }
 
-// search returns the hits of a search body, as akin with the expander would have
-// the cluster answer; nil is the cluster itself.
+// search returns the hits of a search body, as akin with the expander would
+// have the cluster answer; nil is the cluster itself.
 func (x *Index) search(ctx context.Context, e *expand.Expander, body []byte) (hits []demo.Hit, err error) {
 	req, res := &expand.Request{Index: x.name, Body: body}, &expand.Result{}
 	if e != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/akin-search/akin/configs"
 )
 
-// WriteProfile writes a configuration with the profile "tuned", in which the keys
-// stand that a setting changes, and an entry of matrices. Lines of the comment go
-// before it.
+// WriteProfile writes a configuration with the profile "tuned", which has the
+// keys that a setting changes, and an entry of matrices. Lines of the comment
+// go before it.
 func WriteProfile(w io.Writer, s *Setting, matrix configs.Matrix, comment string) error {
 	changed, err := changes(s.Rewriting)
 	if err != nil {

@@ -65,7 +65,8 @@ func Run(ctx context.Context, queries int, space Space, o Options, score func(ct
 	if err := o.Validate(queries); err != nil {
 		return nil, err
 	}
-	s := &study{space: space, options: o, score: score, random: rand.New(rand.NewPCG(o.Seed, 3)), known: map[string]trial{}}
+	random := rand.New(rand.NewPCG(o.Seed, 3)) //nolint:gosec // The same for the same seed is what is wanted.
+	s := &study{space: space, options: o, score: score, random: random, known: map[string]trial{}}
 	s.fold = make([]int, queries)
 	for i, q := range s.random.Perm(queries) {
 		s.fold[q] = i % o.Folds
@@ -130,13 +131,13 @@ func (s *study) try(ctx context.Context, p point) (trial, error) {
 	return t, nil
 }
 
-// refine returns the best setting on the queries that are not in the fold, among
-// the given ones and those that lie step by step next to the best, of which it
-// looks at so many. They count whether or not another fold has tried them, or
-// what is looked at would depend on the queries in this one.
+// refine returns the best setting on the queries that are not in the fold,
+// among the given ones and those that lie step by step next to the best, of
+// which it looks at so many. They count whether or not another fold has tried
+// them, or what is looked at would depend on the queries in this one.
 func (s *study) refine(ctx context.Context, fold int, among []trial, steps int) (trial, error) {
 	best := slices.MaxFunc(among, func(a, b trial) int { return s.compare(a, b, fold) })
-	random := rand.New(rand.NewPCG(s.options.Seed, uint64(fold)+10)) //nolint:gosec // from 0
+	random := rand.New(rand.NewPCG(s.options.Seed, uint64(fold)+10)) //nolint:gosec // as above
 	seen := map[string]bool{}
 	for _, t := range among {
 		seen[t.point.key()] = true

@@ -235,7 +235,8 @@ func matrix(t *testing.T, similarity float32) *simmatrix.Matrix {
 	t.Helper()
 	m, err := simmatrix.New(simmatrix.Meta{Docs: 9}, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "lorry", Similarity: similarity}, {Term: "bus", Similarity: .1}}},
-		{Term: "lorry", DocFreq: 2}, {Term: "bus", DocFreq: 2},
+		{Term: "lorry", DocFreq: 2},
+		{Term: "bus", DocFreq: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
