@@ -208,7 +208,8 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	}
 	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", proxy, "http://127.0.0.1:9281", admin, "--index docs", "--index "+demoIndices)
 	for _, line := range commands(page) {
-		if args, ok := akinArgs(local.Replace(line)); ok {
+		// The embedded engine does not tell the terms of documents: matrix learn runs in e2e.
+		if args, ok := akinArgs(local.Replace(line)); ok && args[0] != "matrix" {
 			if stdout, stderr, status := akin(t, args...); status != 0 {
 				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)
 			}

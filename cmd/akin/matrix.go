@@ -28,7 +28,8 @@ which all proxies follow within a second of its activation.`,
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show --file docs.akin car`,
 	}, newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
-		newMatrixPrune(), newMatrixShow(), newMatrixEdit(), newMatrixPlot(), newMatrixCheck(), newMatrixDiff(), newMatrixExport())
+		newMatrixPrune(), newMatrixShow(), newMatrixEdit(), newMatrixPlot(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
+		newMatrixExport())
 }
 
 // matrixHelp says what MATRIX stands for on the command lines.

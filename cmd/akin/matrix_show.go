@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/reweigh"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -33,8 +34,8 @@ func newMatrixShow() *cobra.Command {
 		Long: `show prints the neighbors of index terms, most similar first, with the similarity and
 the document frequency, from a file or from the active version in Redis. Terms are
 index terms: what the field's analyzer makes of a word ("rental" may be "rental",
-"cars" is "car"). Where entries have several origins, as in an ensemble and with
-overrides, each line ends with them.`,
+"cars" is "car"). Where entries have several origins, as in an ensemble, with
+overrides and where they were learned, each line ends with them.`,
 		Example: `  akin matrix show --file docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -156,7 +157,7 @@ func (f *foundRows) originsOf(n simmatrix.Neighbor) string {
 	if names == nil {
 		return ""
 	}
-	return "\t" + strings.Join(names, ", ")
+	return "\t" + strings.Join(reweigh.Describe(names), ", ")
 }
 
 // decimals returns a number from 0 with four decimals, and with as many more as

@@ -1,0 +1,160 @@
+// Package evidence reads what judges and users said of the documents of an
+// index, for learning from it.
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/evaluate/clicks"
+	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/internal/openfile"
+	"github.com/akin-search/akin/simmatrix/reweigh"
+)
+
+// A Source is one of judgments, a file of clicks, and those of User Behavior
+// Insights, and the field that was searched.
+type Source struct {
+	Client       *esclient.Client
+	Index, Field string
+	Report       *terminal.Progress
+
+	Judgments, Queries string // files; the second may be ""
+	Clicks             string // a file
+	UBI                bool
+	Bias               float64 // of clicks: the power of the rank; negative is unknown
+}
+
+// Judged reads a judged set; queries may be "".
+func Judged(ctx context.Context, queries, judgments string) (*judged.Set, error) {
+	j, err := openfile.Open(ctx, judgments)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close() // nothing was written
+	given := &judged.File{Name: judgments, Content: j}
+	if queries == "" {
+		return judged.Read(nil, given)
+	}
+	q, err := openfile.Open(ctx, queries)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close() // nothing was written
+	return judged.Read(&judged.File{Name: queries, Content: q}, given)
+}
+
+// Searches returns what was searched for with what is known of the
+// documents, and what that is counted in: judgments or clicks.
+func (s *Source) Searches(ctx context.Context) (searches []reweigh.Search, unit string, err error) {
+	texts, searches, unit, err := s.opinions(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	cluster := esclient.NewCached(s.Client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Hour}) //nolint:contextcheck // Close ends what it starts.
+	defer cluster.Close()
+	for i, text := range texts {
+		s.Report.Step("analyzing queries", i, len(texts))
+		a, err := cluster.Analyze(ctx, esclient.Indices{Expression: s.Index}, s.Field, "", text)
+		if err != nil {
+			return nil, "", fmt.Errorf("query %q: %w", text, err)
+		}
+		searches[i].Terms = a.Terms
+	}
+	return searches, unit, nil
+}
+
+// opinions returns the texts that were searched for, and the searches
+// without their terms.
+func (s *Source) opinions(ctx context.Context) (texts []string, searches []reweigh.Search, unit string, err error) {
+	add := func(text string, opinions map[string]reweigh.Opinion) {
+		texts, searches = append(texts, text), append(searches, reweigh.Search{Documents: opinions})
+	}
+	if s.Judgments != "" {
+		set, err := Judged(ctx, s.Queries, s.Judgments)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if unknown := set.Unknown(); len(unknown) > 0 {
+			s.Report.Tell("%d queries with judgments are not in %s, such as %q: they do not count", len(unknown), s.Queries, unknown[0])
+		}
+		for _, q := range set.Judged() {
+			opinions := map[string]reweigh.Opinion{}
+			for id, grade := range set.Grades[q.ID] {
+				opinions[id] = reweigh.Opinion{Gain: float64(max(grade, 0)), Count: 1}
+			}
+			add(q.Text, opinions)
+		}
+		return texts, searches, "judgments", nil
+	}
+	log, err := s.log(ctx)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if log.NotShown > 0 {
+		s.Report.Tell("%d clicks were on what was not shown: they do not count", log.NotShown)
+	}
+	for _, q := range log.Queries(s.propensities(log)) {
+		opinions := map[string]reweigh.Opinion{}
+		for id, d := range q.Documents {
+			opinions[id] = reweigh.Opinion{Gain: d.Gain, Count: d.Clicks}
+		}
+		add(q.Text, opinions)
+	}
+	return texts, searches, "clicks", nil
+}
+
+func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
+	if !s.UBI {
+		return files.Read(ctx, s.Clicks, clicks.Read)
+	}
+	var ubi clicks.UBI
+	api := documents.API{Client: s.Client}
+	if err := api.Sources(ctx, "ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, ubi.AddQuery); err != nil {
+		return nil, err
+	}
+	if err := api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, ubi.AddEvent); err != nil {
+		return nil, err
+	}
+	log, err := ubi.Log()
+	if err != nil {
+		err = fmt.Errorf("ubi_queries: %w", err)
+	}
+	return log, err
+}
+
+// propensities returns those that are given, or estimated where that is
+// possible.
+func (s *Source) propensities(log *clicks.Log) clicks.Propensities {
+	if s.Bias >= 0 {
+		return clicks.Power(s.Bias)
+	}
+	if p := log.Estimate(); p != nil {
+		s.Report.Tell("users look at hit %d %.2f times as often as at the first (estimated)", len(p), p[len(p)-1])
+		return p
+	}
+	s.Report.Tell("too few hits changed their ranks to estimate how often users look at later ones: taken as 1/rank")
+	return clicks.Power(1)
+}
+
+// Collection reads the terms of all documents of the index.
+func (s *Source) Collection(ctx context.Context) (*reweigh.Collection, error) {
+	api := documents.API{Client: s.Client}
+	total, err := api.Count(ctx, s.Index, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := reweigh.NewCollection()
+	n := 0
+	err = api.ExactTerms(ctx, documents.ScanOptions{Index: s.Index, Fields: []string{s.Field}}, func(id string, texts [][]string) error {
+		s.Report.Step("reading documents", n, int(total))
+		n++
+		return c.Add(id, texts)
+	})
+	return c, err
+}

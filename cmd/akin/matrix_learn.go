@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/simmatrix/reweigh"
+)
+
+// learnFlags are the flags of "matrix learn".
+type learnFlags struct {
+	cluster clusterFlags
+	source  evidence.Source
+	out     string
+}
+
+func newMatrixLearn() *cobra.Command {
+	var f learnFlags
+	var redis redisFlags
+	cmd := &cobra.Command{
+		Use: "learn MATRIX --out FILE", Short: "Learn from judgments or clicks which entries help",
+		Long: `learn reads the documents of an index, ranks what judges or users said of them, and
+changes the matrix so that useful documents rank higher: neighbors that mislead get
+lower similarities and others higher ones, by a factor from 0 to 2, and words of
+queries get new neighbors from the documents that were useful. A quarter of the
+queries at a time is held out; what does not help these is not done. Without enough
+evidence the matrix stays as it is.
+
+Give --judgments, as for akin eval, or --clicks, a file with a line for each answer
+that was shown:
+
+  {"query_id": "17", "query": "car hire", "shown": ["doc1", "doc2"], "clicked": ["doc2"]}
+
+or --ubi for the indices ubi_queries and ubi_events of OpenSearch's User Behavior
+Insights. Users look less at later hits; how much less is estimated where hits
+changed their ranks, or it is (1/rank)^--bias.
+
+` + matrixHelp + `
+
+` + clusterCredentials,
+		Example: `  akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
+    --queries queries.jsonl --judgments qrels.tsv --out learned.akin
+  akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
+    --clicks clicks.jsonl --out learned.akin`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags().Changed("bias")); err != nil {
+				return terminal.Usage(err)
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+		},
+	}
+	redis.registerServer(cmd)
+	flags := cmd.Flags()
+	f.cluster.register(flags, "URL of the cluster")
+	flags.StringVar(&f.source.Field, "field", "", "text field that is searched")
+	flags.StringVar(&f.source.Queries, "queries", "", "file of queries, where the judgments have only their ids")
+	flags.StringVar(&f.source.Judgments, "judgments", "", "file of judgments")
+	flags.StringVar(&f.source.Clicks, "clicks", "", "file of what was shown and clicked")
+	flags.BoolVar(&f.source.UBI, "ubi", false, "read what was shown and clicked from ubi_queries and ubi_events of the cluster")
+	flags.Float64Var(&f.source.Bias, "bias", 1, "how much less users look at later hits, 0 for not at all; default estimated")
+	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
+	return cmd
+}
+
+func (f *learnFlags) check(biasGiven bool) error {
+	var errs []error
+	if f.cluster.url == "" || f.cluster.index == "" || f.source.Field == "" || f.out == "" {
+		errs = append(errs, errors.New("give --cluster, --index, --field and --out"))
+	}
+	sources := 0
+	for _, given := range []bool{f.source.Judgments != "", f.source.Clicks != "", f.source.UBI} {
+		if given {
+			sources++
+		}
+	}
+	if sources != 1 {
+		errs = append(errs, errors.New("give one of --judgments, --clicks and --ubi"))
+	}
+	if f.source.Queries != "" && f.source.Judgments == "" {
+		errs = append(errs, errors.New("--queries goes with --judgments"))
+	}
+	if !biasGiven {
+		f.source.Bias = -1
+	} else if !(f.source.Bias >= 0) || f.source.Judgments != "" {
+		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks and --ubi"))
+	}
+	return errors.Join(append(errs, files.CheckTarget(f.out))...)
+}
+
+func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *redisFlags) error {
+	m, err := openMatrix(ctx, stderr, name, redis)
+	if err != nil {
+		return err
+	}
+	client, err := f.cluster.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	report := terminal.NewProgress(stderr)
+	defer report.End()
+	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.index, report
+	searches, unit, err := f.source.Searches(ctx)
+	if err != nil {
+		return err
+	}
+	collection, err := f.source.Collection(ctx)
+	if err != nil {
+		return err
+	}
+	unknown := 0
+	for _, s := range searches {
+		for id := range s.Documents {
+			if !collection.Has(id) {
+				unknown++
+			}
+		}
+	}
+	if unknown > 0 {
+		report.Tell("%d documents with an opinion are not in %s: they do not count", unknown, f.cluster.index)
+	}
+	expansion := configs.Default().Expansion
+	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
+		Strength: expansion.Strength.Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
+		OnlyKnown: f.source.Judgments == "", Unit: unit,
+	}, report.Step)
+	if err != nil {
+		return err
+	}
+	if r.Matrix == m {
+		report.Tell("%d of %d queries could be learned from, which is not enough evidence to change anything: %s is the matrix as it was",
+			r.Searches, len(searches), f.out)
+	} else {
+		report.Tell("learned from %d of %d queries: %d entries scaled, %d removed, %d new; nDCG@10 of queries held out %.4f, before %.4f",
+			r.Searches, len(searches), r.Scaled, r.Removed, r.New, r.After, r.Before)
+	}
+	return writeMatrix(ctx, f.out, r.Matrix)
+}

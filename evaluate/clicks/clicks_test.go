@@ -1,0 +1,145 @@
+package clicks
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestClicksOnWhatWasNotShownAreCounted(t *testing.T) {
+	log, err := Read(strings.NewReader(`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}
+
+{"query":"wing","shown":["a"],"clicked":[]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Log{
+		Impressions: []Impression{{"1", "car hire", []string{"a", "b"}, []string{"b"}}, {"", "wing", []string{"a"}, nil}},
+		NotShown:    1,
+	}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
+	for name, c := range map[string]struct{ log, want string }{
+		"empty":    {"\n\n", ErrEmpty.Error()},
+		"no JSON":  {`{"query":"a","shown":["b"]}` + "\nclick", "line 2"},
+		"no query": {`{"shown":["b"]}`, "line 1"},
+		"nothing":  {`{"query":"a","shown":[]}`, "line 1"},
+		"too long": {`{"query":"` + strings.Repeat("a", maxLine), "line 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Read(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestClicksFartherDownSayMore(t *testing.T) {
+	shown := []string{"a", "b", "c", "d"}
+	log := &Log{}
+	for k := range 8 {
+		i := Impression{Query: "q", Shown: shown}
+		if k%4 == 0 {
+			i.Clicked = []string{"a", "d"}
+		}
+		log.add(i)
+	}
+	queries := log.Queries(Power(1))
+	// 2 clicks; 8 looks and one more at the first, 8/4 and one more at the fourth
+	want := []Query{{"q", map[string]Document{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
+	if diff := cmp.Diff(want, queries); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPropensitiesAreFoundWhereHitsChangeTheirRanks(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	log, fixed := &Log{}, &Log{}
+	for range 4000 {
+		q := random.IntN(20)
+		shown := []string{"0", "1", "2", "3"}
+		i := Impression{Query: strconv.Itoa(q), Shown: slices.Clone(shown)}
+		random.Shuffle(len(i.Shown), func(a, b int) { i.Shown[a], i.Shown[b] = i.Shown[b], i.Shown[a] })
+		for rank, id := range i.Shown {
+			liked := 0.1 + 0.8*float64((q+int(id[0]))%4)/3
+			if random.Float64() < liked/float64(rank+1) {
+				i.Clicked = append(i.Clicked, id)
+			}
+		}
+		log.add(i)
+		fixed.add(Impression{Query: i.Query, Shown: shown, Clicked: i.Clicked})
+	}
+	got := log.Estimate()
+	for rank, p := range got {
+		if math.Abs(p-1/float64(rank+1)) > 0.06 {
+			t.Errorf("%v, want 1/rank", got)
+			break
+		}
+	}
+	if len(got) != 4 || fixed.Estimate() != nil {
+		t.Errorf("%v, where no hit changes its rank %v", got, fixed.Estimate())
+	}
+}
+
+func TestUBIQueriesMeetTheirClicks(t *testing.T) {
+	var u UBI
+	for _, q := range []string{
+		`{"query_id":"q2","user_query":"wing","query_response_hit_ids":["a"]}`,
+		`{"query_id":"q1","user_query":"car","query_response_hit_ids":["a","b"]}`,
+		`{"query_id":"q1","user_query":"car","query_response_hit_ids":["c"]}`, // its second page
+		`{"query_id":"q3","user_query":"nothing found","query_response_hit_ids":[]}`,
+	} {
+		if err := u.AddQuery([]byte(q)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []string{
+		`{"action_name":"click","query_id":"q1","event_attributes":{"object":{"object_id":"c"}}}`,
+		`{"action_name":"hover","query_id":"q1","event_attributes":{"object":{"object_id":"a"}}}`,
+		`{"action_name":"click","query_id":"gone","event_attributes":{"object":{"object_id":"a"}}}`,
+		`{"action_name":"click","query_id":"q2","event_attributes":{}}`,
+	} {
+		if err := u.AddEvent([]byte(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := u.Log()
+	want := &Log{
+		Impressions: []Impression{{"q1", "car", []string{"a", "b", "c"}, []string{"c"}}, {"q2", "wing", []string{"a"}, nil}},
+		NotShown:    2,
+	}
+	if diff := cmp.Diff(want, log); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	if _, err := (&UBI{}).Log(); !errors.Is(err, ErrEmpty) {
+		t.Error(err)
+	}
+}
+
+func FuzzGainsAreShares(f *testing.F) {
+	f.Add([]byte(`{"query":"a","shown":["b","c"],"clicked":["c"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		log, err := Read(strings.NewReader(string(text)))
+		if err != nil {
+			return
+		}
+		for _, q := range log.Queries(Power(1)) {
+			for id, d := range q.Documents {
+				if !(d.Gain >= 0 && d.Gain <= 1) || (d.Gain > 0) != (d.Clicks > 0) {
+					t.Errorf("%q: %+v", id, d)
+				}
+			}
+		}
+	})
+}

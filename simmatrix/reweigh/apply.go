@@ -1,0 +1,123 @@
+package reweigh
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// evidence writes how much an entry was learned from into its origins: those
+// of the names "learned: 1 clicks", "learned: 2 clicks", "learned: 4 clicks"
+// and so on that add up to it, as far as there is room for.
+type evidence struct {
+	first int // the place of the first of the names
+	names []string
+}
+
+const evidencePrefix = "learned: "
+
+func newEvidence(origins []string, unit string) *evidence {
+	e := &evidence{first: len(origins)}
+	for k := range simmatrix.MaxOrigins - e.first {
+		e.names = append(e.names, fmt.Sprintf("%s%d %s", evidencePrefix, 1<<k, unit))
+	}
+	return e
+}
+
+// bits returns the origins of a count.
+func (e *evidence) bits(count int) uint8 {
+	most := 1<<len(e.names) - 1
+	return uint8(min(max(count, 1), most) << e.first) //nolint:gosec // at most MaxOrigins bits
+}
+
+// Describe returns what the names of an entry's origins say: one of
+// "learned: 31 clicks" stands for all that add up to it.
+func Describe(origins []string) []string {
+	var said []string
+	count, unit := 0, ""
+	for _, name := range origins {
+		number, of, _ := strings.Cut(strings.TrimPrefix(name, evidencePrefix), " ")
+		if n, err := strconv.Atoi(number); strings.HasPrefix(name, evidencePrefix) && err == nil {
+			count, unit = count+n, of
+		} else {
+			said = append(said, name)
+		}
+	}
+	if count > 0 {
+		said = append(said, fmt.Sprintf("%s%d %s", evidencePrefix, count, unit))
+	}
+	return said
+}
+
+// apply returns the matrix as the model has it, and counts what it changes.
+// What overrides have set stays as it is.
+func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
+	meta := l.matrix.Meta()
+	if meta.Origins == nil {
+		meta.Origins = []string{meta.Source}
+	}
+	fixed := uint8(0)
+	if k := slices.Index(meta.Origins, simmatrix.OriginOverrides); k >= 0 {
+		fixed = 1 << k
+	}
+	e := newEvidence(meta.Origins, l.options.Unit)
+	meta.Origins = append(meta.Origins, e.names...)
+	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
+	meta.Params = settings.With(meta.Params, "learned_", map[string]string{
+		"searches": strconv.Itoa(r.Searches), "scale": settings.FormatFloat(m.scale),
+	})
+	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
+	for term, row := range l.matrix.Rows() {
+		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()}
+		for n := range row.All() {
+			n.Origins = max(n.Origins, 1)
+			if j, ok := l.ids[n.Term]; ok && n.Origins&fixed == 0 && m.factors[j] != 0 {
+				s := simmatrix.ToUnits(float64(n.Similarity))
+				n.Similarity = float32(min(m.factor(j)*float64(n.Similarity), 1))
+				if n.Similarity < 1.0/simmatrix.UnitsOfOne {
+					r.Removed++
+					continue
+				}
+				if simmatrix.ToUnits(float64(n.Similarity)) != s {
+					n.Origins |= e.bits(m.counts[j])
+					r.Scaled++
+				}
+			}
+			changed.Neighbors = append(changed.Neighbors, n)
+		}
+		if i, ok := l.ids[term]; ok {
+			found := l.learned(i, len(changed.Neighbors), m, e)
+			changed.Neighbors = append(changed.Neighbors, found...)
+			r.New += len(found)
+		}
+		rows = append(rows, changed)
+	}
+	for i := range m.pairs {
+		if !l.hasRow[i] {
+			found := l.learned(i, 0, m, e)
+			if len(found) > 0 {
+				rows = append(rows, simmatrix.TermRow{Term: l.terms[i], DocFreq: uint32(min(len(l.found[i]), math.MaxUint32)), Neighbors: found})
+			}
+			r.New += len(found)
+		}
+	}
+	return simmatrix.New(meta, rows)
+}
+
+// learned returns the new neighbors of term i, as many as fit in behind so
+// many.
+func (l *learner) learned(i int32, behind int, m *model, e *evidence) []simmatrix.Neighbor {
+	var found []simmatrix.Neighbor
+	for _, p := range m.pairs[i] {
+		if s := p.similarity(m.scale); s > 0 && behind+len(found) < simmatrix.MaxNeighbors {
+			found = append(found, simmatrix.Neighbor{Term: l.terms[p.term], Similarity: float32(s), Origins: e.bits(p.count)})
+		}
+	}
+	return found
+}

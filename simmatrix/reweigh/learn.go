@@ -1,0 +1,307 @@
+// Package reweigh learns from searches, and from what users or judges
+// thought of their documents, which entries of a matrix help to rank and
+// which mislead. It is pure.
+//
+// It changes S in two ways. The entries that lead to a term j are scaled by
+// a factor in [0, 2],
+//
+//	s'_ij = f_j s_ij
+//
+// that lowers the logistic loss of all pairs of a better and a worse
+// document of a search, with an L2 pull towards 1: with few judgments the
+// same pair i, j hardly comes twice, but a j that misleads comes with many
+// i. And terms of searches get new neighbors: terms of the documents that
+// were found useful. What of it is kept is decided by searches that it was
+// not learned from.
+package reweigh
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// Options are the settings of searches, as they are configured, and what is
+// learned from.
+type Options struct {
+	Strength float64 // of the saturated form
+	Added    int     // how many terms are added to a search
+	MaxShare float64 // of the documents may have a term that is added
+	// OnlyKnown says that nothing is known of a document without an opinion: it was
+	// not shown. Else it is not useful: judges have looked for useful ones.
+	OnlyKnown bool
+	Unit      string // what [Opinion.Count] counts, such as clicks
+}
+
+// A Result is what was learned.
+type Result struct {
+	// Matrix is the one that was given where nothing was learned.
+	Matrix *simmatrix.Matrix
+	// Searches is how many could be learned from; the others have no term or no
+	// useful document that is in the collection.
+	Searches int
+	Scaled   int // entries with another similarity
+	Removed  int // entries with the factor 0
+	New      int // entries that were not there
+	// Before and After are the mean nDCG@10 of the searches when they were not
+	// learned from: a quarter was held out in turn.
+	Before, After float64
+}
+
+// How it is learned; all collections that it was tried on share these
+// settings.
+const (
+	folds     = 4    // one of which is held out in turn
+	maxEpochs = 12   // steps down the gradient; what is held out says how many
+	rate      = 0.01 // of a step
+	pull      = 0.1  // L2: how much of a factor's distance from 1 is taken back, times rate
+	// minDocuments is how many documents of searches a factor is learned from at
+	// least.
+	minDocuments = 5
+)
+
+// scales are those of the similarities of new pairs that are tried.
+func scales() []float64 { return []float64{0, 0.3, 0.6, 1.2} }
+
+type learner struct {
+	*Collection
+
+	matrix  *simmatrix.Matrix
+	options Options
+	search  []*search
+	hasRow  []bool // by term, whether it is one of the matrix
+}
+
+// Learn returns m as it is better for searches of a collection, which must
+// not be used again. The same searches in the same order give the same
+// bytes. The error is that of ctx, or m has as many origins as it can have.
+func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []Search, o Options, progress simmatrix.Progress) (*Result, error) {
+	if len(m.Table().Meta.Origins) == simmatrix.MaxOrigins {
+		return nil, errors.New("the matrix has as many origins as it can have: what is learned would be one more")
+	}
+	c.finish()
+	l := &learner{Collection: c, matrix: m, options: o, hasRow: make([]bool, len(c.terms))}
+	for term := range m.Terms() {
+		if i, ok := c.ids[term]; ok {
+			l.hasRow[i] = true
+		}
+	}
+	all := make([]*search, len(searches))
+	err := l.each(ctx, len(searches), parallel.NewStage(progress, "ranking", len(searches)), func(i int, s *scorer) { all[i] = l.prepare(searches[i], s) })
+	if err != nil {
+		return nil, err
+	}
+	l.search = slices.DeleteFunc(all, func(s *search) bool { return s == nil })
+	result := &Result{Matrix: m, Searches: len(l.search)}
+	if len(l.search) < folds {
+		return result, nil
+	}
+	learned, err := l.learn(ctx, result, progress)
+	if err != nil || learned == nil {
+		return result, err
+	}
+	result.Matrix, err = l.apply(learned, result)
+	return result, err
+}
+
+// each calls f for each of n searches, on all processors.
+func (l *learner) each(ctx context.Context, n int, stage *parallel.Stage, f func(i int, s *scorer)) error {
+	return parallel.EachBlock(ctx, n, 1, func() func(lo, hi int) {
+		s := newScorer(l.Collection, l.options.Strength)
+		return func(lo, _ int) {
+			f(lo, s)
+			stage.Add(1)
+		}
+	})
+}
+
+// learn returns what to change, nil for nothing.
+func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.Progress) (*model, error) {
+	epochs, tried := trials{}, trials{}
+	stage := parallel.NewStage(progress, "learning", 2*folds+1)
+	for f := range folds {
+		rest, held := l.split(f)
+		_, err := l.fit(ctx, rest, maxEpochs, func(epoch int, m *model) error { return l.try(ctx, &epochs, epoch, held, m) })
+		if err != nil {
+			return nil, err
+		}
+		stage.Add(1)
+	}
+	steps := epochs.best()
+	for f := range folds {
+		rest, held := l.split(f)
+		m, err := l.fit(ctx, rest, steps, nil)
+		if err != nil {
+			return nil, err
+		}
+		if m.pairs, err = l.propose(ctx, rest); err != nil {
+			return nil, err
+		}
+		for k, scale := range scales() {
+			m.scale = scale
+			if err := l.try(ctx, &tried, k, held, m); err != nil {
+				return nil, err
+			}
+		}
+		stage.Add(1)
+	}
+	scale := tried.best()
+	result.Before, result.After = mean(epochs[0]), mean(tried[scale])
+	if steps == 0 && scale == 0 {
+		return nil, nil
+	}
+	m, err := l.fit(ctx, l.search, steps, nil)
+	if err != nil {
+		return nil, err
+	}
+	if m.scale = scales()[scale]; m.scale > 0 {
+		m.pairs, err = l.propose(ctx, l.search)
+	}
+	stage.Add(1)
+	return m, err
+}
+
+// split returns the searches without a fold, and that fold.
+func (l *learner) split(fold int) (rest, held []*search) {
+	for i, s := range l.search {
+		if i%folds == fold {
+			held = append(held, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return rest, held
+}
+
+// trials are what several settings do to the same searches: the nDCG of
+// each, by setting. The first setting changes nothing.
+type trials [][]float64
+
+// try measures a setting on searches.
+func (l *learner) try(ctx context.Context, t *trials, setting int, held []*search, m *model) error {
+	for len(*t) <= setting {
+		*t = append(*t, nil)
+	}
+	found := make([]float64, len(held))
+	err := l.each(ctx, len(held), nil, func(i int, s *scorer) { found[i] = l.ndcg(held[i], m, s) })
+	(*t)[setting] = append((*t)[setting], found...)
+	return err
+}
+
+// best returns the setting whose mean gain less its standard error is
+// largest, 0 where none is above 0.
+func (t trials) best() int {
+	best, most := 0, 0.0
+	for k, found := range t {
+		gains := make([]float64, len(found))
+		for i := range found {
+			gains[i] = found[i] - t[0][i]
+		}
+		gain, variance := mean(gains), 0.0
+		for _, g := range gains {
+			variance += (g - gain) * (g - gain)
+		}
+		n := float64(len(gains))
+		if sure := gain - math.Sqrt(variance/n/(n-1)); sure > most {
+			best, most = k, sure
+		}
+	}
+	return best
+}
+
+func mean(values []float64) (m float64) {
+	for _, v := range values {
+		m += v / float64(len(values))
+	}
+	return m
+}
+
+// fit learns factors in so many steps, and calls after, which may be nil,
+// before the first and after each.
+func (l *learner) fit(ctx context.Context, train []*search, steps int, after func(step int, m *model) error) (*model, error) {
+	m := &model{factors: make([]float64, len(l.terms)), counts: make([]int, len(l.terms))}
+	for step := 0; ; step++ {
+		if after != nil {
+			if err := after(step, m); err != nil {
+				return nil, err
+			}
+		}
+		if step == steps {
+			return m, nil
+		}
+		parts := make([][]slope, len(train))
+		if err := l.each(ctx, len(train), nil, func(i int, s *scorer) { parts[i] = l.slopes(train[i], m, s) }); err != nil {
+			return nil, err
+		}
+		sums, uses := make([]float64, len(l.terms)), make([]int, len(l.terms))
+		clear(m.counts)
+		for _, part := range parts { // in order, so that the sums are always the same
+			for _, g := range part {
+				sums[g.term] += g.by
+				uses[g.term] += g.documents
+				m.counts[g.term] += g.count
+			}
+		}
+		for j := range sums {
+			if uses[j] >= minDocuments {
+				m.factors[j] += rate * (sums[j] - pull*m.factors[j])
+			}
+		}
+	}
+}
+
+// A slope is how much less the loss of a search becomes where the factor of
+// a term grows, and how many documents with the term, and clicks or
+// judgments on useful ones, say so.
+type slope struct {
+	term             int32
+	by               float64
+	documents, count int
+}
+
+// slopes returns the slopes of the terms that are added to a search. The
+// loss of documents a and b with the gains g_a > g_b and the scores r is
+//
+//	(g_a − g_b) ln(1 + e^(r_b − r_a)) / DCG of the best ranking
+func (l *learner) slopes(p *search, m *model, s *scorer) []slope {
+	more := l.choose(p, m)
+	scores, y := s.scores(p.origins, more, p.ranked)
+	force := make([]float64, len(p.ranked)) // how much less the loss becomes where a score grows
+	for a := range p.ranked {
+		for b := range p.ranked {
+			if d := p.ranked[a].gain - p.ranked[b].gain; p.ranked[a].gain > 0 && d > 0 {
+				f := d / (1 + math.Exp(scores[a]-scores[b])) / p.ideal
+				force[a] += f
+				force[b] -= f
+			}
+		}
+	}
+	at := make(map[int32]int, len(more))
+	slopes := make([]slope, len(more))
+	for k, c := range more {
+		at[c.term], slopes[k].term = k, c.term
+	}
+	for d, g := range p.ranked {
+		if force[d] == 0 {
+			continue
+		}
+		for _, t := range l.docs[g.doc] {
+			k, ok := at[t.at]
+			if !ok {
+				continue
+			}
+			// The score grows by (k1+1) x_i idf_i dy/(1+y)², y by β_ij tf/K, in which f_j stands once.
+			saturated := 1 + y[d*len(p.origins)+more[k].origin]
+			slopes[k].by += force[d] * (k1 + 1) * s.strength * more[k].v / m.factor(t.at) * float64(t.freq) / (saturated * saturated)
+			slopes[k].documents++
+			if g.gain > 0 {
+				slopes[k].count += g.count
+			}
+		}
+	}
+	return slopes
+}

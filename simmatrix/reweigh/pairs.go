@@ -1,0 +1,154 @@
+package reweigh
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// significant is the least log-likelihood ratio of a new pair: a larger one
+// is chance once in twenty times (chi-squared, one degree of freedom). What
+// is held out decides whether the pairs are good for anything.
+const significant = 3.84
+
+// A pair is a new entry of the matrix, in the row of another term.
+type pair struct {
+	term  int32
+	share float64 // see propose
+	count int     // clicks or judgments on documents with the term
+}
+
+// similarity returns that of the pair, 0 for none.
+func (p *pair) similarity(scale float64) float64 {
+	if s := min(scale*p.share, 1); s >= 1.0/simmatrix.UnitsOfOne {
+		return s
+	}
+	return 0
+}
+
+// propose returns new pairs of a term i of searches and a term j of
+// documents, by i: the documents that were useful in searches with i have j
+// significantly more often than the others of the pool. The similarity is a
+// scale times
+//
+//	Σ_q (p_q − r_q) / (n + 1)
+//
+// with p_q the share of the useful documents of search q that have j, r_q
+// that of the others, and n the number of searches with i: a pair that one
+// search speaks for gets half of its share.
+func (l *learner) propose(ctx context.Context, train []*search) (map[int32][]pair, error) {
+	with := map[int32][]*search{}
+	for _, p := range train {
+		for _, o := range p.origins {
+			with[o.term] = append(with[o.term], p)
+		}
+	}
+	terms := slices.Sorted(maps.Keys(with))
+	found := make([][]pair, len(terms))
+	err := l.each(ctx, len(terms), nil, func(k int, s *scorer) { found[k] = l.newNeighbors(terms[k], with[terms[k]], s) })
+	pairs := map[int32][]pair{}
+	for k, i := range terms {
+		pairs[i] = found[k]
+	}
+	return pairs, err
+}
+
+// A cell counts documents in the searches with i: those that have j, or all.
+type cell struct {
+	pair
+
+	useful, others float64 // a useful one counts as its gain, 1 at most
+}
+
+// newNeighbors returns the pairs of term i, of searches that have it.
+func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
+	known := map[string]bool{}
+	for n := range l.matrix.Row(l.terms[i]).All() {
+		known[n.Term] = true
+	}
+	var cells []cell
+	var all cell
+	for _, useful := range []bool{true, false} { // first, since pairs without a useful document are none
+		for _, p := range with {
+			docs, size := p.part(useful)
+			for _, d := range docs {
+				weight, share := 1.0, -1/size
+				if useful {
+					weight, share = min(d.gain, 1), d.gain/size
+				}
+				all.add(useful, weight, share, d.count)
+				for _, t := range l.docs[d.doc] {
+					place := s.places[t.at]
+					if place == 0 && useful && l.hasRow[t.at] && !known[l.terms[t.at]] {
+						cells = append(cells, cell{pair: pair{term: t.at}})
+						place = number(len(cells))
+						s.places[t.at] = place
+					}
+					if place > 0 && l.addable(p, t.at) {
+						cells[place-1].add(useful, weight, share, d.count)
+					}
+				}
+			}
+		}
+	}
+	var pairs []pair
+	for k := range cells {
+		c := &cells[k]
+		s.places[c.term] = 0
+		if c.share > 0 && c.ratio(&all) >= significant {
+			c.share /= float64(len(with) + 1)
+			pairs = append(pairs, c.pair)
+		}
+	}
+	return pairs
+}
+
+func (c *cell) add(useful bool, weight, share float64, count int) {
+	c.share += share
+	if useful {
+		c.useful += weight
+		c.count += count
+	} else {
+		c.others += weight
+	}
+}
+
+// part returns the useful documents of the pool with the sum of their gains,
+// or the others with their number.
+func (p *search) part(useful bool) (docs []graded, size float64) {
+	for _, d := range p.pool {
+		switch {
+		case (d.gain > 0) != useful:
+			continue
+		case useful:
+			size += d.gain
+		default:
+			size++
+		}
+		docs = append(docs, d)
+	}
+	return docs, size
+}
+
+// ratio is Dunning's log-likelihood ratio of the table of documents with and
+// without j, useful and others (Accurate Methods for the Statistics of
+// Surprise and Coincidence, 1993), which has four cells k:
+//
+//	−2 ln λ = 2 Σ k ln(k·n / (row·column))
+func (c *cell) ratio(all *cell) (sum float64) {
+	n, row := all.useful+all.others, c.useful+c.others
+	for _, v := range [][3]float64{
+		{c.useful, row, all.useful},
+		{c.others, row, all.others},
+		{all.useful - c.useful, n - row, all.useful},
+		{all.others - c.others, n - row, all.others},
+	} {
+		if v[0] > 0 {
+			sum += 2 * v[0] * math.Log(v[0]*n/(v[1]*v[2]))
+		}
+	}
+	return sum
+}
