@@ -77,17 +77,17 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()}
 		for n := range row.All() {
 			n.Origins = max(n.Origins, 1)
-			if j, ok := l.ids[n.Term]; ok && n.Origins&fixed == 0 && m.factors[j] != 0 {
-				s := simmatrix.ToUnits(float64(n.Similarity))
-				n.Similarity = float32(min(m.factor(j)*float64(n.Similarity), 1))
-				if n.Similarity < 1.0/simmatrix.UnitsOfOne {
-					r.Removed++
-					continue
-				}
-				if simmatrix.ToUnits(float64(n.Similarity)) != s {
-					n.Origins |= e.bits(m.counts[j])
-					r.Scaled++
-				}
+			before := n.Similarity
+			if n.Origins&fixed == 0 {
+				l.scale(&n, m, e)
+			}
+			switch n.Similarity {
+			case before:
+			case 0:
+				r.Removed++
+				continue
+			default:
+				r.Scaled++
 			}
 			changed.Neighbors = append(changed.Neighbors, n)
 		}
@@ -108,6 +108,22 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 		}
 	}
 	return simmatrix.New(meta, rows)
+}
+
+// scale multiplies a similarity by its factor; 0 is none any more.
+func (l *learner) scale(n *simmatrix.Neighbor, m *model, e *evidence) {
+	j, ok := l.ids[n.Term]
+	if !ok || m.factors[j] == 0 {
+		return
+	}
+	before := n.Similarity
+	s := min(m.factor(j)*float64(before), 1)
+	if n.Similarity = simmatrix.QuantizeSimilarity(s); s < 1.0/simmatrix.UnitsOfOne {
+		n.Similarity = 0
+	}
+	if n.Similarity != before {
+		n.Origins |= e.bits(m.counts[j])
+	}
 }
 
 // learned returns the new neighbors of term i, as many as fit in behind so

@@ -75,35 +75,53 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 		for _, p := range with {
 			docs, size := p.part(useful)
 			for _, d := range docs {
-				weight, share := 1.0, -1/size
-				if useful {
-					weight, share = min(d.gain, 1), d.gain/size
-				}
+				weight, share := d.weights(size)
 				all.add(useful, weight, share, d.count)
+				if useful {
+					cells = l.meet(d.doc, known, cells, s)
+				}
 				for _, t := range l.docs[d.doc] {
-					place := s.places[t.at]
-					if place == 0 && useful && l.hasRow[t.at] && !known[l.terms[t.at]] {
-						cells = append(cells, cell{pair: pair{term: t.at}})
-						place = number(len(cells))
-						s.places[t.at] = place
-					}
-					if place > 0 && l.addable(p, t.at) {
+					if place := s.places[t.at]; place > 0 && l.addable(p, t.at) {
 						cells[place-1].add(useful, weight, share, d.count)
 					}
 				}
 			}
 		}
 	}
+	return significantPairs(cells, &all, len(with), s)
+}
+
+// meet adds cells for the terms of a document that may become neighbors.
+func (l *learner) meet(doc int32, known map[string]bool, cells []cell, s *scorer) []cell {
+	for _, t := range l.docs[doc] {
+		if s.places[t.at] == 0 && l.hasRow[t.at] && !known[l.terms[t.at]] {
+			cells = append(cells, cell{pair: pair{term: t.at}})
+			s.places[t.at] = number(len(cells))
+		}
+	}
+	return cells
+}
+
+// significantPairs returns those of the cells of so many searches.
+func significantPairs(cells []cell, all *cell, searches int, s *scorer) []pair {
 	var pairs []pair
 	for k := range cells {
 		c := &cells[k]
 		s.places[c.term] = 0
-		if c.share > 0 && c.ratio(&all) >= significant {
-			c.share /= float64(len(with) + 1)
+		if c.share > 0 && c.ratio(all) >= significant {
+			c.share /= float64(searches + 1)
 			pairs = append(pairs, c.pair)
 		}
 	}
 	return pairs
+}
+
+// weights returns what a document counts, and its share of a part of the pool.
+func (d *graded) weights(size float64) (weight, share float64) {
+	if d.gain > 0 {
+		return min(d.gain, 1), d.gain / size
+	}
+	return 1, -1 / size
 }
 
 func (c *cell) add(useful bool, weight, share float64, count int) {
