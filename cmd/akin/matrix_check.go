@@ -1,24 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
-
-// sampleNeighbors is how many neighbors of a sample row are printed.
-const sampleNeighbors = 10
 
 func newMatrixCheck() *cobra.Command {
 	var redis redisFlags
@@ -45,7 +35,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err != nil {
 				return err
 			}
-			return printReport(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
+			return tables.Report(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
 		},
 	}
 	redis.registerServer(cmd)
@@ -54,120 +44,6 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
 	return cmd
 }
-
-// printReport prints a report on the matrix called name. Its error names the
-// claims that do not hold, or says that no term has a neighbor.
-func printReport(out io.Writer, name string, r *inspect.Report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n\n", name)
-	printHead(w, r)
-	printClaims(w, r)
-	printDistributions(w, r)
-	printHubs(w, r)
-	printSamples(w, r)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	var broken []string
-	for _, c := range r.Claims {
-		if !c.Holds {
-			broken = append(broken, c.Name)
-		}
-	}
-	if broken != nil {
-		return fmt.Errorf("%s: the header does not tell the truth: %s", name, strings.Join(broken, ", "))
-	}
-	if r.Meta.NonZeros == 0 {
-		return fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", name)
-	}
-	return nil
-}
-
-func printHead(w io.Writer, r *inspect.Report) {
-	fmt.Fprintf(w, "source\t%s\n", terminal.Visible(r.Meta.Source))
-	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
-		fmt.Fprintf(w, "  %s\t%s\n", terminal.Visible(key), terminal.Visible(r.Meta.Params[key]))
-	}
-	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
-	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
-	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
-	for _, o := range r.Entries.Origins {
-		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
-	}
-	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
-	oneWay, largest := percent(float64(r.Pairs.OneWay)/float64(max(r.Pairs.All, 1))), ""
-	if r.Rows.LargestSumTerm != "" {
-		largest = " of " + terminal.Visible(r.Rows.LargestSumTerm)
-	}
-	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
-	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
-	fmt.Fprintf(w, "checksum\t%s\n\n", r.Checksum)
-}
-
-// known returns a number of which 0 says that it is not known.
-func known(n uint64) string {
-	if n == 0 {
-		return "unknown"
-	}
-	return strconv.FormatUint(n, 10)
-}
-
-// percent returns a share in percent, of three digits at least.
-func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
-
-func printClaims(w io.Writer, r *inspect.Report) {
-	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
-	for _, c := range r.Claims {
-		verdict := "ok"
-		if !c.Holds {
-			verdict = "VIOLATED"
-		}
-		if c.Note != "" {
-			verdict += ", " + terminal.Visible(c.Note)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Claimed, c.Counted, verdict)
-	}
-	fmt.Fprintln(w)
-}
-
-func printDistributions(w io.Writer, r *inspect.Report) {
-	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
-	line := func(name string, d inspect.Distribution, format func(v float64) string) {
-		fmt.Fprint(w, name)
-		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
-			fmt.Fprint(w, "\t"+format(v))
-		}
-		fmt.Fprintf(w, "\t%s\n", decimals(d.Mean))
-	}
-	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	line("similarity", r.Entries.Similarities, decimals)
-	line("neighbors of a term", r.Rows.Lengths, whole)
-	line("rows with a term", r.Hubs.NeighborOf, whole)
-	fmt.Fprintln(w)
-}
-
-func printHubs(w io.Writer, r *inspect.Report) {
-	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
-	for _, h := range r.Hubs.Top {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", terminal.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
-	}
-}
-
-func printSamples(w io.Writer, r *inspect.Report) {
-	origins := foundRows{origins: r.Meta.Origins}
-	for _, row := range r.Samples {
-		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", terminal.Visible(row.Term), len(row.Neighbors), row.DocFreq)
-		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, origins.originsOf(n))
-		}
-		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
-			fmt.Fprintf(w, "  and %d more\n", more)
-		}
-	}
-}
-
-// The numbers of terms and of neighbors of one kind that diff prints.
-const diffTerms, diffNeighbors = 20, 10
 
 func newMatrixDiff() *cobra.Command {
 	var redis redisFlags
@@ -197,91 +73,10 @@ A and B: ` + matrixHelp,
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s -> %s\n\n", args[0], args[1])
-			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
+			return tables.Difference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
 		},
 	}
 	redis.registerServer(cmd)
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
-}
-
-// printDifference prints what changed between the matrices with the given
-// headers.
-func printDifference(out io.Writer, a, b simmatrix.Meta, d *inspect.Difference) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	printSettings(w, a, b)
-	fmt.Fprintf(w, "terms\t%d -> %d, %d added, %d removed, %d in both\n", a.Terms, b.Terms, len(d.Added), len(d.Removed), d.Common)
-	fmt.Fprintf(w, "neighbors\t%d -> %d\n", a.NonZeros, b.NonZeros)
-	fmt.Fprintf(w, "rows changed\t%d of %d, mean distance %.4f\n", d.RowsChanged, d.Common, d.MeanDistance)
-	fmt.Fprintf(w, "df changed\t%d of %d\n", d.DocFreqsChanged, d.Common)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	printTerms(out, "added", d.Added)
-	printTerms(out, "removed", d.Removed)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, c := range d.Top {
-		printChange(w, c)
-	}
-	return w.Flush()
-}
-
-// printSettings prints what the headers say differently of the making.
-func printSettings(w io.Writer, a, b simmatrix.Meta) {
-	changed := func(name, from, to string) {
-		if from != to {
-			fmt.Fprintf(w, "%s\t%s -> %s\n", name, terminal.Visible(cmp.Or(from, "none")), terminal.Visible(cmp.Or(to, "none")))
-		}
-	}
-	changed("source", a.Source, b.Source)
-	names := map[string]string{}
-	maps.Copy(names, a.Params)
-	maps.Copy(names, b.Params)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		changed("  "+terminal.Visible(name), a.Params[name], b.Params[name])
-	}
-	changed("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
-	changed("documents", known(a.Docs), known(b.Docs))
-	changed("symmetric", strconv.FormatBool(a.Symmetric), strconv.FormatBool(b.Symmetric))
-	changed("dominant", strconv.FormatBool(a.Dominant), strconv.FormatBool(b.Dominant))
-}
-
-func printTerms(out io.Writer, what string, terms []string) {
-	if len(terms) == 0 {
-		return
-	}
-	shown := make([]string, 0, diffTerms)
-	for _, term := range terms[:min(len(terms), diffTerms)] {
-		shown = append(shown, terminal.Visible(term))
-	}
-	more := ""
-	if len(terms) > diffTerms {
-		more = fmt.Sprintf(" and %d more", len(terms)-diffTerms)
-	}
-	fmt.Fprintf(out, "\n%s: %s%s\n", what, strings.Join(shown, ", "), more)
-}
-
-func printChange(w io.Writer, c inspect.RowChange) {
-	df := fmt.Sprintf("df %d", c.To)
-	if c.From != c.To {
-		df = fmt.Sprintf("df %d -> %d", c.From, c.To)
-	}
-	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", terminal.Visible(c.Term), c.Distance, df)
-	some := func(mark string, total int, line func(k int)) {
-		for k := range min(total, diffNeighbors) {
-			line(k)
-		}
-		if total > diffNeighbors {
-			fmt.Fprintf(w, "  %s and %d more\n", mark, total-diffNeighbors)
-		}
-	}
-	neighbor := func(mark string, n simmatrix.Neighbor) {
-		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, terminal.Visible(n.Term), decimals(float64(n.Similarity)))
-	}
-	some("+", len(c.Gained), func(k int) { neighbor("+", c.Gained[k]) })
-	some("-", len(c.Lost), func(k int) { neighbor("-", c.Lost[k]) })
-	some("~", len(c.Changed), func(k int) {
-		n := c.Changed[k]
-		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", terminal.Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
-	})
 }

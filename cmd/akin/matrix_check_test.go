@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
@@ -140,7 +141,7 @@ func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	err := printReport(&out, "fleet", r)
+	err := tables.Report(&out, "fleet", r)
 	if err == nil || !strings.Contains(err.Error(), "symmetric") || strings.Contains(err.Error(), "dominant") {
 		t.Errorf("error %v", err)
 	}

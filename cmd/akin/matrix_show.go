@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/reweigh"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -139,33 +137,8 @@ func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 				break
 			}
 			shown++
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, f.originsOf(n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), tables.Decimals(float64(n.Similarity)), n.DocFreq, tables.Origins(f.origins, n))
 		}
 	}
 	return w.Flush()
-}
-
-// originsOf returns the names of what an entry comes from as a column, nothing
-// where the matrix has no names.
-func (f *foundRows) originsOf(n simmatrix.Neighbor) string {
-	var names []string
-	for k, name := range f.origins {
-		if n.Origins>>k&1 == 1 {
-			names = append(names, terminal.Visible(name))
-		}
-	}
-	if names == nil {
-		return ""
-	}
-	return "\t" + strings.Join(reweigh.Describe(names), ", ")
-}
-
-// decimals returns a number from 0 with four decimals, and with as many more as
-// three digits of a smaller one take.
-func decimals(v float64) string {
-	digits := 4
-	if v > 0 && v < 0.01 {
-		digits = min(2-int(math.Floor(math.Log10(v))), 8)
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64)
 }
