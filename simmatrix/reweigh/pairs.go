@@ -77,9 +77,7 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 			for _, d := range docs {
 				weight, share := d.weights(size)
 				all.add(useful, weight, share, d.count)
-				if useful {
-					cells = l.meet(d.doc, known, cells, s)
-				}
+				cells = l.meet(d, known, cells, s)
 				for _, t := range l.docs[d.doc] {
 					if place := s.places[t.at]; place > 0 && l.addable(p, t.at) {
 						cells[place-1].add(useful, weight, share, d.count)
@@ -91,9 +89,12 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 	return significantPairs(cells, &all, len(with), s)
 }
 
-// meet adds cells for the terms of a document that may become neighbors.
-func (l *learner) meet(doc int32, known map[string]bool, cells []cell, s *scorer) []cell {
-	for _, t := range l.docs[doc] {
+// meet adds cells for the terms of a useful document that may become neighbors.
+func (l *learner) meet(d graded, known map[string]bool, cells []cell, s *scorer) []cell {
+	if d.gain <= 0 {
+		return cells
+	}
+	for _, t := range l.docs[d.doc] {
 		if s.places[t.at] == 0 && l.hasRow[t.at] && !known[l.terms[t.at]] {
 			cells = append(cells, cell{pair: pair{term: t.at}})
 			s.places[t.at] = number(len(cells))
