@@ -131,8 +131,8 @@ func (ix *index) add(d document, entries map[string]*fieldEntry) {
 	}
 }
 
-// seek returns where the list has the document, or else the first behind it. The
-// last place that was sought makes it fast where documents ascend.
+// seek returns where the list has the document, or else the first behind it.
+// The last place that was sought makes it fast where documents ascend.
 func seek(list []posting, last, doc int) int {
 	if last > 0 && int(list[last-1].doc) >= doc {
 		last = 0

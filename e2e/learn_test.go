@@ -44,6 +44,7 @@ func TestLearnedMatricesRankQueriesThatWereNotLearnedFrom(t *testing.T) {
 }
 
 func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bool) {
+	t.Helper()
 	index := "akin-e2e-learn-" + strings.ReplaceAll(c.name, "_", "-")
 	e.makeIndex(t, index, judgedIndex)
 	e.index(t, index, withIDs(c.docs))
@@ -127,7 +128,7 @@ func foldNDCG(t *testing.T, a *akin, index, profile string, c *collection, fold 
 // found returns the first ten documents.
 func found(t *testing.T, a *akin, index, profile, text string) []string {
 	t.Helper()
-	hits, err := a.cluster.search(t.Context(), "/"+index+"/_search?akin_profile="+profile, pageBody(text, 0, 10))
+	hits, err := a.search(t.Context(), "/"+index+"/_search?akin_profile="+profile, pageBody(text, 0, 10))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -30,9 +31,7 @@ func serveTrial(t *testing.T, e *engine, tried section) (a *akin, pages string) 
 	makeRelated(t, e)
 	pages = filepath.Join(newDir(t, "pages"), "pages.jsonl")
 	all := section{"name": "t", "indices": []string{"akin-e2e-*"}, "arms": []string{"off", "today"}, "header": "X-Session"}
-	for key, value := range tried {
-		all[key] = value
-	}
+	maps.Copy(all, tried)
 	a = startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": section{"budget": widePatience, "trials": []section{all}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,10 +14,10 @@ func TestMatrixLearnNeedsOneSource(t *testing.T) {
 	}{
 		"no cluster":        {[]string{"matrix", "learn", "m.akin"}, "give --cluster, --index, --field and --out"},
 		"none":              {file, "one of --judgments, --clicks and --ubi"},
-		"two":               {append(file[:len(file):len(file)], "--ubi", "--clicks", "c"), "one of --judgments, --clicks and --ubi"},
-		"queries of clicks": {append(file[:len(file):len(file)], "--ubi", "--queries", "q"), "--queries goes with --judgments"},
-		"bias of judgments": {append(file[:len(file):len(file)], "--judgments", "j", "--bias", "1"), "--bias"},
-		"negative bias":     {append(file[:len(file):len(file)], "--ubi", "--bias", "-1"), "--bias"},
+		"two":               {append(slices.Clip(file), "--ubi", "--clicks", "c"), "one of --judgments, --clicks and --ubi"},
+		"queries of clicks": {append(slices.Clip(file), "--ubi", "--queries", "q"), "--queries goes with --judgments"},
+		"bias of judgments": {append(slices.Clip(file), "--judgments", "j", "--bias", "1"), "--bias"},
+		"negative bias":     {append(slices.Clip(file), "--ubi", "--bias", "-1"), "--bias"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, stderr, status := akin(t, c.args...); status != exitUsage || !strings.Contains(stderr, c.want) {

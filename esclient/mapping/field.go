@@ -24,9 +24,9 @@ type Analyzers struct {
 	Dense bool
 }
 
-// FieldScoring is how a field scores. K1 and B are BM25's; Legacy says that the field
-// names LegacyBM25, which multiplies by k1+1 where OpenSearch 3's BM25 does
-// not.
+// FieldScoring is how a field scores. K1 and B are BM25's; Legacy says that
+// the field names LegacyBM25, which multiplies by k1+1 where OpenSearch 3's
+// BM25 does not.
 type FieldScoring struct {
 	Similarity Similarity
 	K1, B      float64

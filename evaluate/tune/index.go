@@ -127,8 +127,8 @@ func (x *Index) scan(ctx context.Context, api documents.API, fields []string, pr
 	return err
 }
 
-// add keeps the terms of a document, each as it is in same, and returns how many
-// there are.
+// add keeps the terms of a document, each as it is in same, and returns how
+// many there are.
 func (x *Index) add(id string, fields map[string][]documents.TermFreq, same map[string]string) (terms int) {
 	d := &document{int64(len(x.order)), map[string]expand.FieldTerms{}}
 	x.documents[id], x.order = d, append(x.order, id)
