@@ -187,11 +187,12 @@ func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
 }
 
 // findsMany reports whether a search for one text finds so much by it that what
-// related words find besides would show in no total.
+// related words find besides would show in no total. Statistics are of all
+// documents, also of those that the filter of an alias hides.
 func (p *planner) findsMany() bool {
 	s, clauses := p.s, p.plan.Clauses
 	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
-		s.parameters.Routed() || !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.FindsMany() }) {
+		s.parameters.Routed() || filtered(clauses) || !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.FindsMany() }) {
 		return false
 	}
 	shows := false

@@ -272,7 +272,7 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		docFreq        int64
 		rawQuery, body string
-		set            bool
+		filtered, set  bool
 	}{
 		"found by many":           {docFreq: 10_000, body: `{` + query + `,"size":5}`},
 		"found by fewer":          {docFreq: 9_999, body: `{` + query + `}`, set: true},
@@ -283,22 +283,32 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 		"counted":                 {docFreq: 10_000, body: `{` + query + `,"track_total_hits":true}`, set: true},
 		"counted by the URL":      {docFreq: 10_000, rawQuery: "track_total_hits=true", body: `{` + query + `}`, set: true},
 		"counted for old clients": {docFreq: 10_000, rawQuery: "rest_total_hits_as_int=true", body: `{` + query + `}`, set: true},
+		"the same with no value":  {docFreq: 10_000, rawQuery: "rest_total_hits_as_int", body: `{` + query + `}`, set: true},
+		"in an alias's documents": {docFreq: 10_000, filtered: true, body: `{` + query + `}`, set: true},
 		"routed":                  {docFreq: 10_000, rawQuery: "routing=a", body: `{` + query + `}`, set: true},
 	} {
-		c := &fakeCluster{docCount: 1_000_000, scale: 2.2, scripts: true, docFreqs: map[string]int64{"car": tt.docFreq, "rental": 20}}
+		c := &fakeCluster{docCount: 1_000_000, scale: 2.2, scripts: true, filtered: tt.filtered, docFreqs: map[string]int64{"car": tt.docFreq, "rental": 20}}
 		var neighbors []simmatrix.Neighbor
 		for i := range 10 {
 			term := "neighbor" + strconv.Itoa(i)
 			neighbors, c.docFreqs[term] = append(neighbors, simmatrix.Neighbor{Term: term, Similarity: 0.5}), 5000
 		}
 		m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": neighbors})
-		res, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
-		if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
-			t.Errorf("%s: %s", name, res.Body)
+		for _, req := range []Request{
+			{Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)},
+			{Endpoint: EndpointMultiSearch, Index: "docs", RawQuery: tt.rawQuery, Body: []byte("{}\n" + tt.body + "\n")},
+		} {
+			if req.Endpoint == EndpointMultiSearch && strings.HasPrefix(tt.rawQuery, "track") {
+				continue // which does not have it
+			}
+			res, err := New(c, m, DefaultOptions()).Expand(t.Context(), &req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
+			if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
+				t.Errorf("%s, endpoint %d: %s", name, req.Endpoint, res.Body)
+			}
 		}
 	}
 }

@@ -27,6 +27,9 @@ const (
 	roleHeader       // roleOther that may stand in a header of _msearch
 )
 
+// totalAsInt has totals written as Elasticsearch 6 did.
+const totalAsInt = "rest_total_hits_as_int"
+
 var roles = map[string]role{
 	"q": roleQuery, "df": roleQuery, "analyzer": roleQuery, "default_operator": roleQuery, "lenient": roleQuery, "analyze_wildcard": roleQuery,
 	"source": roleSource, "source_content_type": roleSource,
@@ -35,7 +38,7 @@ var roles = map[string]role{
 	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader,
 	"scroll": roleOther, "suggest_field": roleOther, "sort": roleOther, "track_scores": roleOther, "min_score": roleOther,
 	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther, "search_pipeline": roleOther,
-	"track_total_hits": roleOther, "rest_total_hits_as_int": roleOther,
+	"track_total_hits": roleOther, totalAsInt: roleOther,
 }
 
 // Parameters are those of the URL that matter to expansion.
@@ -93,7 +96,8 @@ func (p *Parameters) Routed() bool {
 // CountsAll reports whether hits may be counted further than engines count by
 // default.
 func (p *Parameters) CountsAll() bool {
-	return p.Get("track_total_hits") != "" || p.Get("rest_total_hits_as_int") != "" // which counts all
+	_, asInt := p.values[totalAsInt] // which counts all, also without a value
+	return asInt || p.Get("track_total_hits") != ""
 }
 
 // IndexOptions returns those that say how the index expression is resolved,

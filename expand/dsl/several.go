@@ -51,7 +51,7 @@ func line(body []byte, at int) (jsonspan.Span, int) {
 func (p *Part) readHeader(header []byte, rawQuery string) error {
 	said := url.Values{}
 	for part := range strings.SplitSeq(rawQuery, "&") {
-		if name, value, _ := strings.Cut(part, "="); inHeader(name) {
+		if name, value, _ := strings.Cut(part, "="); inHeader(name) || name == totalAsInt {
 			value, err := url.QueryUnescape(value)
 			if err != nil {
 				return err
