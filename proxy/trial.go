@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/dsl"
@@ -145,8 +146,12 @@ func (s enroller) interleavable(x *search, h http.Header) (why string) {
 		return string(odd)
 	case !wire.AnswersJSON(x.rawQuery, h):
 		return answer.HiddenByFormat
-	case s.unfit.has(s.unfit.hash(x).Sum64()):
-		return string(reason.TooLong)
+	}
+	for arm := range p.Arms {
+		own := *x
+		if own.join(arm); s.unfit.has(s.unfit.hash(&own).Sum64()) {
+			return string(reason.TooLong)
+		}
 	}
 	said, odd := new(dsl.Parser).Parse(x.body.plain, &parameters)
 	page, known := said.Page(&parameters)
@@ -188,7 +193,7 @@ func (p *part) name(body []byte) {
 	if bytes.Contains(body, []byte(`"ubi"`)) {
 		_ = json.Unmarshal(body, &said) // what is of another kind is not there
 	}
-	if p.id = said.Ext.UBI.QueryID; p.id == "" || len(p.id) > maxQueryID {
+	if p.id = said.Ext.UBI.QueryID; p.id == "" || len(p.id) > maxQueryID || strings.ContainsFunc(p.id, unicode.IsControl) { // no value of a header
 		p.id = rand.Text()
 	}
 	p.text = cmp.Or(said.Ext.UBI.UserQuery, p.text)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
@@ -277,9 +279,11 @@ func TestUBINamesTheSearch(t *testing.T) {
 	if got.header.Get(queryIDHeader) != "mine" || page.QueryID != "mine" || page.Query != "Brown Fox!" {
 		t.Errorf("%v, %+v", got.header, page)
 	}
-	got = searchInTrial(t, addr, "one", "/t/_search", `{"ext":{"ubi":{"query_id":"`+strings.Repeat("x", 1000)+`"}},`+trialBody[1:])
-	if id := got.header.Get(queryIDHeader); id == "" || len(id) > maxQueryID {
-		t.Errorf("named %q", id)
+	for _, id := range []string{strings.Repeat("x", 1000), `a\u0000b`, `a\r\nX-B: c`} {
+		got = searchInTrial(t, addr, "one", "/t/_search", `{"ext":{"ubi":{"query_id":"`+id+`"}},`+trialBody[1:])
+		if id := got.header.Get(queryIDHeader); len(id) != len(rand.Text()) {
+			t.Errorf("named %q", id)
+		}
 	}
 }
 
@@ -313,6 +317,22 @@ func TestAFailingArmLeavesTheOther(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// The answers of an arm that are too long to read are not asked for again.
+func TestAnArmWithLongAnswersIsLeftOut(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3")
+	long := answersWith(good[:len(good)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`)
+	for arm, nodes := range []trialNode{{long, answersWith(good)}, {answersWith(good), long}} {
+		node := nodes.start(t)
+		addr, registry := startProxy(t, trialOptions(node, nil))
+		for range 2 {
+			searchInTrial(t, addr, "one", "/t/_search", trialBody)
+		}
+		if len(node.all()) != 3 || counter(t, registry, "akin_trial_interleaved_total", "result", string(reason.TooLong)) != 1 {
+			t.Errorf("arm %d: %d searches are sent", arm, len(node.all()))
 		}
 	}
 }
