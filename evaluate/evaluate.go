@@ -67,7 +67,8 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	warm := false
 	for i, q := range queries {
 		known, ok := o.Known[q.ID]
-		if !ok {
+		refused := known.Answers == nil && o.Refused != nil
+		if !ok || len(known.Answers) != len(arms) && !refused {
 			answers, err := ask(ctx, arms, q, o, i)
 			if err == nil && !warm {
 				warm = true

@@ -124,6 +124,17 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	if _, _, err := ReadState(strings.NewReader("what\n"), plan); err == nil || !strings.Contains(err.Error(), "line 1: ") {
 		t.Errorf("no state: %v", err)
 	}
+	if _, _, err := ReadState(strings.NewReader(`{"query":"a search"}`), plan); err == nil || !strings.Contains(err.Error(), "line 1: ") {
+		t.Errorf("one line of another file, without its end: %v", err)
+	}
+	if _, n, err := ReadState(strings.NewReader(`{"arms":"x, `), plan); err != nil || n != 0 {
+		t.Errorf("half of the first line: %d bytes, %v", n, err)
+	}
+	both, asked = arms("")
+	known = map[string]Answered{"1": {Query: "1"}, "2": {Query: "2", Answers: want[1].Answers[:1]}}
+	if got, err = Search(t.Context(), both, queries, options(known, &all)); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("answers that some arms lack: %v\n%s", err, cmp.Diff(want, got))
+	}
 }
 
 // Two queries, of which the arm y moves the relevant document of one up from

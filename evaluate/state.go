@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func ReadState(r io.Reader, plan Plan) (known map[string]Answered, whole int64, 
 	for n := 1; ; n++ {
 		line, err := readLine(in)
 		if errors.Is(err, io.EOF) {
-			return known, whole, nil
+			return known, whole, plan.checkHalf(n, line)
 		}
 		if err == nil && n == 1 {
 			var before Plan
@@ -67,6 +68,16 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 			return nil, errors.New("no state of an evaluation: the line is too long")
 		}
 	}
+}
+
+// checkHalf reports what is no beginning of the line n. Where that is the first
+// one it is the plan's, or of another file that must not be written to.
+func (p Plan) checkHalf(n int, line []byte) error {
+	first, err := json.Marshal(p)
+	if err == nil && n == 1 && !bytes.HasPrefix(first, line) {
+		err = errors.New("line 1: no state of an evaluation: name another file")
+	}
+	return err
 }
 
 // check reports what the state file was begun with that the plan has not.
