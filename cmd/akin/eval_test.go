@@ -230,6 +230,7 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 	}{
 		{"no judgments", []string{"--judgments", ""}, "give --judgments FILE"},
 		{"no queries", []string{"--queries", write(t, "queries", "x\ttext\n")}, "none of the judgments is of a query in "},
+		{"ids of queries only", []string{"--queries", ""}, "has only the ids of queries: give --queries FILE"},
 		{"no placeholder", []string{"--template", write(t, "t.json", "{}")}, "t.json: no {{query}} in the search body"},
 		{"no JSON", []string{"--template", write(t, "t.json", `{"query": {{query}}}`)}, "t.json: the search body is no JSON object"},
 		{"no template", []string{"--template", ""}, "a query with a text needs a template"},

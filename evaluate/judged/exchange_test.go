@@ -1,10 +1,12 @@
 package judged
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -148,6 +150,24 @@ func TestMistakesInFilesOfOtherProgramsHaveTheirLine(t *testing.T) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// Lines are counted for each rating, which has taken minutes for as many.
+func TestManyRatingsOfOtherProgramsAreReadInTime(t *testing.T) {
+	const ratings = 200_000
+	var text strings.Builder
+	text.WriteString(`{"judgmentRatings": [{"query": "a", "ratings": [`)
+	for i := range ratings {
+		fmt.Fprintf(&text, "\n{\"docId\": \"document-%030d\", \"rating\": \"1.000\"},", i)
+	}
+	began := time.Now()
+	_, err := Read(nil, &File{"f", strings.NewReader(text.String() + "\n" + `{"docId": "x", "rating": "x"}]}]}`)})
+	if err == nil || !strings.Contains(err.Error(), "f:200002: the grade") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d ratings took %v", ratings, took)
 	}
 }
 

@@ -2,7 +2,6 @@ package judged
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -68,7 +67,16 @@ func (r *reader) json(in *bufio.Reader) {
 
 // lineAt returns what says in which line of a text a byte is.
 func lineAt(text []byte) func(offset int64) int {
-	return func(offset int64) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
+	var ends []int64
+	for i, c := range text {
+		if c == '\n' {
+			ends = append(ends, int64(i))
+		}
+	}
+	return func(offset int64) int {
+		before, _ := slices.BinarySearch(ends, offset)
+		return before + 1
+	}
 }
 
 // A workbenchRatings is the ratings of one query. A rating is a number or,

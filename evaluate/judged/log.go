@@ -67,7 +67,7 @@ func (r *reader) log(in *bufio.Reader, log *Log) {
 		r.fail(0, "%w", err)
 		return
 	}
-	asJSON := bytes.HasPrefix(data, []byte("{"))
+	asJSON := bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
 	if asJSON {
 		var file jsonFile
 		if json.Unmarshal(data, &file) == nil && file.known() {

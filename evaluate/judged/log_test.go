@@ -22,7 +22,7 @@ func TestLogOfTextCountsRepeatedQueries(t *testing.T) {
 }
 
 func TestLogOfJSONHasIDsAndCounts(t *testing.T) {
-	log, err := ReadLog(logFile(`{"id":"17","query":"wind tunnel","count":3}
+	log, err := ReadLog(logFile("\r\n" + `{"id":"17","query":"wind tunnel","count":3}
 {"query":"flutter"}
 {"id":"18","query":"wind tunnel"}`))
 	if err != nil {

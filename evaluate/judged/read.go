@@ -162,7 +162,9 @@ func (r *reader) lines(in *bufio.Reader, f func(n int, line string)) {
 			f(n, line)
 		}
 	}
-	if err := scanner.Err(); err != nil {
+	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
+		r.fail(n+1, "the line is longer than %d bytes", maxLine)
+	} else if err != nil {
 		r.fail(n+1, "%w", err)
 	}
 }
@@ -188,7 +190,7 @@ func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
 		return r.csv(',')
 	case columns(strings.Split(first, ";")) != nil:
 		return r.csv(';')
-	case len(tabs) == 3 && !isInteger(tabs[2]):
+	case len(tabs) == 3 && !isNumber(tabs[2]):
 		return r.beir
 	case len(strings.Fields(first)) == 4:
 		return r.qrels
@@ -196,8 +198,8 @@ func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
 	return nil
 }
 
-func isInteger(s string) bool {
-	_, err := integer(s)
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return err == nil
 }
 
@@ -362,6 +364,10 @@ func (r *reader) csv(comma rune) func(*bufio.Reader) {
 func (r *reader) rows(rows *csv.Reader) {
 	header, err := rows.Read()
 	at := columns(header)
+	if err == nil && at == nil { // the whole line is in quotes, or blanks come first
+		r.fail(1, "the first line, %.60q, does not name query, document and grade", header)
+		return
+	}
 	for err == nil {
 		var row []string
 		if row, err = rows.Read(); err != nil {

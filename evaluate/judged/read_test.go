@@ -78,8 +78,10 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		{"empty queries", "\n", "1 0 a 1\n", []string{"queries: empty"}},
 		{"empty judgments", queries, "\n \n", []string{"judgments: empty"}},
 		{"unknown format", queries, "what is this\n", []string{`judgments: "what is this" begins no format`}},
-		{"a long line", queries, "1 0 a 1\n" + strings.Repeat("x", maxLine+1), []string{"judgments:2: bufio.Scanner: token too long"}},
+		{"a long line", queries, "1 0 a 1\n" + strings.Repeat("x", maxLine+1), []string{"judgments:2: the line is longer than 1048576 bytes"}},
 		{"CSV", "", "query,document,grade\na,b,1\na,c\n\"a", []string{"judgments:3: wrong number of fields"}},
+		{"CSV that is quoted twice", "", "\"query,document,grade\"\n\"a,b,1\"\n", []string{`judgments:1: the first line, ["query,document,grade"], does not name`}},
+		{"BEIR without its header", queries, "1\ta\t0.5\n1\tb\t1\n", []string{`begins no format`}},
 		{"both in CSV", "", "query,document,grade\na,b,1\na,b,2\n,c,1\n", []string{"judgments:3: document", "judgments:4: a judgment needs"}},
 		{
 			"_rank_eval", "", "{\"requests\": [\n{\"id\": \"1\", \"request\": {}, \"ratings\": [\n{\"_id\": \"a\", \"rating\": 1},\n" +

@@ -132,6 +132,9 @@ func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 	}
 	if set, err = judged.Read(queries, &judged.File{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
 		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
+		if j.Queries == "" {
+			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
+		}
 	}
 	return set, err
 }
