@@ -10,6 +10,7 @@ package clicks
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -50,11 +51,15 @@ func Read(r io.Reader) (*Log, error) {
 	lines.Buffer(nil, maxLine)
 	n := 0
 	for lines.Scan() {
-		if n++; len(lines.Bytes()) == 0 {
+		line := bytes.TrimSpace(lines.Bytes())
+		if n++; n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
+		}
+		if len(line) == 0 {
 			continue
 		}
 		var i Impression
-		err := json.Unmarshal(lines.Bytes(), &i)
+		err := json.Unmarshal(line, &i)
 		if err == nil && (i.Query == "" || len(i.Shown) == 0) {
 			err = errors.New(`an impression has a "query" and what was "shown"`)
 		}
@@ -72,12 +77,21 @@ func Read(r io.Reader) (*Log, error) {
 	return log, nil
 }
 
-// add adds an impression without the clicks that do not count.
+// add adds an impression without the clicks that do not count, and without
+// what was shown farther up already, such as on the page before.
 func (l *Log) add(i Impression) {
-	var clicked []string
+	var shown, clicked []string
+	seen := make(map[string]bool, len(i.Shown))
+	for _, id := range i.Shown {
+		if !seen[id] {
+			seen[id] = true
+			shown = append(shown, id)
+		}
+	}
+	i.Shown = shown
 	for _, id := range i.Clicked {
 		switch {
-		case !slices.Contains(i.Shown, id):
+		case !seen[id]:
 			l.NotShown++
 		case !slices.Contains(clicked, id):
 			clicked = append(clicked, id)

@@ -29,6 +29,23 @@ func TestClicksOnWhatWasNotShownAreCounted(t *testing.T) {
 	}
 }
 
+func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
+	log, err := Read(strings.NewReader(`{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := log.Queries(Power(1))[0].Documents["a"]; got != (Document{Gain: 0.5, Clicks: 1}) {
+		t.Errorf("%+v, want one click in one look", got)
+	}
+}
+
+func TestLogsOfOtherSystemsHaveMarksAndBlanks(t *testing.T) {
+	log, err := Read(strings.NewReader("\ufeff" + `{"query":"wing","shown":["a"],"clicked":["a"]}` + "\r\n  \r\n"))
+	if err != nil || len(log.Impressions) != 1 {
+		t.Errorf("%+v, %v", log, err)
+	}
+}
+
 func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
 		"empty":    {"\n\n", ErrEmpty.Error()},

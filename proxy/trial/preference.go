@@ -186,11 +186,15 @@ func (j *Judgment) eachLine(r io.Reader, f func(*Impression) error) error {
 	good, n := 0, 0
 	var first error
 	for lines.Scan() {
-		if n++; len(bytes.TrimSpace(lines.Bytes())) == 0 {
+		line := bytes.TrimSpace(lines.Bytes())
+		if n++; n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
+		}
+		if len(line) == 0 {
 			continue
 		}
 		i := new(Impression)
-		err := json.Unmarshal(lines.Bytes(), i)
+		err := json.Unmarshal(line, i)
 		if err == nil && i.QueryID == "" {
 			err = errors.New("no query_id")
 		}

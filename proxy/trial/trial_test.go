@@ -203,7 +203,7 @@ func TestFewClicksSayNothing(t *testing.T) {
 
 func TestWhatCannotBeCountedIsReported(t *testing.T) {
 	const page = `{"query_id":"1","trial":"t","between":["a","b"],"query":"x","shown":["1","2","3"],"arms":["a","b",""],"clicked":["3"]}` + "\n"
-	j := judge(t, page+`{"query_id":"2","query":"x","shown":["1"],"clicked":["1"]}`+"\n\n"+`{"query_id":"3","que`,
+	j := judge(t, "\ufeff"+page+`{"query_id":"2","query":"x","shown":["1"],"clicked":["1"]}`+"\n\n"+`{"query_id":"3","que`,
 		`{"query_id":"1","clicked":["2","2","9"]}`+"\n"+`{"query_id":"1","clicked":["2"]}`+"\n"+`{"query_id":"7","clicked":["1"]}`)
 	want := &Judgment{
 		Preferences: []Preference{{Trial: "t", Arms: [2]string{"a", "b"}, Searches: 1, Clicked: 1, Wins: [2]int{0, 1}, Delta: .5}},
