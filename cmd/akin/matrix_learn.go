@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -116,16 +118,8 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 	if err != nil {
 		return err
 	}
-	unknown := 0
-	for _, s := range searches {
-		for id := range s.Documents {
-			if !collection.Has(id) {
-				unknown++
-			}
-		}
-	}
-	if unknown > 0 {
-		report.Tell("%d documents with an opinion are not in %s: they do not count", unknown, f.cluster.index)
+	if unknown := unknownDocuments(searches, collection); len(unknown) > 0 {
+		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.index, terminal.Some(unknown))
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
@@ -143,4 +137,17 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 			r.Searches, len(searches), r.Scaled, r.Removed, r.New, r.After, r.Before)
 	}
 	return writeMatrix(ctx, f.out, r.Matrix)
+}
+
+// unknownDocuments returns the documents of searches that are not there, sorted.
+func unknownDocuments(searches []reweigh.Search, there *reweigh.Collection) []string {
+	unknown := map[string]bool{}
+	for _, s := range searches {
+		for id := range s.Documents {
+			if !there.Has(id) {
+				unknown[id] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(unknown))
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
 func TestMatrixLearnNeedsOneSource(t *testing.T) {
@@ -24,5 +26,17 @@ func TestMatrixLearnNeedsOneSource(t *testing.T) {
 				t.Errorf("status %d, %s", status, stderr)
 			}
 		})
+	}
+}
+
+func TestUnknownDocumentsAreNamedOnce(t *testing.T) {
+	there := reweigh.NewCollection()
+	if err := there.Add("a", [][]string{{"wing"}}); err != nil {
+		t.Fatal(err)
+	}
+	opinions := map[string]reweigh.Opinion{"a": {}, "gone": {}}
+	searches := []reweigh.Search{{Documents: opinions}, {Documents: opinions}, {Documents: map[string]reweigh.Opinion{"away": {}}}}
+	if got, want := unknownDocuments(searches, there), []string{"away", "gone"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

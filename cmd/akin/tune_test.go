@@ -99,6 +99,20 @@ func TestTuneRecommendsNothingWithoutConfidence(t *testing.T) {
 	}
 }
 
+func TestTuneNamesRelevantDocumentsThatAreNotThere(t *testing.T) {
+	args, _ := tuneArgs(t, demoEngine(t))
+	judgments := args[14]
+	grades, err := os.ReadFile(judgments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Split(string(grades), "\n")[1]
+	more := string(grades) + strings.Split(line, "\t")[0] + "\tgone\t2\n"
+	if _, stderr, status := akin(t, append(args, "--judgments", write(t, "more.tsv", more))...); status != 0 || !strings.Contains(stderr, "warning: 1 relevant documents are not in knowledge, and count as not found: gone") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
 func TestTuneSaysWhatIsWrong(t *testing.T) {
 	engine := demoEngine(t)
 	args, _ := tuneArgs(t, engine)
@@ -117,6 +131,8 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 		"no such field":     {append(args, "--field", "nothing"), "nothing", exitFailure},
 		"the same matrix":   {append(args, "--matrix", args[10]), "--matrix", exitUsage},
 		"nobody listens":    {append(args, "--cluster", "http://127.0.0.1:1"), "127.0.0.1:1", exitFailure},
+		"over the matrix":   {append(args, "--out", strings.TrimSuffix(args[10], ".akin")+".yml"), "knowledge.akin would be written over", exitUsage},
+		"as the matrix":     {append(args, "--out", filepath.Join(t.TempDir(), "tuned.akin")), "name it .yml", exitUsage},
 		"a folder, no file": {append(args, "--out", t.TempDir()), "no regular file", exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,6 +83,9 @@ func Read(ctx context.Context, client *esclient.Client, index string, fields []s
 	return x, nil
 }
 
+// Has reports whether a document was read.
+func (x *Index) Has(id string) bool { return x.documents[id] != nil }
+
 // Close ends what Read started.
 func (x *Index) Close() {
 	x.reranker.Close()

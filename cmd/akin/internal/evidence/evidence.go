@@ -81,7 +81,7 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 			return nil, nil, "", err
 		}
 		if unknown := set.Unknown(); len(unknown) > 0 {
-			s.Report.Tell("%d queries with judgments are not in %s, such as %q: they do not count", len(unknown), s.Queries, unknown[0])
+			s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, terminal.Some(unknown))
 		}
 		for _, q := range set.Judged() {
 			opinions := map[string]reweigh.Opinion{}

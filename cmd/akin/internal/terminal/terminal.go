@@ -39,6 +39,16 @@ func Visible(text string) string {
 	return text
 }
 
+// Some returns how a list of names begins, as Visible does.
+func Some(names []string) string {
+	const most = 10
+	text := Visible(strings.Join(names[:min(len(names), most)], ", "))
+	if len(names) > most {
+		text += ", …"
+	}
+	return text
+}
+
 // linesEvery is how often a line of progress appears where there is no
 // terminal to draw a bar on.
 const linesEvery = 5 * time.Second

@@ -98,13 +98,34 @@ func (f *flags) run(ctx context.Context, c Cluster, stdout, stderr io.Writer) (e
 	return result.Print(stdout)
 }
 
+// checkOut reports where the profile, or the matrix beside it, cannot be
+// written or would replace a file that is read.
+func (f *flags) checkOut() error {
+	o := &f.options
+	if err := files.CheckTarget(o.out); err != nil {
+		return err
+	}
+	written := []string{o.out, o.matrixFile()}
+	if files.Same(written[0], written[1]) {
+		return fmt.Errorf("--out %s: the matrix beside the profile would have this name: name it .yml", o.out)
+	}
+	for _, read := range append(f.matrices, f.judged.Judgments, f.judged.Queries, f.searches.Template) {
+		for _, path := range written {
+			if read != "" && files.Same(read, path) {
+				return fmt.Errorf("--out %s: %s would be written over, which is read: name another file", o.out, path)
+			}
+		}
+	}
+	return nil
+}
+
 // read checks what the flags say, and reads the files that they name.
 func (f *flags) read(ctx context.Context, names func(paths []string) ([]string, error)) (err error) {
 	o := &f.options
 	if o.index == "" || len(o.fields) == 0 || len(f.matrices) == 0 || o.out == "" {
 		return errors.New("give --index, --field, --matrix and --out")
 	}
-	if err := files.CheckTarget(o.out); err != nil {
+	if err := f.checkOut(); err != nil {
 		return err
 	}
 	if o.set, err = f.judged.Read(ctx); err == nil {

@@ -5,7 +5,9 @@ package tuning
 import (
 	"context"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -49,6 +51,7 @@ func (o *options) run(ctx context.Context) (*tune.Result, error) {
 		return nil, err
 	}
 	defer b.Index.Close()
+	o.tellMissing(b)
 	if err := o.compare(ctx, b); err != nil {
 		return nil, err
 	}
@@ -81,9 +84,30 @@ func (o *options) queries(b *tune.Bench) error {
 	}
 	if unknown := set.Unknown(); len(unknown) > 0 {
 		o.report.Tell("warning: judgments of %d unknown queries are left out: %s",
-			len(unknown), terminal.Visible(strings.Join(unknown[:min(len(unknown), 10)], ", ")))
+			len(unknown), terminal.Some(unknown))
 	}
 	return nil
+}
+
+// tellMissing warns of relevant documents that are not in the index.
+func (o *options) tellMissing(b *tune.Bench) {
+	missing := map[string]bool{}
+	for _, q := range b.Queries {
+		for id, grade := range b.Grades[q.ID] {
+			if grade > 0 && !b.Index.Has(id) {
+				missing[id] = true
+			}
+		}
+	}
+	if len(missing) > 0 {
+		o.report.Tell("warning: %d relevant documents are not in %s, and count as not found: %s",
+			len(missing), o.index, terminal.Some(slices.Sorted(maps.Keys(missing))))
+	}
+}
+
+// matrixFile is where the matrix goes that a recommendation needs.
+func (o *options) matrixFile() string {
+	return strings.TrimSuffix(o.out, filepath.Ext(o.out)) + ".akin"
 }
 
 // compare warns where the ranking without the cluster is not the cluster's.
@@ -112,7 +136,7 @@ func (o *options) write(ctx context.Context, b *tune.Bench, r *tune.Result) erro
 		if err != nil {
 			return err
 		}
-		path = strings.TrimSuffix(o.out, filepath.Ext(o.out)) + ".akin"
+		path = o.matrixFile()
 		if err := files.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 			return err
 		}
