@@ -100,8 +100,8 @@ func TestNormsOfWhatIsWrittenLater(t *testing.T) {
 		t.Run("during writes", func(t *testing.T) {
 			n := n.with(t)
 			const writes = 400
-			for i := range writes { // of ten documents without routing
-				n.must(t, http.MethodPost, fmt.Sprintf("/%s/_update/%d", n.index, 110+3*(i%10)),
+			for i := range writes { // of ten documents without routing, which the follower writes, too
+				n.must(t, http.MethodPost, fmt.Sprintf("/%s/_update/%d?retry_on_conflict=5", n.index, 110+3*(i%10)),
 					fmt.Sprintf(`{"doc":{"part":{"title":"%s write%d"}}}`, strings.Repeat("once more ", i%7), i))
 			}
 			n.await("what was written", all)
