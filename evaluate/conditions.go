@@ -3,6 +3,7 @@ package evaluate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,12 +31,18 @@ func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
 		var err error
 		c.least, err = strconv.ParseFloat(number, 64)
 		signed := strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-")
-		if err != nil || signed != percent || !slices.ContainsFunc(measures, func(m Measure) bool { return m.Name == name }) {
+		if err != nil || math.IsNaN(c.least) || signed != percent || !slices.ContainsFunc(measures, func(m Measure) bool { return m.Name == name }) {
 			return nil, fmt.Errorf("%s: want a measure that is asked for with the least mean, nDCG@10=0.35, or the least change from the first arm, nDCG@10=-1%%", text)
 		}
 		all[i] = c
 	}
 	return all, nil
+}
+
+// NeedSecondArm reports whether a condition is about the change from the first
+// arm, which nothing has where there is no other.
+func (all Conditions) NeedSecondArm() bool {
+	return slices.ContainsFunc(all, func(c condition) bool { return c.over })
 }
 
 // A BelowError says which arms do not reach a condition.

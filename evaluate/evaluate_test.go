@@ -190,3 +190,13 @@ func TestMeasuresAreNamedStrictly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTemplateMayBeginWithAByteOrderMark(t *testing.T) {
+	template, err := NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := template.Body(judged.Query{ID: "1", Text: "car"}); err != nil || !strings.Contains(string(body), `"body":"car"`) {
+		t.Errorf("%s, %v", body, err)
+	}
+}

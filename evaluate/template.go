@@ -33,7 +33,7 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 	if title != "" {
 		t.asking.source = []string{title}
 	}
-	if len(body) == 0 {
+	if body = bytes.TrimPrefix(body, []byte("\ufeff")); len(body) == 0 { // a byte order mark
 		return t, nil
 	}
 	if !bytes.Contains(body, []byte(placeholder)) {

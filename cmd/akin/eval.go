@@ -110,6 +110,14 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return terminal.Usage(fmt.Errorf("--fail-under: %w", err))
 	}
+	if conditions.NeedSecondArm() && len(f.arms.Arms) < 2 {
+		return terminal.Usage(errors.New("--fail-under: a change from the first arm needs a second --arm"))
+	}
+	if f.out.perQuery != "" {
+		if err := files.CheckTarget(f.out.perQuery); err != nil {
+			return terminal.Usage(fmt.Errorf("--per-query: %w", err))
+		}
+	}
 	set, err := f.judged.Read(ctx)
 	if err != nil {
 		return err
