@@ -66,9 +66,8 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	answered := make([]Answered, 0, len(queries))
 	warm := false
 	for i, q := range queries {
-		known, ok := o.Known[q.ID]
-		refused := known.Answers == nil && o.Refused != nil
-		if !ok || len(known.Answers) != len(arms) && !refused {
+		known := o.Known[q.ID]
+		if !o.knows(q.ID, len(arms)) {
 			answers, err := ask(ctx, arms, q, o, i)
 			if err == nil && !warm {
 				warm = true
@@ -90,6 +89,14 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 		}
 	}
 	return answered, nil
+}
+
+// knows reports whether the run before has the answers of all arms, or left the
+// query out as this one does.
+func (o SearchOptions) knows(id string, arms int) bool {
+	known, ok := o.Known[id]
+	leftOut := known.Answers == nil && o.Refused != nil
+	return ok && (len(known.Answers) == arms || leftOut)
 }
 
 // ask sends a query through all arms, beginning with the i-th, counted round.

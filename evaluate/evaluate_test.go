@@ -130,7 +130,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	if _, n, err := ReadState(strings.NewReader(`{"arms":"x, `), plan); err != nil || n != 0 {
 		t.Errorf("half of the first line: %d bytes, %v", n, err)
 	}
-	both, asked = arms("")
+	both, _ = arms("")
 	known = map[string]Answered{"1": {Query: "1"}, "2": {Query: "2", Answers: want[1].Answers[:1]}}
 	if got, err = Search(t.Context(), both, queries, options(known, &all)); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("answers that some arms lack: %v\n%s", err, cmp.Diff(want, got))

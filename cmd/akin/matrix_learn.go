@@ -139,7 +139,8 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 	return writeMatrix(ctx, f.out, r.Matrix)
 }
 
-// unknownDocuments returns the documents of searches that are not there, sorted.
+// unknownDocuments returns the documents of searches that are not there,
+// sorted.
 func unknownDocuments(searches []reweigh.Search, there *reweigh.Collection) []string {
 	unknown := map[string]bool{}
 	for _, s := range searches {
