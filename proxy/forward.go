@@ -163,7 +163,9 @@ func (s *Server) copyBody(w http.ResponseWriter, body io.Reader) error {
 }
 
 // interimAnswers passes answers with a status of 1xx on, until there is the
-// answer itself: net/http's transport may go on reading.
+// answer itself: net/http's transport may go on reading. A 100 is left to
+// net/http's server, which sends one as soon as the body is read, and that is
+// when the node grants it: the client would get two.
 type interimAnswers struct {
 	mu sync.Mutex
 	w  http.ResponseWriter // nil after the end
@@ -172,7 +174,7 @@ type interimAnswers struct {
 func (i *interimAnswers) pass(status int, header textproto.MIMEHeader) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.w != nil {
+	if i.w != nil && status != http.StatusContinue {
 		maps.Copy(i.w.Header(), http.Header(header))
 		i.w.WriteHeader(status)
 		clear(i.w.Header())

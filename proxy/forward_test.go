@@ -292,6 +292,16 @@ func TestPassthroughExpectContinue(t *testing.T) {
 			t.Errorf("got %q, %v", rest, err)
 		}
 	})
+	t.Run("granted twice by the node", func(t *testing.T) {
+		node := startRawNode(t, func(_ int, _ rawRequest) string {
+			return strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+		})
+		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+		got := exchangeRaw(t, addr, "PUT /a/_doc/1 HTTP/1.1\nHost: a\nConnection: close\nExpect: 100-continue\nContent-Length: 2\n\n{}")
+		if n := strings.Count(got, "100 Continue"); n != 1 {
+			t.Errorf("%d answers grant the body: %q", n, got)
+		}
+	})
 	t.Run("refused by the node", func(t *testing.T) {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
