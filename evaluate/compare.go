@@ -33,15 +33,15 @@ type Comparison struct {
 
 // A ComparedArm is what one arm did.
 type ComparedArm struct {
-	Name        string  `json:"name"`
-	WithoutHits int     `json:"without_hits"` // searches
-	FailedOpen  int     `json:"failed_open"`  // queries that akin sent as they came, since something failed
+	Name        string `json:"name"`
+	WithoutHits int    `json:"without_hits"` // searches
+	Trouble            // queries
 	Latency     Latency `json:"latency"`
 }
 
 // A ComparedQuery is how alike the two rankings of a query are.
 type ComparedQuery struct {
-	judged.LoggedQuery
+	judged.Query
 
 	Overlap           float64 `json:"overlap_at_10"`
 	RankBiasedOverlap float64 `json:"rank_biased_overlap"`
@@ -55,7 +55,7 @@ const (
 
 // Compare compares the answers of two arms to the queries of a log, which
 // are in its order and may be fewer.
-func Compare(arms [2]string, log []judged.LoggedQuery, answered []Answered) *Comparison {
+func Compare(arms [2]string, log []judged.Query, answered []Answered) *Comparison {
 	c := &Comparison{Arms: [2]ComparedArm{{Name: arms[0]}, {Name: arms[1]}}, Each: []ComparedQuery{}}
 	var took [2][]float64
 	for i, a := range answered {
@@ -64,9 +64,15 @@ func Compare(arms [2]string, log []judged.LoggedQuery, answered []Answered) *Com
 			c.Refused = append(c.Refused, q.ID)
 			continue
 		}
-		c.add(q, [2]Answer(a.Answers))
-		for k := range took {
-			took[k] = append(took[k], millis(a.Answers[k].Took))
+		first, second := idsOf(distinct(a.Answers[0].Hits)), idsOf(distinct(a.Answers[1].Hits))
+		each := ComparedQuery{
+			Query: q, Overlap: measure.Overlap(first, second, comparedDepth),
+			RankBiasedOverlap: measure.RankBiasedOverlap(first, second, persistence), Hits: [2]int{len(first), len(second)},
+		}
+		c.add(each, len(first) > 0 && len(second) > 0 && first[0] != second[0])
+		for k, answer := range a.Answers {
+			c.Arms[k].Trouble.add(answer)
+			took[k] = append(took[k], millis(answer.Took))
 		}
 	}
 	c.Overlap, c.RankBiasedOverlap = c.Overlap/float64(max(c.Searches, 1)), c.RankBiasedOverlap/float64(max(c.Searches, 1))
@@ -77,45 +83,26 @@ func Compare(arms [2]string, log []judged.LoggedQuery, answered []Answered) *Com
 }
 
 // add adds a query to the sums.
-func (c *Comparison) add(q judged.LoggedQuery, answers [2]Answer) {
-	a, b := order(answers[0].Hits), order(answers[1].Hits)
-	each := ComparedQuery{
-		LoggedQuery: q, Overlap: measure.Overlap(a, b, comparedDepth),
-		RankBiasedOverlap: measure.RankBiasedOverlap(a, b, persistence), Hits: [2]int{len(a), len(b)},
-	}
+func (c *Comparison) add(q ComparedQuery, changedFirst bool) {
+	c.Each = append(c.Each, q)
 	c.Queries++
 	c.Searches += q.Count
-	c.Overlap += float64(q.Count) * each.Overlap
-	c.RankBiasedOverlap += float64(q.Count) * each.RankBiasedOverlap
-	switch {
-	case len(a) == 0 && len(b) > 0:
+	c.Overlap += float64(q.Count) * q.Overlap
+	c.RankBiasedOverlap += float64(q.Count) * q.RankBiasedOverlap
+	switch none := [2]bool{q.Hits[0] == 0, q.Hits[1] == 0}; none {
+	case [2]bool{true, false}:
 		c.Gained += q.Count
-	case len(a) > 0 && len(b) == 0:
+	case [2]bool{false, true}:
 		c.Lost += q.Count
-	case len(a) > 0 && a[0] != b[0]:
+	}
+	if changedFirst {
 		c.ChangedFirst += q.Count
 	}
-	for k, answer := range answers {
-		if len(answer.Hits) == 0 {
+	for k, hits := range q.Hits {
+		if hits == 0 {
 			c.Arms[k].WithoutHits += q.Count
 		}
-		if answer.FailedOpen {
-			c.Arms[k].FailedOpen++
-		}
 	}
-	c.Each = append(c.Each, each)
-}
-
-// order returns the ids of hits as the engine has them, each once.
-func order(hits []Hit) []string {
-	ids, seen := make([]string, 0, len(hits)), make(map[string]bool, len(hits))
-	for _, h := range hits {
-		if !seen[h.ID] {
-			seen[h.ID] = true
-			ids = append(ids, h.ID)
-		}
-	}
-	return ids
 }
 
 // WriteTable writes the comparison for people.
@@ -134,16 +121,10 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
 	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
 	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
-	if err := out.Flush(); err != nil {
-		return err
-	}
+	notes := []Note{{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}}
 	for _, a := range c.Arms {
-		if a.FailedOpen > 0 {
-			fmt.Fprintf(w, "\n%d searches of %s went on as they came, since something failed: see the log of akin\n", a.FailedOpen, a.Name)
-		}
+		notes = append(notes, a.notes(a.Name)...)
 	}
-	if len(c.Refused) > 0 {
-		fmt.Fprintf(w, "\n%d queries are left out, the cluster refuses them: %q\n", len(c.Refused), c.Refused[:min(len(c.Refused), ShownHits)])
-	}
-	return nil
+	writeNotes(out, notes)
+	return out.Flush()
 }

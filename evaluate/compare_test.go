@@ -13,8 +13,8 @@ import (
 	"github.com/akin-search/akin/evaluate/judged"
 )
 
-func logged(id string, count int) judged.LoggedQuery {
-	return judged.LoggedQuery{Query: judged.Query{ID: id, Text: id}, Count: count}
+func logged(id string, count int) judged.Query {
+	return judged.Query{ID: id, Text: id, Count: count}
 }
 
 // both returns the answers of two arms, each written as in "a b c".
@@ -31,7 +31,7 @@ func both(query, first, second string) Answered {
 }
 
 func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
-	log := []judged.LoggedQuery{logged("same", 3), logged("changed", 2), logged("gained", 4), logged("lost", 1), logged("refused", 50), logged("none", 10), logged("never sent", 9)}
+	log := []judged.Query{logged("same", 3), logged("changed", 2), logged("gained", 4), logged("lost", 1), logged("refused", 50), logged("none", 10), logged("never sent", 9)}
 	answered := []Answered{
 		both("same", "a b", "a b"), both("changed", "a b", "b a"), both("gained", "", "a"), both("lost", "a", ""),
 		{Query: "refused"},

@@ -14,7 +14,7 @@ import (
 
 // A Difference is a document that two arms rank differently for a query.
 type Difference struct {
-	Query    judged.LoggedQuery
+	Query    judged.Query
 	Document Hit
 	// Size is how far apart the ranks are, |1/log2(a+1) − 1/log2(b+1)| in (0, 1],
 	// where a document that is not among the first ten has the discount 0.
@@ -25,7 +25,7 @@ type Difference struct {
 // to the queries of a log, those of frequent queries first where they are as
 // large. Their order does not say which arm a document comes from: query by
 // query, and in each by a hash, the same every time.
-func Differences(log []judged.LoggedQuery, answered []Answered, n int) []Difference {
+func Differences(log []judged.Query, answered []Answered, n int) []Difference {
 	var all []Difference
 	for i, a := range answered {
 		if len(a.Answers) == 2 {
@@ -44,15 +44,15 @@ func Differences(log []judged.LoggedQuery, answered []Answered, n int) []Differe
 }
 
 // differences returns the documents that do not have the same rank in both.
-func differences(q judged.LoggedQuery, a, b []Hit) []Difference {
+func differences(q judged.Query, a, b []Hit) []Difference {
 	documents, size := map[string]Hit{}, map[string]float64{}
 	for k, hits := range [][]Hit{b, a} {
 		for _, h := range hits {
 			documents[h.ID] = h
 		}
-		ids := order(hits)
-		for i, id := range ids[:min(comparedDepth, len(ids))] {
-			size[id] += float64(2*k-1) * measure.Discount(i)
+		ranking := distinct(hits)
+		for i, h := range ranking[:min(comparedDepth, len(ranking))] {
+			size[h.ID] += float64(2*k-1) * measure.Discount(i)
 		}
 	}
 	all := make([]Difference, 0, len(size))
@@ -84,14 +84,11 @@ func WriteDifferences(w io.Writer, all []Difference) error {
 		if len(text) > shownText {
 			text = append(text[:shownText], '…')
 		}
-		row := []string{d.Query.ID, d.Query.Text, d.Document.ID, string(text), ""}
-		if row[0] == row[1] {
-			row[0] = ""
+		id := judged.Cell(d.Query.ID)
+		if d.Query.ID == d.Query.Text {
+			id = ""
 		}
-		for i := range row {
-			row[i] = judged.Cell(row[i])
-		}
-		err = cmp.Or(err, out.Write(row))
+		err = cmp.Or(err, out.Write([]string{id, judged.Cell(d.Query.Text), judged.Cell(d.Document.ID), judged.Cell(string(text)), ""}))
 	}
 	out.Flush()
 	return cmp.Or(err, out.Error())

@@ -15,7 +15,7 @@ import (
 func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
 	got := map[string]float64{}
 	answered := []Answered{both("q", "new same a b 5 6 7 8 9 10 late", "old same b a 5 6 7 8 9 late 10")}
-	for _, d := range Differences([]judged.LoggedQuery{logged("q", 1)}, answered, 100) {
+	for _, d := range Differences([]judged.Query{logged("q", 1)}, answered, 100) {
 		got[d.Document.ID] = math.Round(d.Size*1e4) / 1e4
 	}
 	// 1/log2(2) of the first rank, 1/log2(4) − 1/log2(5) where two have changed
@@ -29,7 +29,7 @@ func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
 // TestOrderOfDifferencesDoesNotShowTheArm looks at the two first documents of
 // ten queries, one of each arm.
 func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
-	var log []judged.LoggedQuery
+	var log []judged.Query
 	var answered []Answered
 	for i := range 10 {
 		id := strconv.Itoa(i)
@@ -55,7 +55,7 @@ func TestOrderOfDifferencesDoesNotShowTheArm(t *testing.T) {
 }
 
 func TestDifferencesOfFrequentQueriesComeFirst(t *testing.T) {
-	log := []judged.LoggedQuery{logged("rare", 1), logged("often", 7), logged("refused", 9)}
+	log := []judged.Query{logged("rare", 1), logged("often", 7), logged("refused", 9)}
 	answered := []Answered{both("rare", "a x", ""), both("often", "a x", ""), {Query: "refused"}}
 	var got []string
 	for _, d := range Differences(log, answered, 3) {
@@ -92,7 +92,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &judged.Set{Queries: []judged.Query{q.Query}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 2}
+	want := &judged.Set{Queries: []judged.Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 2}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%s", diff, text)
 	}

@@ -4,6 +4,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,9 +32,11 @@ type Answer struct {
 	// Added is nil where nobody knows what akin added, and empty where it added
 	// nothing.
 	Added []AddedTerm `json:"added"`
-	// FailedOpen says that akin sent the search as it came, since something failed.
-	FailedOpen bool          `json:"failed_open,omitempty"`
-	Took       time.Duration `json:"took_ns"` // until the answer was read
+	// FailedOpen says that akin sent the search as it came, since something failed,
+	// and Unexplained that akin was asked what it did and did not know any more.
+	FailedOpen  bool          `json:"failed_open,omitempty"`
+	Unexplained bool          `json:"unexplained,omitempty"`
+	Took        time.Duration `json:"took_ns"` // until the answer was read
 }
 
 // Answered has the answers of all arms to one query.
@@ -66,37 +69,31 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	answered := make([]Answered, 0, len(queries))
 	warm := false
 	for i, q := range queries {
-		known := o.Known[q.ID]
-		if !o.knows(q.ID, len(arms)) {
+		a, ok := o.Known[q.ID]
+		leftOut := a.Answers == nil && o.Refused != nil
+		if !ok || len(a.Answers) != len(arms) && !leftOut {
 			answers, err := ask(ctx, arms, q, o, i)
 			if err == nil && !warm {
 				warm = true
 				answers, err = ask(ctx, arms, q, o, i)
 			}
-			if known = (Answered{Query: q.ID, Answers: answers}); err != nil && o.Refused != nil && o.Refused(err) {
-				known.Answers, err = nil, nil
+			if err != nil && o.Refused != nil && o.Refused(err) {
+				answers, err = nil, nil
 			}
+			a = Answered{q.ID, answers}
 			if err == nil && o.Keep != nil {
-				err = o.Keep(known)
+				err = o.Keep(a)
 			}
 			if err != nil {
 				return answered, err
 			}
 		}
-		answered = append(answered, known)
+		answered = append(answered, a)
 		if o.Progress != nil {
 			o.Progress("searching", i+1, len(queries))
 		}
 	}
 	return answered, nil
-}
-
-// knows reports whether the run before has the answers of all arms, or left the
-// query out as this one does.
-func (o SearchOptions) knows(id string, arms int) bool {
-	known, ok := o.Known[id]
-	leftOut := known.Answers == nil && o.Refused != nil
-	return ok && (len(known.Answers) == arms || leftOut)
 }
 
 // ask sends a query through all arms, beginning with the i-th, counted round.
@@ -109,14 +106,10 @@ func ask(ctx context.Context, arms []Arm, q judged.Query, o SearchOptions, i int
 	for k := range arms {
 		k = (i + k) % len(arms)
 		if answers[k], err = arms[k].Search(ctx, body); err != nil {
-			return nil, failed(arms[k], q, err)
+			return nil, fmt.Errorf("arm %s, query %s: %w", arms[k].Name, q.ID, err)
 		}
 	}
 	return answers, nil
-}
-
-func failed(a Arm, q judged.Query, err error) error {
-	return fmt.Errorf("arm %s, query %s: %w", a.Name, q.ID, err)
 }
 
 // Ranking returns hits in the order that trec_eval gives them, each document
@@ -125,33 +118,33 @@ func failed(a Arm, q judged.Query, err error) error {
 // score (a sort, a rescore that lowers scores), that order stays, and the
 // scores count down to 1.
 func Ranking(hits []Hit) []Hit {
-	ranking := make([]Hit, 0, len(hits))
-	seen := make(map[string]bool, len(hits))
-	for _, h := range hits {
-		if !seen[h.ID] {
-			seen[h.ID] = true
-			ranking = append(ranking, h)
-		}
-	}
-	falling := func(a, b Hit) int {
-		switch s, t := float32(a.Score), float32(b.Score); {
-		case s > t:
-			return -1
-		case s < t:
-			return 1
-		}
-		return 0
-	}
+	ranking := distinct(hits)
+	falling := func(a, b Hit) int { return cmp.Compare(float32(b.Score), float32(a.Score)) }
 	if !slices.IsSortedFunc(ranking, falling) {
 		for i := range ranking {
 			ranking[i].Score = float64(len(ranking) - i)
 		}
 	}
-	slices.SortFunc(ranking, func(a, b Hit) int {
-		if order := falling(a, b); order != 0 {
-			return order
-		}
-		return strings.Compare(b.ID, a.ID)
-	})
+	slices.SortFunc(ranking, func(a, b Hit) int { return cmp.Or(falling(a, b), strings.Compare(b.ID, a.ID)) })
 	return ranking
+}
+
+// distinct returns the first hit of each document.
+func distinct(hits []Hit) []Hit {
+	first, seen := make([]Hit, 0, len(hits)), make(map[string]bool, len(hits))
+	for _, h := range hits {
+		if !seen[h.ID] {
+			seen[h.ID] = true
+			first = append(first, h)
+		}
+	}
+	return first
+}
+
+func idsOf(hits []Hit) []string {
+	all := make([]string, len(hits))
+	for i, h := range hits {
+		all[i] = h.ID
+	}
+	return all
 }

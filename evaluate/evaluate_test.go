@@ -147,7 +147,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	same := Answer{Hits: hits("r n", 2, 1), Took: 10 * time.Millisecond}
 	answered := []Answered{
 		{"1", []Answer{{Hits: hits("n r", 2, 1), Took: 20 * time.Millisecond}, {Hits: hits("r n", 2, 1), Added: []AddedTerm{{}, {}, {}}, FailedOpen: true}}},
-		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}}}},
+		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
 	}
 	measures, err := ParseMeasures([]string{"MRR@5", "P@2"})
 	if err != nil {
@@ -168,6 +168,10 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	}
 	if x.AddedTerms != nil || *y.AddedTerms != 1.5 || y.FailedOpen != 1 || x.Unjudged != .25 {
 		t.Errorf("%+v\n%+v", x, y)
+	}
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "\n1 searches of y have no explanation any more") {
+		t.Errorf("%v\n%s", err, &table)
 	}
 	if want := (Latency{10, 20, 20}); x.Latency != want {
 		t.Errorf("latency %+v, want %+v", x.Latency, want)

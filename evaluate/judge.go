@@ -43,16 +43,13 @@ func Judge(set *judged.Set, arms []Arm, answered []Answered, measures []Measure)
 // judge measures one answer.
 func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
 	hits := Ranking(a.Hits)
-	ids := make([]string, len(hits))
-	for i, h := range hits {
-		ids[i] = h.ID
-	}
+	ranking := idsOf(hits)
 	ranked := Ranked{
-		Measures: map[string]float64{}, Unjudged: measure.Unjudged(ids, grades, ShownHits),
+		Measures: map[string]float64{}, Unjudged: measure.Unjudged(ranking, grades, ShownHits),
 		Added: a.Added, TookMillis: millis(a.Took), Hits: slices.Clone(hits[:min(ShownHits, len(hits))]),
 	}
 	for _, m := range measures {
-		ranked.Measures[m.Name] = m.of(ids, grades)
+		ranked.Measures[m.Name] = m.of(ranking, grades)
 	}
 	for i := range ranked.Hits {
 		if grade, ok := grades[ranked.Hits[i].ID]; ok {
@@ -76,9 +73,7 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 			added += len(q.Arms[k].Added)
 			known++
 		}
-		if answered[i].Answers[k].FailedOpen {
-			sum.FailedOpen++
-		}
+		sum.Trouble.add(answered[i].Answers[k])
 	}
 	if known > 0 {
 		mean := float64(added) / float64(known)

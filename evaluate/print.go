@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -40,10 +41,8 @@ func (r *Result) WriteTable(w io.Writer) error {
 				e.Gain.Interval.Low, e.Gain.Interval.High, e.Gain.P, e.Gain.Holm)
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return r.writeNotes(w)
+	writeNotes(out, r.Notes())
+	return out.Flush()
 }
 
 // percent returns a gain over something in percent, "" over nothing.
@@ -64,20 +63,27 @@ type Note struct {
 // Notes returns what there is to say besides the figures.
 func (r *Result) Notes() []Note {
 	l := &r.LeftOut
-	notes := append(make([]Note, 0, 4+len(r.Arms)),
-		Note{len(l.Unjudged), "queries without judgments are left out", l.Unjudged},
-		Note{len(l.Unknown), "judged queries without a text are left out", l.Unknown},
-		Note{len(l.Documents), "judged documents are not in the index, and count as not found", l.Documents},
-		Note{l.Ungraded, "lines without a grade are left out", nil},
-	)
+	notes := []Note{
+		{len(l.Unjudged), "queries without judgments are left out", l.Unjudged},
+		{len(l.Unknown), "judged queries without a text are left out", l.Unknown},
+		{len(l.Documents), "judged documents are not in the index, and count as not found", l.Documents},
+		{l.Ungraded, "lines without a grade are left out", nil},
+	}
 	for _, a := range r.Arms {
-		notes = append(notes, Note{a.FailedOpen, "searches of " + a.Name + " went on as they came, since something failed: see the log of akin", nil})
+		notes = append(notes, a.notes(a.Name)...)
 	}
 	return slices.DeleteFunc(notes, func(n Note) bool { return n.Count == 0 })
 }
 
-func (r *Result) writeNotes(w io.Writer) error {
-	for _, n := range r.Notes() {
+func (t Trouble) notes(arm string) []Note {
+	return []Note{
+		{t.FailedOpen, "searches of " + arm + " went on as they came, since something failed: see the log of akin", nil},
+		{t.Unexplained, "searches of " + arm + " have no explanation any more: their added terms are not known, nor whether they failed", nil},
+	}
+}
+
+func writeNotes(w io.Writer, notes []Note) {
+	for _, n := range notes {
 		var list []string
 		for _, id := range n.IDs[:min(len(n.IDs), ShownHits)] {
 			list = append(list, strconv.Quote(id))
@@ -88,11 +94,10 @@ func (r *Result) writeNotes(w io.Writer) error {
 		if list != nil {
 			n.Text += ": " + strings.Join(list, ", ")
 		}
-		if _, err := fmt.Fprintf(w, "\n%d %s\n", n.Count, n.Text); err != nil {
-			return err
+		if n.Count > 0 {
+			fmt.Fprintf(w, "\n%d %s\n", n.Count, n.Text)
 		}
 	}
-	return nil
 }
 
 // WriteCSV writes a line for each query and arm.
@@ -110,16 +115,11 @@ func (r *Result) WriteCSV(w io.Writer) error {
 			if a.Added != nil {
 				added = strconv.Itoa(len(a.Added))
 			}
-			if err == nil {
-				err = out.Write(append(row, number(a.Unjudged), added, number(a.TookMillis)))
-			}
+			err = cmp.Or(err, out.Write(append(row, number(a.Unjudged), added, number(a.TookMillis))))
 		}
 	}
 	out.Flush()
-	if err == nil {
-		err = out.Error()
-	}
-	return err
+	return cmp.Or(err, out.Error())
 }
 
 // WriteRun writes the rankings of the arm k as a TREC run file, with scores

@@ -26,11 +26,28 @@ type ArmResult struct {
 	// AddedTerms is the mean number of terms that akin added to a search; nil where
 	// nobody knows.
 	AddedTerms *float64 `json:"added_terms,omitempty"`
-	// FailedOpen is how many searches akin sent as they came, since something failed.
-	FailedOpen int `json:"failed_open,omitempty"`
+	Trouble
 	// Density is how many of all pairs of terms the matrix has, in percent; 0 is
 	// unknown or no matrix.
 	Density float64 `json:"density_percent,omitempty"`
+}
+
+// Trouble counts searches that did not go as they should.
+type Trouble struct {
+	// FailedOpen are those that akin sent as they came, since something failed.
+	FailedOpen int `json:"failed_open,omitempty"`
+	// Unexplained are those of which akin did not know any more what it had done:
+	// they may have failed open, and their added terms are not known.
+	Unexplained int `json:"unexplained,omitempty"`
+}
+
+func (t *Trouble) add(a Answer) {
+	if a.FailedOpen {
+		t.FailedOpen++
+	}
+	if a.Unexplained {
+		t.Unexplained++
+	}
 }
 
 // An Interval holds a value with a confidence of 95 %, by the bootstrap over

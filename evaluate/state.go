@@ -3,6 +3,7 @@ package evaluate
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,56 +33,44 @@ func WriteState(w io.Writer, line any) error {
 // returns the answers by query, and how many bytes are whole lines: a run that
 // was killed may have left half a one. An empty file has none.
 func ReadState(r io.Reader, plan Plan) (known map[string]Answered, whole int64, err error) {
-	in := bufio.NewReader(r)
 	known = map[string]Answered{}
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
-			return known, whole, plan.checkHalf(n, line)
+	var half []byte // a line without its end
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxStateLine)
+	lines.Split(func(data []byte, _ bool) (int, []byte, error) {
+		if end := bytes.IndexByte(data, '\n') + 1; end > 0 {
+			return end, data[:end], nil
 		}
-		if err == nil && n == 1 {
-			var before Plan
-			if err = json.Unmarshal(line, &before); err == nil {
-				err = plan.check(before)
-			}
-		} else if err == nil {
+		half = data
+		return 0, nil, nil
+	})
+	n := 0
+	for err == nil && lines.Scan() {
+		if n++; n == 1 {
+			err = plan.check(lines.Bytes())
+		} else {
 			var a Answered
-			err = json.Unmarshal(line, &a)
+			err = json.Unmarshal(lines.Bytes(), &a)
 			known[a.Query] = a
 		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", n, err)
-		}
-		whole += int64(len(line))
+		whole += int64(len(lines.Bytes()))
 	}
+	if first, _ := json.Marshal(plan); n == 0 && !bytes.HasPrefix(first, half) {
+		err = errors.New("no state of an evaluation: name another file")
+	}
+	if err = cmp.Or(err, lines.Err()); err != nil {
+		return nil, 0, fmt.Errorf("line %d: %w", max(n, 1), err)
+	}
+	return known, whole, nil
 }
 
-// readLine returns a line with its end, and io.EOF where there is no whole one.
-func readLine(in *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return line, err
-		case len(line) > maxStateLine:
-			return nil, errors.New("no state of an evaluation: the line is too long")
-		}
+// check reports what the state file was begun with, as its first line says,
+// that the plan has not.
+func (p Plan) check(line []byte) error {
+	var before Plan
+	if err := json.Unmarshal(line, &before); err != nil {
+		return err
 	}
-}
-
-// checkHalf reports what is no beginning of the line n. Where that is the first
-// one it is the plan's, or of another file that must not be written to.
-func (p Plan) checkHalf(n int, line []byte) error {
-	first, err := json.Marshal(p)
-	if err == nil && n == 1 && !bytes.HasPrefix(first, line) {
-		err = errors.New("line 1: no state of an evaluation: name another file")
-	}
-	return err
-}
-
-// check reports what the state file was begun with that the plan has not.
-func (p Plan) check(before Plan) error {
 	var other []string
 	for _, part := range slices.Sorted(maps.Keys(p)) {
 		if p[part] != before[part] {

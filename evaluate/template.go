@@ -14,12 +14,8 @@ const placeholder = "{{query}}"
 
 // A Template makes search bodies.
 type Template struct {
-	text   []byte
-	asking asking
-}
-
-// asking is what a search asks for where it does not say so itself.
-type asking struct {
+	text []byte
+	// What searches ask for that do not say so themselves.
 	depth  int
 	source any
 }
@@ -29,9 +25,9 @@ type asking struct {
 // that say no size ask for depth hits, and those that say no _source for the
 // field title only, "" for none.
 func NewTemplate(body []byte, depth int, title string) (*Template, error) {
-	t := &Template{asking: asking{depth, false}}
+	t := &Template{depth: depth, source: false}
 	if title != "" {
-		t.asking.source = []string{title}
+		t.source = []string{title}
 	}
 	if body = bytes.TrimPrefix(body, []byte("\ufeff")); len(body) == 0 { // a byte order mark
 		return t, nil
@@ -40,17 +36,17 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 		return nil, fmt.Errorf("no %s in the search body, in place of the query's text", placeholder)
 	}
 	var err error
-	t.text, err = t.asking.complete(body)
+	t.text, err = t.complete(body)
 	return t, err
 }
 
-// complete adds to a body what is asked for.
-func (a asking) complete(body []byte) ([]byte, error) {
+// complete adds to a body what it does not say.
+func (t *Template) complete(body []byte) ([]byte, error) {
 	var search map[string]json.RawMessage
 	if err := json.Unmarshal(body, &search); err != nil {
 		return nil, fmt.Errorf("the search body is no JSON object: %w", err)
 	}
-	for name, value := range map[string]any{"size": a.depth, "_source": a.source} {
+	for name, value := range map[string]any{"size": t.depth, "_source": t.source} {
 		if _, ok := search[name]; !ok {
 			search[name], _ = json.Marshal(value) // a number, strings
 		}
@@ -61,20 +57,21 @@ func (a asking) complete(body []byte) ([]byte, error) {
 // Body returns the search for a query.
 func (t *Template) Body(q judged.Query) ([]byte, error) {
 	if q.Body != nil {
-		return t.asking.complete(q.Body)
+		return t.complete(q.Body)
+	}
+	if t.text == nil {
+		return nil, errors.New("a query with a text needs a template of a search")
 	}
 	text, err := json.Marshal(q.Text)
-	if err != nil || t.text == nil {
-		return nil, errors.Join(err, errors.New("a query with a text needs a template of a search"))
+	if err != nil {
+		return nil, err
 	}
 	return bytes.ReplaceAll(t.text, []byte(placeholder), text[1:len(text)-1]), nil
 }
 
 // Depth returns how many hits the searches of the template ask for.
 func (t *Template) Depth() int {
-	var search struct{ Size int }
-	if t.text == nil || json.Unmarshal(t.text, &search) != nil {
-		return t.asking.depth
-	}
+	search := struct{ Size int }{t.depth}
+	_ = json.Unmarshal(t.text, &search) // "" has no size
 	return search.Size
 }

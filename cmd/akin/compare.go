@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/answers"
@@ -19,13 +19,11 @@ import (
 
 // compareFlags are the flags of "compare".
 type compareFlags struct {
-	cluster  clusterFlags
-	arms     arms.Options
-	searches arms.Searches
-	log      string
-	judge    string
-	pairs    int
-	json     bool
+	searchFlags
+
+	log   string
+	judge string
+	pairs int
 }
 
 func newCompare() *cobra.Command {
@@ -55,13 +53,10 @@ body of yours with {{query}} in place of the text.
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.cluster.register(cmd.Flags(), "URL of the cluster")
-	f.arms.Register(cmd.Flags())
-	f.searches.Register(cmd.Flags(), 10)
+	f.register(cmd.Flags(), 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
 	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents that differ most into this CSV file, to be judged by hand")
 	cmd.Flags().IntVar(&f.pairs, "pairs", 200, "how many pairs of a query and a document --judge writes")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 	return cmd
 }
 
@@ -79,14 +74,17 @@ func (f *compareFlags) check() error {
 	case f.arms.Title == "":
 		return errors.New("--judge: give --title FIELD, the text of documents that the judge sees")
 	}
-	return files.CheckTarget(f.judge)
+	if err := files.CheckTarget(f.judge); err != nil {
+		return fmt.Errorf("--judge: %w", err)
+	}
+	return nil
 }
 
 func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := f.check(); err != nil {
 		return terminal.Usage(err)
 	}
-	log, err := arms.ReadLog(ctx, f.log, stderr)
+	log, err := evidence.ReadLog(ctx, f.log, stderr)
 	if err != nil {
 		return err
 	}
@@ -94,20 +92,20 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	opened, err := f.cluster.openArms(ctx, f.arms, stderr)
+	opened, run, err := f.begin(ctx, log.Queries, template, stderr)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
+	defer run.Close()
 	var refusal error
-	o := evaluate.SearchOptions{Body: template.Body, Refused: func(err error) bool {
+	answered, err := run.Send(ctx, func(err error) bool {
 		answer, refused := errors.AsType[*answers.Error](err)
 		if refused = refused && answer.Status == http.StatusBadRequest; refused {
 			refusal = err
 		}
 		return refused
-	}}
-	answered, err := f.searches.Send(ctx, opened, log.Asked(), o, stderr)
+	}, stderr)
 	if err != nil {
 		return err
 	}
@@ -123,10 +121,5 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 		}
 		fmt.Fprintf(stderr, "%d pairs to be judged are in %s\n", len(pairs), f.judge)
 	}
-	if f.json {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(c)
-	}
-	return c.WriteTable(stdout)
+	return terminal.Print(stdout, f.json, c, c.WriteTable)
 }

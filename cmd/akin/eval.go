@@ -1,20 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
@@ -24,22 +23,43 @@ import (
 	"github.com/akin-search/akin/evaluate/report"
 )
 
-// evalFlags are the flags of "eval".
-type evalFlags struct {
+// searchFlags are the flags of commands that send queries through arms.
+type searchFlags struct {
 	cluster  clusterFlags
 	arms     arms.Options
 	searches arms.Searches
-	judged   arms.Judged
-	measures []string
-	out      evalOut
-	under    []string
+	json     bool
 }
 
-// evalOut says what becomes of the result.
-type evalOut struct {
-	json           bool
-	perQuery, runs string
-	report         string
+// register adds them, with a default for the number of hits.
+func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
+	f.cluster.register(flags, "URL of the cluster")
+	f.arms.Register(flags)
+	f.searches.Register(flags, depth)
+	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
+}
+
+// begin opens the arms and the file of --resume. Its caller closes both.
+func (f *searchFlags) begin(ctx context.Context, queries []judged.Query, t *evaluate.Template, stderr io.Writer) (*arms.Set, *arms.Run, error) {
+	set, err := f.cluster.openArms(ctx, f.arms, stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := f.searches.Begin(set, queries, t)
+	if err != nil {
+		set.Close()
+	}
+	return set, run, err
+}
+
+// evalFlags are the flags of "eval".
+type evalFlags struct {
+	searchFlags
+
+	judged          evidence.Judged
+	measures, under []string
+	perQuery        string // files and folders to write
+	runs, report    string
 }
 
 func newEval() *cobra.Command {
@@ -89,34 +109,48 @@ func newTune() *cobra.Command {
 }
 
 func (f *evalFlags) register(flags *pflag.FlagSet) {
-	f.cluster.register(flags, "URL of the cluster")
-	f.arms.Register(flags)
-	f.searches.Register(flags, 100)
+	f.searchFlags.register(flags, 100)
 	f.judged.Register(flags)
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
-	flags.BoolVar(&f.out.json, "json", false, "print the result as JSON, with each query and its first hits")
-	flags.StringVar(&f.out.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
-	flags.StringVar(&f.out.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
-	flags.StringVar(&f.out.report, "report", "", "write a page that shows the result, index.html, and its plots as SVG into this folder")
+	flags.StringVar(&f.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
+	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
+	flags.StringVar(&f.report, "report", "", "write a page that shows the result, index.html, and its plots as SVG into this folder")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
 }
 
-func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	measures, err := evaluate.ParseMeasures(f.measures)
+// check returns what is asked for by the flags, or what is wrong with them.
+func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Conditions, err error) {
+	if measures, err = evaluate.ParseMeasures(f.measures); err != nil {
+		return nil, nil, fmt.Errorf("--measures: %w", err)
+	}
+	if conditions, err = evaluate.ParseConditions(f.under, measures); err == nil && conditions.NeedSecondArm() && len(f.arms.Arms) < 2 {
+		err = errors.New("a change from the first arm needs a second --arm")
+	}
 	if err != nil {
-		return terminal.Usage(fmt.Errorf("--measures: %w", err))
+		return nil, nil, fmt.Errorf("--fail-under: %w", err)
 	}
-	conditions, err := evaluate.ParseConditions(f.under, measures)
-	if err != nil {
-		return terminal.Usage(fmt.Errorf("--fail-under: %w", err))
-	}
-	if conditions.NeedSecondArm() && len(f.arms.Arms) < 2 {
-		return terminal.Usage(errors.New("--fail-under: a change from the first arm needs a second --arm"))
-	}
-	if f.out.perQuery != "" {
-		if err := files.CheckTarget(f.out.perQuery); err != nil {
-			return terminal.Usage(fmt.Errorf("--per-query: %w", err))
+	if f.perQuery != "" {
+		if err := files.CheckTarget(f.perQuery); err != nil {
+			return nil, nil, fmt.Errorf("--per-query: %w", err)
 		}
+	}
+	for flag, folder := range map[string]string{"--runs": f.runs, "--report": f.report} {
+		if folder != "" {
+			if err = os.MkdirAll(folder, 0o777); err == nil { //nolint:gosec // less the umask, as files are
+				err = files.CheckTarget(filepath.Join(folder, "index.html"))
+			}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return measures, conditions, nil
+}
+
+func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
+	measures, conditions, err := f.check()
+	if err != nil {
+		return terminal.Usage(err)
 	}
 	set, err := f.judged.Read(ctx)
 	if err != nil {
@@ -132,81 +166,50 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 				m.Name, m.K, template.Depth()))
 		}
 	}
-	opened, err := f.cluster.openArms(ctx, f.arms, stderr)
+	opened, run, err := f.begin(ctx, set.Judged(), template, stderr)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	missing, err := opened.Missing(ctx, documentsOf(set))
+	defer run.Close()
+	missing, err := opened.Missing(ctx, set.Documents())
 	if err != nil {
 		return err
 	}
-	answered, err := f.searches.Send(ctx, opened, set.Judged(), evaluate.SearchOptions{Body: template.Body}, stderr)
+	answered, err := run.Send(ctx, nil, stderr)
 	if err != nil {
 		return err
 	}
 	result := evaluate.Judge(set, opened.List, answered, measures)
 	result.LeftOut.Documents = missing
-	if err := f.out.write(ctx, stdout, result, set, answered); err != nil {
+	if err := f.write(ctx, result, set, answered); err != nil {
+		return err
+	}
+	if err := terminal.Print(stdout, f.json, result, result.WriteTable); err != nil {
 		return err
 	}
 	return conditions.Check(result)
 }
 
-// documentsOf returns the documents that have judgments, sorted.
-func documentsOf(set *judged.Set) []string {
-	all := map[string]bool{}
-	for _, grades := range set.Grades {
-		for id := range grades {
-			all[id] = true
-		}
+// write writes the files that were asked for.
+func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *judged.Set, answered []evaluate.Answered) (err error) {
+	write := func(folder, name string, write func(w io.Writer) error) {
+		err = cmp.Or(err, files.Write(ctx, filepath.Join(folder, name), write))
 	}
-	return slices.Sorted(maps.Keys(all))
-}
-
-// write prints the result and writes the files that were asked for.
-func (o *evalOut) write(ctx context.Context, stdout io.Writer, r *evaluate.Result, set *judged.Set, answered []evaluate.Answered) error {
-	if o.perQuery != "" {
-		if err := files.Write(ctx, o.perQuery, r.WriteCSV); err != nil {
-			return err
-		}
+	if f.perQuery != "" {
+		write("", f.perQuery, r.WriteCSV)
 	}
-	if o.runs != "" {
-		if err := os.MkdirAll(o.runs, 0o777); err != nil { //nolint:gosec // less the umask, as files are
-			return err
-		}
-		err := files.Write(ctx, filepath.Join(o.runs, "qrels.txt"), func(w io.Writer) error { return evaluate.WriteQrels(w, set) })
+	if f.runs != "" {
+		write(f.runs, "qrels.txt", func(w io.Writer) error { return evaluate.WriteQrels(w, set) })
 		for k, arm := range r.Arms {
-			err = errors.Join(err, files.Write(ctx, filepath.Join(o.runs, arm.Name+".run"), func(w io.Writer) error {
-				return evaluate.WriteRun(w, arm.Name, k, answered)
-			}))
-		}
-		if err != nil {
-			return err
+			write(f.runs, arm.Name+".run", func(w io.Writer) error { return evaluate.WriteRun(w, arm.Name, k, answered) })
 		}
 	}
-	if o.report != "" {
-		if err := writeReport(ctx, o.report, r); err != nil {
-			return err
-		}
-	}
-	if o.json {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	}
-	return r.WriteTable(stdout)
-}
-
-// writeReport writes a page and its plots into a folder.
-func writeReport(ctx context.Context, folder string, r *evaluate.Result) error {
-	all, err := report.Files(r)
-	if err == nil {
-		err = os.MkdirAll(folder, 0o777) //nolint:gosec // less the umask, as files are
-	}
-	for _, f := range all {
-		if err == nil {
-			err = files.Write(ctx, filepath.Join(folder, f.Name), func(w io.Writer) error { _, err := w.Write(f.Data); return err })
+	if f.report != "" {
+		page, failed := report.Files(r)
+		err = cmp.Or(err, failed)
+		for _, file := range page {
+			write(f.report, file.Name, func(w io.Writer) error { _, err := w.Write(file.Data); return err })
 		}
 	}
 	return err

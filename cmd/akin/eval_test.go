@@ -158,6 +158,51 @@ func TestEvalPrintsATableAndWritesFiles(t *testing.T) {
 	}
 }
 
+// A search that is sent before a path is found wrong may be the first of many.
+func TestEvalAndCompareCheckWhereTheyWriteBeforeTheySearch(t *testing.T) {
+	asked := make(chan string, 100)
+	s := &demoSet{engine: failing(t, asked), template: write(t, "template.json", `{"query": {"match": {"body": "{{query}}"}}}`)}
+	s.queries, s.judgments = write(t, "queries.tsv", "1\tcouch\n"), write(t, "qrels", "1 0 a 1\n")
+	file, foreign := write(t, "file", ""), write(t, "foreign", "mine\n")
+	compare := []string{
+		"compare", "--cluster", s.engine, "--index", "i", "--template", s.template, "--log", write(t, "log", "couch\n"), "--title", "title", "--arm", "direct", "--arm", "b=direct",
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{s.args("--runs", filepath.Join(file, "runs")), "--runs: "},
+		{s.args("--report", file), "--report: "},
+		{s.args("--per-query", filepath.Join("nowhere", "each.csv")), "--per-query: "},
+		{s.args("--resume", foreign), "--resume " + foreign + ": line 1: "},
+		{s.args("--resume", filepath.Join("nowhere", "state")), "--resume nowhere/state: "},
+		{append(compare, "--judge", filepath.Join(file, "pairs.csv")), "--judge: "},
+		{append(compare, "--resume", foreign), "--resume " + foreign + ": line 1: "},
+	} {
+		_, stderr, status := akin(t, test.args...)
+		if status == 0 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%q: status %d, want %q in\n%s", test.args, status, test.want, stderr)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("%d requests, the first to %s", len(asked), <-asked)
+	}
+	if read(t, foreign) != "mine\n" {
+		t.Error("a foreign file was written to")
+	}
+}
+
+// failing is a cluster that notes who asks for what.
+func failing(t *testing.T, asked chan<- string) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.Error(w, "{}", http.StatusInternalServerError)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 func read(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(name)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/evaluate/judged"
 )
 
 func newJudgments() *cobra.Command {
-	var in arms.Judged
+	var in evidence.Judged
 	var log, format, out string
 	cmd := &cobra.Command{
 		Use: "judgments --judgments FILE --format FORMAT --out FILE", Short: "Give judged queries to another program",
@@ -62,13 +62,13 @@ _plugins/_search_relevance/judgments/ID.`,
 }
 
 // readSet reads a judged set, or the queries of a log.
-func readSet(cmd *cobra.Command, in *arms.Judged, log string) (*judged.Set, error) {
+func readSet(cmd *cobra.Command, in *evidence.Judged, log string) (*judged.Set, error) {
 	if log == "" {
 		return in.Read(cmd.Context())
 	}
-	asked, err := arms.ReadLog(cmd.Context(), log, cmd.ErrOrStderr())
+	asked, err := evidence.ReadLog(cmd.Context(), log, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
-	return &judged.Set{Queries: asked.Asked()}, nil
+	return &judged.Set{Queries: asked.Queries}, nil
 }

@@ -140,7 +140,7 @@ func TestMistakesInFilesOfOtherProgramsHaveTheirLine(t *testing.T) {
 			`f:2: document "x" of query "a" has grade 2 here and 1 in f:1`,
 		},
 		{"no document", `{"judgmentRatings": [{"query": "a", "ratings": [{"rating": 1}]}]}`, "needs a query and a document"},
-		{"ratings of another kind", "{\"queries\": [\n{\"query\": \"a\", \"ratings\": [1]}]}", `f:2: the ratings of "a"`},
+		{"ratings of another kind", "{\"queries\": [\n{\"query\": \"a\", \"ratings\": [1]}]}", "f:2: not as JSON with judgments is: "},
 		{"no text", `{"queries": [{"ratings": {"x": 1}}]}`, "needs an id and a text"},
 		{"nothing known", `{"judgments": []}`, "want \"requests\""},
 	} {

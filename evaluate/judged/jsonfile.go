@@ -1,11 +1,8 @@
 package judged
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
-	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,13 +14,13 @@ import (
 // say which program it comes from.
 type jsonFile struct {
 	// Requests are those of a _rank_eval request.
-	Requests []located[ratedSearch] `json:"requests"`
+	Requests []located[jsonQuery] `json:"requests"`
 	// Ratings and QuerySet are of OpenSearch's Search Relevance Workbench: a
 	// judgment list and a query set, as they are sent to it (PUT
 	// _plugins/_search_relevance/judgments and …/query_sets, docs.opensearch.org)
 	// and kept in its indices. Hits is its answer to a GET of one of them.
-	Ratings  []located[workbenchRatings] `json:"judgmentRatings"`
-	QuerySet []located[workbenchQuery]   `json:"querySetQueries"`
+	Ratings  []located[jsonQuery]      `json:"judgmentRatings"`
+	QuerySet []located[workbenchQuery] `json:"querySetQueries"`
 	Hits     struct {
 		Hits []struct {
 			Source jsonFile `json:"_source"`
@@ -31,7 +28,64 @@ type jsonFile struct {
 	} `json:"hits"`
 	// Queries is of Quepid: the export of a case or of its ratings
 	// (app/views/api/v1/export of github.com/o19s/quepid).
-	Queries []located[quepidQuery] `json:"queries"`
+	Queries []located[jsonQuery] `json:"queries"`
+}
+
+// A jsonQuery is a query with its ratings. Of a _rank_eval request it has ID,
+// and Request or Template; of a case of Quepid InCase, and else Query.
+type jsonQuery struct {
+	ID       string         `json:"id"`
+	Request  jsontext.Value `json:"request"`
+	Template string         `json:"template_id"`
+	Query    string         `json:"query"`
+	InCase   string         `json:"query_text"`
+	Ratings  ratings        `json:"ratings"`
+}
+
+// A workbenchQuery is a member of a query set; others than the text are the
+// user's own.
+type workbenchQuery struct {
+	Text string `json:"queryText"`
+}
+
+// A rating has the document under the name of _rank_eval, of the workbench, or
+// of older versions of Quepid. The grade is a number, a text such as "3.000", or
+// null.
+type rating struct {
+	ID    string         `json:"_id"`
+	DocID string         `json:"docId"`
+	InOld string         `json:"doc_id"`
+	Grade jsontext.Value `json:"rating"`
+}
+
+// ratings are a list, or by document as Quepid has them: {"doc": 3}.
+type ratings []located[rating]
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (all *ratings) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != jsontext.KindBeginObject {
+		return json.UnmarshalDecode(d, (*[]located[rating])(all))
+	}
+	var grades map[string]located[jsontext.Value]
+	err := json.UnmarshalDecode(d, &grades)
+	for document, grade := range grades {
+		*all = append(*all, located[rating]{rating{ID: document, Grade: grade.value}, grade.end})
+	}
+	slices.SortFunc(*all, func(a, b located[rating]) int { return cmp.Compare(a.end, b.end) })
+	return err
+}
+
+// located is a value of a file and where it ends there.
+type located[T any] struct {
+	value T
+	end   int64
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (l *located[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	err := json.UnmarshalDecode(d, &l.value)
+	l.end = d.InputOffset()
+	return err
 }
 
 // known reports whether the file has anything of what can be read.
@@ -40,12 +94,7 @@ func (f *jsonFile) known() bool {
 }
 
 // json reads a file of JSON that is not one object a line.
-func (r *reader) json(in *bufio.Reader) {
-	text, err := io.ReadAll(in)
-	if err != nil {
-		r.fail(0, "%w", err)
-		return
-	}
+func (r *reader) json(text []byte) {
 	var file jsonFile
 	switch err := json.Unmarshal(text, &file); {
 	case err != nil:
@@ -79,65 +128,27 @@ func lineAt(text []byte) func(offset int64) int {
 	}
 }
 
-// A workbenchRatings is the ratings of one query. A rating is a number or,
-// as the workbench keeps it, a text such as "3.000".
-type workbenchRatings struct {
-	Query   string `json:"query"`
-	Ratings []located[struct {
-		Document string         `json:"docId"`
-		Rating   jsontext.Value `json:"rating"`
-	}] `json:"ratings"`
-}
-
-// A workbenchQuery is a member of a query set; others than the text are the
-// user's own.
-type workbenchQuery struct {
-	Text string `json:"queryText"`
-}
-
-// A quepidQuery is called query where ratings are exported, and query_text
-// where a whole case is. Ratings is {"doc": 3}, or [{"doc_id": "doc",
-// "rating": 3}] from older versions.
-type quepidQuery struct {
-	Text    string         `json:"query"`
-	InCase  string         `json:"query_text"`
-	Ratings jsontext.Value `json:"ratings"`
-}
-
-// located is a value of a file and where it ends there.
-type located[T any] struct {
-	value T
-	end   int64
-}
-
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
-func (l *located[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	err := json.UnmarshalDecode(d, &l.value)
-	l.end = d.InputOffset()
-	return err
-}
-
 // add adds what a file has. The queries of the workbench and of Quepid have
 // no ids: the texts are the ids.
 func (r *reader) add(f *jsonFile, line func(offset int64) int) {
-	r.rankEval(f.Requests, line)
 	for i := range f.Hits.Hits {
 		r.add(&f.Hits.Hits[i].Source, line)
 	}
-	for _, q := range f.QuerySet {
-		r.text(line(q.end), q.value.Text)
-	}
-	for _, q := range f.Ratings {
-		text := withoutFields(q.value.Query)
-		r.text(line(q.end), text)
-		for _, g := range q.value.Ratings {
-			r.rating(line(g.end), text, g.value.Document, g.value.Rating)
+	for _, q := range f.Requests {
+		if q.value.Template != "" || q.value.Request.Kind() != jsontext.KindBeginObject {
+			r.fail(line(q.end), "request %q: want the search itself in \"request\"; templates are not read", q.value.ID)
+			continue
 		}
+		r.query(line(q.end), Query{ID: q.value.ID, Body: q.value.Request})
+		r.rate(q.value.ID, q.value.Ratings, line)
 	}
-	for _, q := range f.Queries {
-		text := cmp.Or(q.value.Text, q.value.InCase)
-		r.text(line(q.end), text)
-		r.quepidRatings(line(q.end), text, q.value.Ratings)
+	for _, q := range f.QuerySet {
+		r.queryOnce(line(q.end), q.value.Text, q.value.Text)
+	}
+	for _, q := range slices.Concat(f.Ratings, f.Queries) {
+		text := cmp.Or(q.value.InCase, withoutFields(q.value.Query))
+		r.queryOnce(line(q.end), text, text)
+		r.rate(text, q.value.Ratings, line)
 	}
 }
 
@@ -151,47 +162,15 @@ func withoutFields(query string) string {
 	return query
 }
 
-func (r *reader) quepidRatings(line int, text string, ratings jsontext.Value) {
-	var err error
-	if ratings.Kind() == jsontext.KindBeginObject {
-		var byDocument map[string]jsontext.Value
-		err = json.Unmarshal(ratings, &byDocument)
-		for _, document := range slices.Sorted(maps.Keys(byDocument)) {
-			r.rating(line, text, document, byDocument[document])
+func (r *reader) rate(query string, all ratings, line func(offset int64) int) {
+	for _, g := range all {
+		grade := string(g.value.Grade)
+		switch g.value.Grade.Kind() {
+		case jsontext.KindNull:
+			grade = ""
+		case jsontext.KindString:
+			grade = strings.Trim(grade, `"`)
 		}
-	} else if ratings.Kind() == jsontext.KindBeginArray {
-		var list []struct {
-			Document string         `json:"doc_id"`
-			Rating   jsontext.Value `json:"rating"`
-		}
-		err = json.Unmarshal(ratings, &list)
-		for _, g := range list {
-			r.rating(line, text, g.Document, g.Rating)
-		}
-	}
-	if err != nil {
-		r.fail(line, "the ratings of %q: %w", text, err)
-	}
-}
-
-// text adds a query without an id, which may come again.
-func (r *reader) text(line int, text string) {
-	if text = strings.TrimSpace(text); r.queries[text] == (place{}) {
-		r.query(line, Query{ID: text, Text: text})
-	}
-}
-
-// rating adds a grade that is a number or a text in JSON, or none yet.
-func (r *reader) rating(line int, text, document string, grade jsontext.Value) {
-	switch grade.Kind() {
-	case jsontext.KindNull, jsontext.KindInvalid:
-		r.set.Ungraded++
-	case jsontext.KindString:
-		if unquoted, err := jsontext.AppendUnquote(nil, grade); err == nil {
-			grade = unquoted
-		}
-		fallthrough
-	default:
-		r.grade(line, text, document, string(grade))
+		r.grade(line(g.end), query, cmp.Or(g.value.ID, g.value.DocID, g.value.InOld), grade)
 	}
 }

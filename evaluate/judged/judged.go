@@ -11,6 +11,8 @@ import (
 type Query struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
+	// Count is how often a log has the text; 0 where the query is of no log.
+	Count int `json:"count,omitzero"`
 	// Body is the search itself where the file has it, as a _rank_eval request does
 	// in place of a text.
 	Body []byte `json:"-"`
@@ -39,4 +41,15 @@ func (s *Set) Unknown() []string {
 		delete(grades, q.ID)
 	}
 	return slices.Sorted(maps.Keys(grades))
+}
+
+// Documents returns the ids of documents that have grades, sorted.
+func (s *Set) Documents() []string {
+	all := map[string]bool{}
+	for _, grades := range s.Grades {
+		for id := range grades {
+			all[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }

@@ -15,7 +15,7 @@ func TestLogOfTextCountsRepeatedQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []LoggedQuery{{Query{ID: "wind tunnel", Text: "wind tunnel"}, 2}, {Query{ID: "flutter", Text: "flutter"}, 1}}
+	want := []Query{{ID: "wind tunnel", Text: "wind tunnel", Count: 2}, {ID: "flutter", Text: "flutter", Count: 1}}
 	if diff := cmp.Diff(want, log.Queries); diff != "" {
 		t.Errorf("queries (-want +got):\n%s", diff)
 	}
@@ -28,7 +28,7 @@ func TestLogOfJSONHasIDsAndCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []LoggedQuery{{Query{ID: "17", Text: "wind tunnel"}, 4}, {Query{ID: "flutter", Text: "flutter"}, 1}}
+	want := []Query{{ID: "17", Text: "wind tunnel", Count: 4}, {ID: "flutter", Text: "flutter", Count: 1}}
 	if diff := cmp.Diff(want, log.Queries); diff != "" {
 		t.Errorf("queries (-want +got):\n%s", diff)
 	}

@@ -1,7 +1,7 @@
 package judged
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/csv"
 	"errors"
@@ -109,67 +109,51 @@ func (r *reader) fail(line int, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %w", place{r.file, line}, fmt.Errorf(format, args...)))
 }
 
-// read reads a file by the format that choose finds for its first line, nil for
+// A format takes the text of a file.
+type format func(text []byte)
+
+// read reads a file in the format that choose finds for its first line, nil for
 // none.
-func (r *reader) read(f *File, choose func(first string) func(*bufio.Reader)) {
+func (r *reader) read(f *File, choose func(first string) format) {
 	r.file = f.Name
-	in := bufio.NewReaderSize(&bounded{f.Content, maxFile}, 64<<10)
-	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
-		_, _ = in.Discard(3) // a byte order mark
-	}
-	start, err := in.Peek(4096)
-	begin := strings.TrimLeft(string(start), " \t\r\n")
+	text, err := io.ReadAll(io.LimitReader(f.Content, maxFile+1))
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark
+	begin := bytes.TrimSpace(text)
 	switch {
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil:
 		r.fail(0, "%w", err)
 		return
-	case begin == "":
+	case len(text) > maxFile:
+		r.fail(0, "larger than %d MiB", maxFile>>20)
+		return
+	case len(begin) == 0:
 		r.fail(0, "empty")
 		return
 	}
-	first, _, _ := strings.Cut(begin, "\n")
-	if format := choose(strings.TrimRight(first, "\r")); format != nil {
-		format(in)
+	line, _, _ := bytes.Cut(begin[:min(len(begin), 4096)], []byte("\n"))
+	first := strings.TrimRight(string(line), "\r")
+	if take := choose(first); take != nil {
+		take(text)
 		return
 	}
 	r.fail(0, "%.60q begins no format that is known", first)
 }
 
-// bounded fails after so many bytes, where a LimitReader would end.
-type bounded struct {
-	r    io.Reader
-	left int
-}
-
-// Read implements [io.Reader].
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("larger than %d MiB", maxFile>>20)
-	}
-	n, err := b.r.Read(p)
-	b.left -= n
-	return n, err
-}
-
 // lines calls f for each line that is not blank.
-func (r *reader) lines(in *bufio.Reader, f func(n int, line string)) {
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(nil, maxLine)
+func (r *reader) lines(text []byte, f func(n int, line string)) {
 	n := 0
-	for scanner.Scan() {
+	for line := range bytes.Lines(text) {
 		n++
-		if line := strings.TrimSpace(scanner.Text()); line != "" {
-			f(n, line)
+		switch line = bytes.TrimSpace(line); {
+		case len(line) > maxLine:
+			r.fail(n, "the line is longer than %d bytes", maxLine)
+		case len(line) > 0:
+			f(n, string(line))
 		}
 	}
-	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		r.fail(n+1, "the line is longer than %d bytes", maxLine)
-	} else if err != nil {
-		r.fail(n+1, "%w", err)
-	}
 }
 
-func (r *reader) queryFormat(first string) func(*bufio.Reader) {
+func (r *reader) queryFormat(first string) format {
 	switch {
 	case strings.HasPrefix(first, "{"):
 		return r.jsonLines
@@ -181,15 +165,15 @@ func (r *reader) queryFormat(first string) func(*bufio.Reader) {
 	return nil
 }
 
-func (r *reader) gradeFormat(first string) func(*bufio.Reader) {
+func (r *reader) gradeFormat(first string) format {
 	tabs := strings.Split(first, "\t")
 	switch {
 	case strings.HasPrefix(first, "{"):
 		return r.json
 	case columns(strings.Split(first, ",")) != nil:
-		return r.csv(',')
-	case columns(strings.Split(first, ";")) != nil:
-		return r.csv(';')
+		return func(text []byte) { r.csv(text, ',') }
+	case columns(strings.Split(first, ";")) != nil: // as spreadsheets write where the comma is in numbers
+		return func(text []byte) { r.csv(text, ';') }
 	case len(tabs) == 3 && !isNumber(tabs[2]):
 		return r.beir
 	case len(strings.Fields(first)) == 4:
@@ -226,13 +210,22 @@ func (r *reader) query(line int, q Query) {
 	}
 }
 
-// grade adds what a judge said.
+// queryOnce adds a query that may be there already.
+func (r *reader) queryOnce(line int, id, text string) {
+	if id = strings.TrimSpace(id); r.queries[id] == (place{}) {
+		r.query(line, Query{ID: id, Text: text})
+	}
+}
+
+// grade adds what a judge said, "" for nothing yet.
 func (r *reader) grade(line int, query, document, grade string) {
 	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
 	n, err := integer(grade)
 	key := [2]string{query, document}
 	before, twice := r.grades[key]
 	switch {
+	case strings.TrimSpace(grade) == "":
+		r.set.Ungraded++
 	case query == "" || document == "":
 		r.fail(line, "a judgment needs a query and a document")
 	case err != nil:
@@ -248,8 +241,8 @@ func (r *reader) grade(line int, query, document, grade string) {
 	}
 }
 
-func (r *reader) jsonLines(in *bufio.Reader) {
-	r.lines(in, func(n int, line string) {
+func (r *reader) jsonLines(text []byte) {
+	r.lines(text, func(n int, line string) {
 		var q struct {
 			ID   string `json:"_id"`
 			Text string `json:"text"`
@@ -262,8 +255,8 @@ func (r *reader) jsonLines(in *bufio.Reader) {
 	})
 }
 
-func (r *reader) tabs(in *bufio.Reader) {
-	r.lines(in, func(n int, line string) {
+func (r *reader) tabs(text []byte) {
+	r.lines(text, func(n int, line string) {
 		id, text, _ := strings.Cut(line, "\t")
 		r.query(n, Query{ID: id, Text: text})
 	})
@@ -272,11 +265,11 @@ func (r *reader) tabs(in *bufio.Reader) {
 // topics reads the elements num and title of TREC's topics, which may lack
 // their end tags, and whose text may begin with a label and go on in the next
 // lines.
-func (r *reader) topics(in *bufio.Reader) {
+func (r *reader) topics(text []byte) {
 	var q Query
 	var into *string // nil in other elements
 	open := 0        // the line where the topic began
-	r.lines(in, func(n int, line string) {
+	r.lines(text, func(n int, line string) {
 		for part := range strings.SplitAfterSeq(strings.ReplaceAll(line, "<", "\x00<"), "\x00") {
 			part = strings.TrimSuffix(part, "\x00")
 			tag, text := "", part
@@ -284,13 +277,14 @@ func (r *reader) topics(in *bufio.Reader) {
 				tag, text, _ = strings.Cut(part, ">")
 				into = nil
 			}
+			text = strings.TrimSpace(text)
 			switch strings.ToLower(tag) {
 			case "<top":
 				q, open = Query{}, n
 			case "<num":
-				into, text = &q.ID, after(text, "Number:")
+				into, text = &q.ID, strings.TrimPrefix(text, "Number:")
 			case "<title":
-				into, text = &q.Text, after(text, "Topic:")
+				into, text = &q.Text, strings.TrimPrefix(text, "Topic:")
 			case "</top":
 				r.query(open, q)
 				open = 0
@@ -305,14 +299,9 @@ func (r *reader) topics(in *bufio.Reader) {
 	}
 }
 
-// after returns text without a label that it begins with.
-func after(text, label string) string {
-	return strings.TrimPrefix(strings.TrimSpace(text), label)
-}
-
-func (r *reader) beir(in *bufio.Reader) {
+func (r *reader) beir(text []byte) {
 	header := true
-	r.lines(in, func(n int, line string) {
+	r.lines(text, func(n int, line string) {
 		fields := strings.Split(line, "\t")
 		switch {
 		case len(fields) != 3:
@@ -324,8 +313,8 @@ func (r *reader) beir(in *bufio.Reader) {
 	})
 }
 
-func (r *reader) qrels(in *bufio.Reader) {
-	r.lines(in, func(n int, line string) {
+func (r *reader) qrels(text []byte) {
+	r.lines(text, func(n int, line string) {
 		if fields := strings.Fields(line); len(fields) == 4 {
 			r.grade(n, fields[0], fields[2], fields[3])
 		} else {
@@ -351,46 +340,31 @@ func columns(header []string) []int {
 	return found
 }
 
-// csv reads a table whose cells are separated by comma. Spreadsheets write a
-// semicolon there where the comma is in numbers.
-func (r *reader) csv(comma rune) func(*bufio.Reader) {
-	return func(in *bufio.Reader) {
-		rows := csv.NewReader(in)
-		rows.Comma = comma
-		r.rows(rows)
-	}
-}
-
-func (r *reader) rows(rows *csv.Reader) {
+func (r *reader) csv(text []byte, comma rune) {
+	rows := csv.NewReader(bytes.NewReader(text))
+	rows.Comma = comma
 	header, err := rows.Read()
 	at := columns(header)
 	if err == nil && at == nil { // the whole line is in quotes, or blanks come first
 		r.fail(1, "the first line, %.60q, does not name query, document and grade", header)
 		return
 	}
+	var row []string
 	for err == nil {
-		var row []string
 		if row, err = rows.Read(); err != nil {
 			break
 		}
 		line, _ := rows.FieldPos(0)
-		query, document, grade := row[at[0]], row[at[1]], row[at[2]]
-		text := query
+		query, text := row[at[0]], row[at[0]]
 		if at[3] >= 0 {
 			query = cmp.Or(row[at[3]], query)
 		}
-		if id := strings.TrimSpace(query); !r.given && id != "" && r.queries[id] == (place{}) {
-			r.query(line, Query{ID: id, Text: text})
+		if !r.given && strings.TrimSpace(query) != "" {
+			r.queryOnce(line, query, text)
 		}
-		if strings.TrimSpace(grade) == "" {
-			r.set.Ungraded++
-			continue
-		}
-		r.grade(line, query, document, grade)
+		r.grade(line, query, row[at[1]], row[at[2]])
 	}
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 		r.fail(bad.Line, "%w", bad.Err)
-	} else if !errors.Is(err, io.EOF) {
-		r.fail(0, "%w", err)
 	}
 }

@@ -32,18 +32,15 @@ var Formats = []string{"csv", "quepid", "workbench-judgments", "workbench-querie
 // has left out as the format does not take them: those without a text, and
 // for a query set those that the workbench refuses.
 func (s *Set) Write(w io.Writer, format string) (refused []Query, err error) {
-	takes := func(q Query) bool { return q.Text != "" }
-	if format == "workbench-queries" {
-		takes = func(q Query) bool {
-			return q.Text != "" && !strings.ContainsAny(q.Text, workbenchRefused) && utf8.RuneCountInString(q.Text) <= workbenchMaxText
-		}
+	if !slices.Contains(Formats, format) {
+		return nil, fmt.Errorf("no format %q; there are %s", format, strings.Join(Formats, ", "))
 	}
 	taken := &Set{Grades: s.Grades}
 	for _, q := range s.Queries {
-		if takes(q) {
-			taken.Queries = append(taken.Queries, q)
-		} else {
+		if q.Text == "" || format == "workbench-queries" && (strings.ContainsAny(q.Text, workbenchRefused) || utf8.RuneCountInString(q.Text) > workbenchMaxText) {
 			refused = append(refused, q)
+		} else {
+			taken.Queries = append(taken.Queries, q)
 		}
 	}
 	switch format {
@@ -55,12 +52,8 @@ func (s *Set) Write(w io.Writer, format string) (refused []Query, err error) {
 		err = taken.table(w, []string{"query", "docid", "rating"}, func(q Query, document, grade string) []string {
 			return []string{Cell(q.Text), document, grade}
 		})
-	case "workbench-judgments":
-		err = taken.workbenchJudgments(w)
-	case "workbench-queries":
-		err = taken.workbenchQueries(w)
 	default:
-		err = fmt.Errorf("no format %q; there are %s", format, strings.Join(Formats, ", "))
+		err = taken.workbench(w, format == "workbench-judgments")
 	}
 	return refused, err
 }
@@ -106,10 +99,9 @@ func (s *Set) table(w io.Writer, header []string, row func(q Query, document, gr
 	return cmp.Or(err, out.Error())
 }
 
-// writtenBy is what the workbench shows of a list; its users may rename it.
-const writtenBy = "Written by akin"
-
-func (s *Set) workbenchJudgments(w io.Writer) error {
+// workbench writes the judgments, or the queries without them.
+func (s *Set) workbench(w io.Writer, judgments bool) error {
+	const writtenBy = "Written by akin" // shown by the workbench; its users may rename it
 	type rating struct {
 		Document string `json:"docId"`
 		Rating   string `json:"rating"` // the first versions take no number
@@ -118,32 +110,28 @@ func (s *Set) workbenchJudgments(w io.Writer) error {
 		Query   string   `json:"query"`
 		Ratings []rating `json:"ratings"`
 	}
-	queries := s.Judged()
-	all := make([]ratings, 0, len(queries))
-	for _, q := range queries {
-		r := ratings{Query: q.Text}
-		for _, d := range s.graded(q.ID) {
-			r.Ratings = append(r.Ratings, rating{d, strconv.Itoa(s.Grades[q.ID][d])})
-		}
-		all = append(all, r)
-	}
-	return json.MarshalWrite(w, struct {
-		Name        string    `json:"name"`
-		Description string    `json:"description"`
-		Type        string    `json:"type"`
-		Ratings     []ratings `json:"judgmentRatings"`
-	}{writtenBy, writtenBy, "IMPORT_JUDGMENT", all}, jsontext.WithIndent("  "))
-}
-
-func (s *Set) workbenchQueries(w io.Writer) error {
-	queries := make([]workbenchQuery, len(s.Queries))
-	for i, q := range s.Queries {
-		queries[i].Text = q.Text
-	}
-	return json.MarshalWrite(w, struct {
+	file := struct {
 		Name        string           `json:"name"`
 		Description string           `json:"description"`
-		Sampling    string           `json:"sampling"`
-		Queries     []workbenchQuery `json:"querySetQueries"`
-	}{writtenBy, writtenBy, "manual", queries}, jsontext.WithIndent("  "))
+		Type        string           `json:"type,omitzero"`
+		Ratings     []ratings        `json:"judgmentRatings,omitzero"`
+		Sampling    string           `json:"sampling,omitzero"`
+		Queries     []workbenchQuery `json:"querySetQueries,omitzero"`
+	}{Name: writtenBy, Description: writtenBy}
+	if judgments {
+		file.Type, file.Ratings = "IMPORT_JUDGMENT", []ratings{}
+		for _, q := range s.Judged() {
+			r := ratings{Query: q.Text}
+			for _, d := range s.graded(q.ID) {
+				r.Ratings = append(r.Ratings, rating{d, strconv.Itoa(s.Grades[q.ID][d])})
+			}
+			file.Ratings = append(file.Ratings, r)
+		}
+	} else {
+		file.Sampling, file.Queries = "manual", []workbenchQuery{}
+		for _, q := range s.Queries {
+			file.Queries = append(file.Queries, workbenchQuery{q.Text})
+		}
+	}
+	return json.MarshalWrite(w, file, jsontext.WithIndent("  "))
 }

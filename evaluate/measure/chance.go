@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -77,15 +78,7 @@ func Holm(probabilities []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case probabilities[a] < probabilities[b]:
-			return -1
-		case probabilities[a] > probabilities[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(probabilities[a], probabilities[b]) })
 	corrected := make([]float64, len(probabilities))
 	least := 0.0
 	for k, i := range order {

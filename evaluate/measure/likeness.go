@@ -1,6 +1,9 @@
 package measure
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Overlap is the share of documents that the first k of two rankings have in
 // common, in [0, 1], of as many as the longer of the two has there; it is 1 of
@@ -11,21 +14,13 @@ func Overlap(a, b []string, k int) float64 {
 	if longer == 0 {
 		return 1
 	}
-	return float64(common(a, b)) / float64(longer)
-}
-
-func common(a, b []string) int {
-	in := make(map[string]bool, len(a))
-	for _, id := range a {
-		in[id] = true
-	}
-	n := 0
+	common := 0
 	for _, id := range b {
-		if in[id] {
-			n++
+		if slices.Contains(a, id) {
+			common++
 		}
 	}
-	return n
+	return float64(common) / float64(longer)
 }
 
 // RankBiasedOverlap is how alike two rankings are if each next rank counts p

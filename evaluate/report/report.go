@@ -51,31 +51,30 @@ func Files(r *evaluate.Result) ([]File, error) {
 		files = append(files, File{name, b.Bytes()})
 	}
 	add("index.html", "page", v)
-	for _, p := range v.Plots {
-		add(p.Name+".svg", "plot", p)
-	}
+	plots := v.Plots
 	for _, c := range v.Comparisons {
-		add(c.Plot.Name+".svg", "plot", c.Plot)
+		plots = append(plots, c.Plot)
+	}
+	for _, p := range plots {
+		add(p.Name+".svg", "plot", p)
 	}
 	return files, err
 }
 
-// A view is what the page shows, in its order.
+// A view is what the page shows.
 type view struct {
-	Measures    []string
-	Queries     int
-	Arms        []evaluate.ArmResult
+	*evaluate.Result
+
 	Plots       []plot
 	Comparisons []*comparison
 	Best        *comparison // nil of one arm
-	Notes       []evaluate.Note
 }
 
 // Measure is what queries are ordered by, and the plots are about.
 func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *evaluate.Result) view {
-	v := view{Measures: r.Measures, Queries: len(r.Queries), Arms: r.Arms, Plots: armPlots(r), Notes: r.Notes()}
+	v := view{Result: r, Plots: armPlots(r)}
 	for k := range r.Arms[1:] {
 		c := compare(r, k+1)
 		if v.Best == nil || c.beats(v.Best) {
@@ -200,9 +199,8 @@ type found struct {
 // Relevant reports whether judges found the document relevant.
 func (f *found) Relevant() bool { return *f.Grade > 0 }
 
-// sideBySide returns the first ten documents of both lists.
+// sideBySide returns the documents of both lists.
 func sideBySide(before, after []evaluate.Hit) []row {
-	before, after = before[:min(10, len(before))], after[:min(10, len(after))]
 	rows := make([]row, max(len(before), len(after)))
 	rank := func(hits []evaluate.Hit, id string) int {
 		return slices.IndexFunc(hits, func(h evaluate.Hit) bool { return h.ID == id })
@@ -214,15 +212,16 @@ func sideBySide(before, after []evaluate.Hit) []row {
 		}
 	}
 	for k, hit := range after {
-		rows[k].After = &found{Hit: hit}
+		moved := ""
 		switch was := rank(before, hit.ID); {
 		case was < 0:
-			rows[k].After.Moved = "new"
+			moved = "new"
 		case was > k:
-			rows[k].After.Moved = fmt.Sprintf("up %d", was-k)
+			moved = fmt.Sprintf("up %d", was-k)
 		case was < k:
-			rows[k].After.Moved = fmt.Sprintf("down %d", k-was)
+			moved = fmt.Sprintf("down %d", k-was)
 		}
+		rows[k].After = &found{hit, moved}
 	}
 	return rows
 }

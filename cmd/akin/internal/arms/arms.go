@@ -1,6 +1,6 @@
 // Package arms makes the arms of an evaluation: the cluster, a running akin, or
 // an akin in this process with a matrix and settings of its own. arms.go makes
-// them, search.go sends a search, queries.go reads queries and sends them all.
+// them, search.go sends a search, queries.go sends many.
 package arms
 
 import (
@@ -117,8 +117,11 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	case "matrix":
 		arm.Density, err = s.candidate(ctx, o, &t, arm.Name, m[3])
 	default:
+		if o.Akin == "" || o.Admin == "" {
+			return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
+		}
 		t.profile = m[3]
-		err = s.running(o, &t)
+		err = s.ask(o, &t, o.Akin, o.Admin)
 	}
 	if err != nil {
 		return err
@@ -132,31 +135,22 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	return nil
 }
 
-// client opens a client of the cluster, or of an akin, which Close closes.
+// client opens a client of the cluster or of an akin, which Close closes.
 func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
-	return s.closed(o.Client(url))
-}
-
-// admin opens a client of the admin port of an akin, without the credentials.
-func (s *Set) admin(url string) (*esclient.Client, error) {
-	return s.closed(esclient.New(esclient.Options{URL: url}))
-}
-
-func (s *Set) closed(client *esclient.Client, err error) (*esclient.Client, error) {
+	client, err := o.Client(url)
 	if err == nil {
 		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
 	}
 	return client, err
 }
 
-// running sets the target to the akin of --akin.
-func (s *Set) running(o *Options, t *target) (err error) {
-	if o.Akin == "" || o.Admin == "" {
-		return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
+// ask sets the target to an akin and its admin port, which gets no credentials.
+func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
+	if t.client, err = s.client(o, akin); err != nil {
+		return err
 	}
-	if t.client, err = s.client(o, o.Akin); err == nil {
-		t.admin, err = s.admin(o.Admin)
-	}
+	plain := Options{Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }}
+	t.admin, err = s.client(&plain, admin)
 	return err
 }
 
@@ -199,9 +193,7 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what s
 		<-served
 	})
 	t.profile = name
-	if t.client, err = s.client(o, "http://"+clients.Addr().String()); err == nil {
-		t.admin, err = s.admin("http://" + admin.Addr().String())
-	}
+	err = s.ask(o, t, "http://"+clients.Addr().String(), "http://"+admin.Addr().String())
 	return plots.Summarize(m).Density(), err
 }
 
@@ -218,16 +210,19 @@ func (o *Options) configure(name, file, settings string) (*configs.Config, error
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil || value == nil {
 			return nil, fmt.Errorf("%s: want KEY=VALUE", setting)
 		}
-		section, key, nested := strings.Cut(key, ".")
-		switch within, _ := profile[section].(map[string]any); {
-		case nested && within != nil:
-			within[key] = value
-		case nested:
-			profile[section] = map[string]any{key: value}
-		case section == "strength":
-			profile[section] = map[string]any{"linear": value, "grouped": value, "saturated": value}
-		default:
-			profile[section] = value
+		keys := []string{key}
+		if key == "strength" {
+			keys = []string{"strength.linear", "strength.grouped", "strength.saturated"}
+		}
+		for _, key := range keys {
+			section, name, nested := strings.Cut(key, ".")
+			if !nested {
+				profile[key] = value
+			} else if within, ok := profile[section].(map[string]any); ok {
+				within[name] = value
+			} else {
+				profile[section] = map[string]any{name: value}
+			}
 		}
 	}
 	text, err := yaml.Marshal(map[string]any{

@@ -3,11 +3,13 @@ package arms
 import (
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/evaluate"
 )
 
 func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
@@ -67,4 +69,53 @@ func TestCredentialsGoToSearchesOnly(t *testing.T) {
 	if got, want := strings.Join(asked, ", "), "/i/_search with password, /_akin/explanations/7"; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
+}
+
+// The ring of explanations holds those of the last searches only.
+func TestSearchesWithoutAnExplanationAreCounted(t *testing.T) {
+	akin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/_akin/") {
+			http.Error(w, `{"error": "no such explanation"}`, http.StatusNotFound)
+			return
+		}
+		w.Header().Set("X-Akin-Explanation", "7")
+		_, _ = w.Write([]byte(`{"hits": {"hits": []}}`))
+	}))
+	defer akin.Close()
+	client, err := esclient.New(esclient.Options{URL: akin.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	answer, err := (&target{client: client, admin: client, index: "i"}).search(t.Context(), []byte(`{}`))
+	if err != nil || !answer.Unexplained || answer.Added != nil {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+func TestASecondRunThatWritesToTheSameFileEnds(t *testing.T) {
+	path, plan := filepath.Join(t.TempDir(), "state"), evaluate.Plan{"arms": "a"}
+	first, err := openState(path, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.file.Close()
+	second, err := openState(path, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.file.Close()
+	for _, query := range []string{"1", "2"} {
+		if err := first.keep(evaluate.Answered{Query: query}); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.keep(evaluate.Answered{Query: query}); err == nil || !strings.Contains(err.Error(), "another run writes to") {
+			t.Errorf("error %v", err)
+		}
+	}
+	again, err := openState(path, plan)
+	if err != nil || len(again.known) != 2 {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	again.file.Close()
 }

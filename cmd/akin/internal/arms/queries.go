@@ -1,6 +1,7 @@
 package arms
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +16,6 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
-	"github.com/akin-search/akin/internal/openfile"
 )
 
 // Searches say how queries are searched for.
@@ -46,109 +46,103 @@ func (s *Searches) ReadTemplate(ctx context.Context, title string) (t *evaluate.
 	return t, terminal.Usage(err)
 }
 
-// Send sends queries through the arms, from where the file of --resume ends,
-// and shows its progress on stderr.
-func (s *Searches) Send(ctx context.Context, set *Set, queries []judged.Query, o evaluate.SearchOptions, stderr io.Writer) ([]evaluate.Answered, error) {
+// A Run is queries that are sent through arms.
+type Run struct {
+	set      *Set
+	queries  []judged.Query
+	template *evaluate.Template
+	resume   string
+	state    *state // nil where answers are not kept
+}
+
+// Begin reads the file of --resume. Its caller closes the run.
+func (s *Searches) Begin(set *Set, queries []judged.Query, template *evaluate.Template) (*Run, error) {
+	r := &Run{set: set, queries: queries, template: template, resume: s.Resume}
+	if s.Resume == "" {
+		return r, nil
+	}
+	hash := sha256.New()
+	for _, q := range queries {
+		body, _ := template.Body(q) // an error is reported when it is searched for
+		fmt.Fprintf(hash, "%q %q\n", q.ID, body)
+	}
+	var err error
+	r.state, err = openState(s.Resume, evaluate.Plan{
+		"arms": set.Plan, "index": set.first.index, "queries or template": hex.EncodeToString(hash.Sum(nil)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--resume %s: %w", s.Resume, err)
+	}
+	return r, nil
+}
+
+// Close closes the file of --resume.
+func (r *Run) Close() {
+	if r.state != nil {
+		_ = r.state.file.Close() // each line was written at once
+	}
+}
+
+// Send sends the queries, from where the file of --resume ends, and shows its
+// progress on stderr. Queries are left out whose error is refused; nil is none.
+func (r *Run) Send(ctx context.Context, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := terminal.NewProgress(stderr)
 	defer progress.End()
-	o.Progress = progress.Step
-	if s.Resume != "" {
-		file, known, err := openState(s.Resume, set.planOf(queries, o))
-		if err != nil {
-			return nil, fmt.Errorf("--resume %s: %w", s.Resume, err)
-		}
-		defer func() { _ = file.Close() }() // each line was written at once
-		o.Known = known
-		o.Keep = func(a evaluate.Answered) error { return evaluate.WriteState(file, a) }
+	o := evaluate.SearchOptions{Body: r.template.Body, Refused: refused, Progress: progress.Step}
+	if r.state != nil {
+		o.Known, o.Keep = r.state.known, r.state.keep
 	}
-	answered, err := evaluate.Search(ctx, set.List, queries, o)
+	answered, err := evaluate.Search(ctx, r.set.List, r.queries, o)
 	switch {
-	case err != nil && s.Resume != "":
-		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), s.Resume)
+	case err != nil && r.state != nil:
+		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(r.queries), r.resume)
 	case err != nil:
-		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(queries))
+		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(r.queries))
 	}
 	return answered, err
 }
 
-// planOf says what the answers depend on.
-func (s *Set) planOf(queries []judged.Query, o evaluate.SearchOptions) evaluate.Plan {
-	hash := sha256.New()
-	for _, q := range queries {
-		body, _ := o.Body(q) // an error is reported when it is searched for
-		fmt.Fprintf(hash, "%q %q\n", q.ID, body)
-	}
-	return evaluate.Plan{"arms": s.Plan, "index": s.first.index, "queries or template": hex.EncodeToString(hash.Sum(nil))}
+// A state is the file of --resume.
+type state struct {
+	file  *os.File
+	size  int64 // of what was read and written
+	known map[string]evaluate.Answered
 }
 
 // openState opens a state file to append to, a new one with its plan.
-func openState(path string, plan evaluate.Plan) (file *os.File, known map[string]evaluate.Answered, err error) {
-	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { //nolint:gosec // the user names it
-		return nil, nil, err
-	}
-	known, whole, err := evaluate.ReadState(file, plan)
-	if err == nil {
-		err = file.Truncate(whole) // half a line of a run that was killed
-	}
-	if err == nil {
-		_, err = file.Seek(whole, io.SeekStart)
-	}
-	if err == nil && whole == 0 {
-		err = evaluate.WriteState(file, plan)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
-	}
-	return file, known, nil
-}
-
-// Judged says which files have a judged set.
-type Judged struct{ Queries, Judgments string }
-
-// Register adds the flags that name the files.
-func (j *Judged) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&j.Queries, "queries", "", "file of queries, where the judgments have only their ids")
-	flags.StringVar(&j.Judgments, "judgments", "", "file of judgments (required)")
-}
-
-// Read returns the judged set.
-func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
-	if j.Judgments == "" {
-		return nil, terminal.Usage(errors.New("give --judgments FILE"))
-	}
-	judgments, err := openfile.Open(ctx, j.Judgments)
+func openState(path string, plan evaluate.Plan) (*state, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, err
 	}
-	defer judgments.Close() // nothing was written
-	var queries *judged.File
-	if j.Queries != "" {
-		file, err := openfile.Open(ctx, j.Queries)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close() // nothing was written
-		queries = &judged.File{Name: j.Queries, Content: file}
+	s := &state{file: file}
+	if s.known, s.size, err = evaluate.ReadState(file, plan); err == nil {
+		err = file.Truncate(s.size) // half a line of a run that was killed
 	}
-	if set, err = judged.Read(queries, &judged.File{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
-		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
-		if j.Queries == "" {
-			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
-		}
+	if err == nil && s.size == 0 {
+		err = s.write(plan)
 	}
-	return set, err
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return s, nil
 }
 
-// ReadLog reads a log of queries and says on stderr which lines are none.
-func ReadLog(ctx context.Context, path string, stderr io.Writer) (*judged.Log, error) {
-	file, err := openfile.Open(ctx, path)
-	if err != nil {
-		return nil, err
+func (s *state) keep(a evaluate.Answered) error { return s.write(a) }
+
+// write appends a line, unless another run has done so in the meantime.
+func (s *state) write(line any) error {
+	info, err := s.file.Stat()
+	if err == nil && info.Size() != s.size {
+		err = errors.New("another run writes to the file of --resume: wait for its end, or name another file")
 	}
-	defer file.Close() // nothing was written
-	log, err := judged.ReadLog(&judged.File{Name: path, Content: file})
-	if err == nil && log.Skipped > 0 {
-		fmt.Fprintf(stderr, "%d lines are left out:\n%v\n", log.Skipped, errors.Join(log.Causes...))
+	var text bytes.Buffer
+	if err == nil {
+		err = evaluate.WriteState(&text, line)
 	}
-	return log, err
+	if err == nil {
+		_, err = s.file.WriteAt(text.Bytes(), s.size)
+	}
+	s.size += int64(text.Len())
+	return err
 }

@@ -26,7 +26,7 @@ type target struct {
 	admin  *esclient.Client // nil where no akin is asked
 	off    bool             // akin is asked to leave searches alone
 	index  string
-	title  string
+	title  string // the field with titles, "" for none
 
 	profile string
 }
@@ -36,43 +36,45 @@ const (
 	maxSearchAnswer = 256 << 20
 )
 
-// A searchCall is a search with what is asked of akin.
-type searchCall struct {
-	target *target
-	body   []byte
-	id     string // of akin's explanation, once it is answered
+// call is a search with what is asked of akin. It notes the id of akin's
+// explanation.
+func (t *target) call(body []byte, id *string) apiCall {
+	return func(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+url.PathEscape(t.index)+"/_search", bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		if t.off {
+			req.Header.Set("X-Akin", "off")
+		}
+		if t.admin != nil {
+			req.Header.Set("X-Akin", "explain")
+		}
+		if t.profile != "" {
+			req.Header.Set("X-Akin-Profile", t.profile)
+		}
+		resp, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
+		if err != nil {
+			return nil, err
+		}
+		*id = resp.Header.Get("X-Akin-Explanation")
+		return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
+	}
 }
 
+type apiCall func(ctx context.Context, transport esapi.Transport) (*esapi.Response, error)
+
 // Do implements [esapi.Request].
-func (c *searchCall) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
-	path := "/" + url.PathEscape(c.target.index) + "/_search"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(c.body))
-	if err != nil {
-		return nil, err
-	}
-	if c.target.off {
-		req.Header.Set("X-Akin", "off")
-	}
-	if c.target.admin != nil {
-		req.Header.Set("X-Akin", "explain")
-	}
-	if c.target.profile != "" {
-		req.Header.Set("X-Akin-Profile", c.target.profile)
-	}
-	resp, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
-	if err != nil {
-		return nil, err
-	}
-	c.id = resp.Header.Get("X-Akin-Explanation")
-	return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
+func (c apiCall) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+	return c(ctx, transport)
 }
 
 // search sends a body and, where akin gets it, asks what became of it.
 func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
-	call := &searchCall{target: t, body: body}
+	var id string
 	var text []byte
 	began := time.Now()
-	err = t.client.Send(ctx, esclient.Request{API: call, Timeout: searchTimeout, Limit: maxSearchAnswer}, func(r io.Reader) (err error) {
+	err = t.client.Send(ctx, esclient.Request{API: t.call(body, &id), Timeout: searchTimeout, Limit: maxSearchAnswer}, func(r io.Reader) (err error) {
 		text, err = io.ReadAll(r)
 		return err
 	})
@@ -88,9 +90,10 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Outcome string               `json:"outcome"`
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + call.id}, &explanation)
-	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && call.id != "" {
-		return a, nil // it was too large to be kept
+	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
+	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
+		a.Unexplained = true // other searches have taken its place
+		return a, nil
 	}
 	if err == nil && explanation.Reason == "unknown_profile" {
 		err = fmt.Errorf("akin has no profile %q", t.profile)

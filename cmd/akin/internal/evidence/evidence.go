@@ -12,8 +12,6 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/evaluate/clicks"
-	"github.com/akin-search/akin/evaluate/judged"
-	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
@@ -24,29 +22,10 @@ type Source struct {
 	Index, Field string
 	Report       *terminal.Progress
 
-	Judgments, Queries string // files; the second may be ""
-	Clicks             string // a file
-	UBI                bool
-	Bias               float64 // of clicks: the power of the rank; negative is unknown
-}
-
-// Judged reads a judged set; queries may be "".
-func Judged(ctx context.Context, queries, judgments string) (*judged.Set, error) {
-	j, err := openfile.Open(ctx, judgments)
-	if err != nil {
-		return nil, err
-	}
-	defer j.Close() // nothing was written
-	given := &judged.File{Name: judgments, Content: j}
-	if queries == "" {
-		return judged.Read(nil, given)
-	}
-	q, err := openfile.Open(ctx, queries)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close() // nothing was written
-	return judged.Read(&judged.File{Name: queries, Content: q}, given)
+	Judged
+	Clicks string // a file
+	UBI    bool
+	Bias   float64 // of clicks: the power of the rank; negative is unknown
 }
 
 // Searches returns what was searched for with what is known of the
@@ -76,7 +55,7 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 		texts, searches = append(texts, text), append(searches, reweigh.Search{Documents: opinions})
 	}
 	if s.Judgments != "" {
-		set, err := Judged(ctx, s.Queries, s.Judgments)
+		set, err := s.Read(ctx)
 		if err != nil {
 			return nil, nil, "", err
 		}

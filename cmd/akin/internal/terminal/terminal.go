@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +48,16 @@ func Some(names []string) string {
 		text += ", …"
 	}
 	return text
+}
+
+// Print prints a result: its table, or itself as JSON.
+func Print(w io.Writer, asJSON bool, result any, table func(w io.Writer) error) error {
+	if !asJSON {
+		return table(w)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(result)
 }
 
 // linesEvery is how often a line of progress appears where there is no

@@ -2,7 +2,6 @@ package tuning
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
@@ -30,7 +30,7 @@ type Cluster struct {
 type flags struct {
 	options  options
 	matrices []string
-	judged   arms.Judged
+	judged   evidence.Judged
 	searches arms.Searches
 	asJSON   bool
 }
@@ -90,12 +90,7 @@ func (f *flags) run(ctx context.Context, c Cluster, stdout, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(result)
-	}
-	return result.Print(stdout)
+	return terminal.Print(stdout, f.asJSON, result, result.Print)
 }
 
 // checkOut reports where the profile, or the matrix beside it, cannot be
