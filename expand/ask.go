@@ -25,15 +25,15 @@ type asker struct {
 	together, clauseLimit int
 	// clauses are those of the search with what is known of them, and targets the
 	// fields of them that may be expanded.
-	clauses []form.ClausePlan
+	clauses []form.Clause
 	targets []target
 	// later says that the page has what an earlier one of its point in time had.
 	later bool
 }
 
 type target struct {
-	clause *form.ClausePlan
-	*form.FieldPlan
+	clause *form.Clause
+	*form.Field
 	// terms is memory for the selection.
 	terms *terms.Selection
 	rows  Rows
@@ -59,10 +59,6 @@ const (
 	maxTerms = 1024
 	// maxExplainedIndices is how many of the indices without a matrix are named.
 	maxExplainedIndices = 10
-	// candidatesPerTerm is how many candidates are looked up in the live
-	// statistics for every term that may be added: some drop out because the
-	// index does not have them or they are too frequent there.
-	candidatesPerTerm = 2
 )
 
 func (a *asker) ask(ctx context.Context) error {
@@ -82,32 +78,7 @@ func (a *asker) ask(ctx context.Context) error {
 	if exact, err := a.askExact(ctx, open); exact || err != nil {
 		return err
 	}
-	feedback := len(a.s.firstHits()) > 0
-	if feedback {
-		a.weighContext(open)
-	}
-	for _, t := range leading(open) {
-		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
-		if len(t.terms.Candidates) == 0 && !feedback {
-			t.leave(reason.NoNeighbors)
-		}
-	}
-	open = stillOpen(open)
-	if err := a.settle(ctx, open); err != nil {
-		return failed(StageStatistics, err)
-	}
-	if feedback {
-		if err := a.settleFeedback(ctx, open); err != nil {
-			return failed(StageStatistics, err)
-		}
-	}
-	for _, t := range open {
-		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
-			t.leave(reason.NoNeighbors)
-		}
-	}
-	shareAdded(leading(stillOpen(open)), a.e.options.MaxAddedTerms)
-	return nil
+	return failed(StageStatistics, a.selectTerms(ctx, open))
 }
 
 // leave leaves out the target, and with it a clause that needs all its fields.
@@ -119,18 +90,18 @@ func (t *target) leave(why reason.Reason) {
 }
 
 // follows reports whether it uses the selection of the first field.
-func (t *target) follows() bool { return t.clause.TermCentric && t.FieldPlan != &t.clause.Fields[0] }
+func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
 
 func stillOpen(targets []*target) []*target {
 	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
 }
 
 // lead returns the field whose selection it uses.
-func (t *target) lead() *form.FieldPlan {
+func (t *target) lead() *form.Field {
 	if t.clause.TermCentric {
 		return &t.clause.Fields[0]
 	}
-	return t.FieldPlan
+	return t.Field
 }
 
 // leading returns the targets that have a selection of their own.
@@ -146,11 +117,11 @@ func (a *asker) start() {
 	a.clauses = a.m.clauses[:0]
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
-		c := form.ClausePlan{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
+		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
 		c.SameMatches = c.SameMatches || a.e.options.SameMatches
 		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
 		for _, f := range parsed.Fields {
-			c.Fields = append(c.Fields, form.FieldPlan{Name: f.Name, Boost: f.Boost})
+			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
 		}
 		a.clauses = append(a.clauses, c)
 	}
@@ -169,7 +140,7 @@ func (a *asker) findFields(ctx context.Context) error {
 		if len(c.Fields) == 0 {
 			c.Additive = false
 			for _, field := range a.e.options.DefaultFields {
-				c.Fields = append(c.Fields, form.FieldPlan{Name: field, Boost: 1})
+				c.Fields = append(c.Fields, form.Field{Name: field, Boost: 1})
 			}
 		}
 		if err := a.matchPatterns(ctx, c); err != nil {
@@ -192,12 +163,12 @@ func (a *asker) findFields(ctx context.Context) error {
 
 // matchPatterns replaces patterns by the fields that match them. As in the
 // engines, the boosts of a field that is named twice are multiplied.
-func (a *asker) matchPatterns(ctx context.Context, c *form.ClausePlan) (err error) {
-	isPattern := func(f form.FieldPlan) bool { return strings.Contains(f.Name, "*") }
+func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
+	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
 		return nil
 	}
-	var matched []form.FieldPlan
+	var matched []form.Field
 	for _, f := range c.Fields {
 		names := []string{f.Name}
 		if isPattern(f) {
@@ -207,9 +178,9 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.ClausePlan) (err erro
 			return err
 		}
 		for _, name := range names {
-			at := slices.IndexFunc(matched, func(r form.FieldPlan) bool { return r.Name == name })
+			at := slices.IndexFunc(matched, func(r form.Field) bool { return r.Name == name })
 			if at < 0 {
-				matched = append(matched, form.FieldPlan{Name: name, Boost: f.Boost})
+				matched = append(matched, form.Field{Name: name, Boost: f.Boost})
 			} else {
 				matched[at].Boost *= f.Boost
 			}
@@ -230,14 +201,14 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
 	}
-	a.targets = make([]target, 0, n) // which never grows, so that they can be pointed at
+	a.targets = slices.Grow(a.m.targets[:0], n) // which never grows again, so that they can be pointed at
 	open := make([]*target, 0, n)
 	pinned := a.e.matrices.Pin()
 	for c, f := range form.Fields(a.clauses) {
 		if c.Reason != "" {
 			continue
 		}
-		t := target{clause: c, FieldPlan: f}
+		t := target{clause: c, Field: f}
 		why, err := a.bindField(ctx, &t, pinned)
 		if err != nil {
 			return nil, err
@@ -250,6 +221,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 		a.targets = append(a.targets, t)
 		open = append(open, &a.targets[len(a.targets)-1])
 	}
+	a.m.targets = a.targets
 	return open, nil
 }
 
@@ -349,14 +321,14 @@ func withoutLast(a *esclient.Analysis) *esclient.Analysis {
 }
 
 // understand settles what the analyses of all its fields mean for a clause.
-func understand(c *form.ClausePlan) {
-	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.Analysis == nil || f.Words() > 1 })
+func understand(c *form.Clause) {
+	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
 		f, first := &c.Fields[k], c.Fields[0].Analysis
 		switch {
 		case c.Reason != "":
 		case f.Reason != "":
-			(&target{clause: c, FieldPlan: f}).leave(f.Reason)
+			(&target{clause: c, Field: f}).leave(f.Reason)
 		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
 			// Fields whose analyzers have other names are searched separately, though
 			// they give the same terms (OpenSearch 2).
@@ -395,70 +367,9 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 	return nil
 }
 
-// settle settles the terms to add by their live document frequencies.
-func (a *asker) settle(ctx context.Context, open []*target) error {
-	// Goroutines work on memory of their own; a single target uses ours.
-	single := len(open) == 1
-	err := each(open, func(t *target) (err error) {
-		var own weighing
-		m := &own
-		if single {
-			m = &a.m.weighing
-		}
-		m.terms = t.lead().Terms.Terms(m.terms[:0])
-		m.docFreqs = sized(m.docFreqs, len(m.terms))
-		t.docFreqs = m.docFreqs
-		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	share, most := a.e.options.MaxDocShare, a.e.options.MaxAddedTerms
-	for i, t := range open {
-		switch {
-		case t.follows():
-			continue
-		case t.clause.TermCentric: // all of whose fields are open
-			known := make([]terms.FieldCounts, len(t.clause.Fields))
-			for k, f := range open[i : i+len(known)] {
-				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
-			}
-			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share, most)
-		default:
-			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share, most)
-		}
-		t.Added = t.Terms.Candidates
-	}
-	return nil
-}
-
-// shareAdded divides the terms that may be added to the search between the
-// targets.
-func shareAdded(targets []*target, total int) {
-	sizes := make([]int, len(targets))
-	for i, t := range targets {
-		sizes[i] = len(t.Added)
-	}
-	quota, rest := terms.Share(sizes, total)
-	for _, t := range targets {
-		if len(t.Added) <= quota {
-			continue
-		}
-		n := quota
-		if rest > 0 { // the first ones take what does not divide
-			n++
-			rest--
-		}
-		if t.Added = t.Added[:n]; n == 0 {
-			t.Reason = reason.TermLimit
-		}
-	}
-}
-
 // filtered reports whether an alias shows the client only some documents. The
 // added terms come from those that it may not see, too.
-func filtered(clauses []form.ClausePlan) bool {
+func filtered(clauses []form.Clause) bool {
 	for _, f := range form.Fields(clauses) {
 		if f.Analysis != nil && f.Analysis.Filtered {
 			return true

@@ -147,20 +147,21 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	if why != "" {
 		return &Result{Reason: why, Clauses: s.notes()}, nil
 	}
-	res := newPlanner(a).write()
+	p := newPlanner(a)
+	plan, res := p.write(a.clauses)
 	if !a.later {
-		a.addFirstPass(res)
+		a.addFirstPass(plan, res)
 	}
 	if !res.Rewritten {
-		res.Reason = whyNothing(a.clauses)
+		res.Reason = whyNothing(plan)
 	}
 	return res, nil
 }
 
 // whyNothing returns the reason of the first clause that has one.
-func whyNothing(clauses []form.ClausePlan) reason.Reason {
-	for i := range clauses {
-		c := &clauses[i]
+func whyNothing(plan *form.Plan) reason.Reason {
+	for i := range plan.Clauses {
+		c := &plan.Clauses[i]
 		if !c.Note && c.Reason != "" {
 			return c.Reason
 		}
@@ -176,7 +177,9 @@ func whyNothing(clauses []form.ClausePlan) reason.Reason {
 // memory is what one expansion leaves to the next.
 type memory struct {
 	parser     dsl.Parser
-	clauses    []form.ClausePlan
+	clauses    []form.Clause
+	targets    []target
+	plan       []form.ClausePlan
 	selections []*terms.Selection
 	lent       int // of the selections
 	weighing
@@ -207,6 +210,8 @@ func (m *memory) release() {
 	}
 	m.lent = 0
 	clear(m.clauses)
+	clear(m.targets)
+	clear(m.plan)
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])
 	m.parser.Release()

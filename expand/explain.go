@@ -37,7 +37,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	return out
 }
 
-func explainField(p *form.Plan, c *form.ClausePlan, f *form.FieldPlan, reranked bool) Explanation {
+func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool) Explanation {
 	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
 		e.Terms = f.Analysis.Terms

@@ -95,7 +95,7 @@ const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_prim
 
 // addFirstPass adds to the result of a first call what asks for the first hits,
 // where scores order them and there is something to find them by.
-func (a *asker) addFirstPass(res *Result) {
+func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
 	s, o := a.s, &a.e.options
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
@@ -117,9 +117,8 @@ func (a *asker) addFirstPass(res *Result) {
 	slices.Sort(p.Fields)
 	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
-	rescored := slices.ContainsFunc(a.clauses, func(c form.ClausePlan) bool { return c.Rescored })
 	err := jsonspan.Members(body, func(name, value []byte) error {
-		if rescored && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
+		if plan.Rescore && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)
 		}
 		if slices.Contains(kept, string(name)) {
@@ -141,9 +140,9 @@ func (s *search) firstHits() []FirstHit {
 }
 
 // weighContext notes what the first hits speak of, for each target.
-func (a *asker) weighContext(open []*target) {
+func (s *search) weighContext(open []*target) {
 	for _, t := range open {
-		t.Feedback = terms.Feedback(a.hits(t.Name))
+		t.Feedback = terms.Feedback(s.hits(t.Name))
 		if t.follows() {
 			continue
 		}
@@ -181,8 +180,8 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 }
 
 // hits returns the first hits with the terms of a field.
-func (a *asker) hits(field string) (out []terms.HitTerms) {
-	for _, h := range a.s.firstHits() {
+func (s *search) hits(field string) (out []terms.HitTerms) {
+	for _, h := range s.firstHits() {
 		d := h.Fields[field]
 		out = append(out, terms.HitTerms{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
 	}

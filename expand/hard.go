@@ -96,7 +96,7 @@ func (a *asker) mayBeExact(targets []*target) bool {
 }
 
 // notExact returns why the request does not let a clause be scored by it.
-func (a *asker) notExact(c *form.ClausePlan) reason.Reason {
+func (a *asker) notExact(c *form.Clause) reason.Reason {
 	switch {
 	case c.Reason != "":
 		return c.Reason
@@ -136,7 +136,7 @@ func (a *asker) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, t.exact; {
 	case !c.Additive || !t.OneTermPerWord():
 		return reason.NotAdditive
-	case c.TooDeepForHard():
+	case c.TooDeep(form.Hard):
 		return reason.TooDeep
 	case x == nil:
 		return reason.NoWeights

@@ -507,7 +507,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &target{clause: new(form.ClausePlan), FieldPlan: &form.FieldPlan{Terms: new(terms.Selection)}, rows: &fakeMatrix{}}
+			f := &target{clause: new(form.Clause), Field: &form.Field{Terms: new(terms.Selection)}, rows: &fakeMatrix{}}
 			f.Terms.Start([]string{"a"}, []int{0})
 			f.Terms.Origins[0].Row = row
 			targets = append(targets, f)

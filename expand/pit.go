@@ -53,7 +53,7 @@ type firstPage struct {
 	clauseLimit int
 	// clauses are those that are no notes, in the order of their paths, without
 	// what was read of them.
-	clauses []form.ClausePlan
+	clauses []form.Clause
 }
 
 // newPITs returns the memory that has for each search on a point in time the
@@ -158,8 +158,8 @@ func pageKey(e *Expander, s *dsl.Search, feedback bool) pitKey {
 
 // remembered returns copies of clauses that hold on to nothing of the
 // request, and not to the rows, which may be a matrix in memory.
-func remembered(clauses []form.ClausePlan) []form.ClausePlan {
-	out := make([]form.ClausePlan, 0, len(clauses))
+func remembered(clauses []form.Clause) []form.Clause {
+	out := make([]form.Clause, 0, len(clauses))
 	for _, i := range byPath(len(clauses), func(i int) *dsl.Clause { return clauses[i].Parsed }) {
 		c := clauses[i]
 		c.Parsed, c.Fields = nil, slices.Clone(c.Fields)
@@ -196,10 +196,6 @@ func (a *asker) restore(p *firstPage) {
 		additive, same := c.Additive, c.SameMatches
 		c.Parsed, c.Traits = parsed, parsed.Traits
 		c.Additive, c.SameMatches = additive, same
-		c.Fields = slices.Clone(c.Fields)
-		for k := range c.Fields {
-			c.Fields[k].Added = slices.Clone(c.Fields[k].Added)
-		}
 		a.clauses[i] = c
 	}
 }

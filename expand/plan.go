@@ -10,154 +10,161 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A planner decides how the terms that were selected are written, until the
-// search is small enough for the cluster.
+// A planner makes the plan of a search of the terms that were selected, and
+// another one with fewer terms where the cluster would not take the search.
 type planner struct {
 	e *Expander
 	s *search
+	m *memory
 	// clauseLimit is how many clauses the cluster takes in a query, 0 where that
 	// is not known.
 	clauseLimit int
-	plan        form.Plan
 	// rerank says how the hits are ordered outside of the engine, nil where they
 	// are not.
 	rerank *Rerank
+	// findOnly says that the query only finds the hits that are ordered so.
+	findOnly bool
+	edits    []jsonspan.Edit
+	// noRescore is why the best hits cannot be rescored, "" where they can.
+	noRescore reason.Reason
 }
 
-func newPlanner(a *asker) *planner {
-	p := &planner{e: a.e, s: a.s, clauseLimit: a.clauseLimit}
-	o := &a.e.options
-	p.plan = form.Plan{
-		Search: a.s.Search, Clauses: a.clauses, Strength: o.Strength, Normalize: o.NormalizeScores,
-		MarkRelated: o.MarkRelated, Unscored: a.s.unscored,
+func newPlanner(a *asker) planner {
+	p := planner{e: a.e, s: a.s, m: a.m, clauseLimit: a.clauseLimit}
+	if !a.e.options.NoRescore {
+		p.noRescore = a.s.notRescored(a.e.limits.of(LimitRescore, a.s.req.Index))
 	}
-	p.plan.MatchOnly = p.plan.Unscored && !p.plan.Exact()
-	if o.Mode != ModeSoft {
+	if a.e.options.Mode != ModeSoft {
 		return p
 	}
-	r, why := p.reranking(a.targets)
-	// Where the engine's scores count, they are those of the mode bm25.
-	p.plan.FindOnly = (why == "" || why == reason.Window) && o.SoftWeight == 1
+	r, why := a.reranking()
 	if why == "" {
-		p.rerank, p.plan.Edits = r, pageEdits(p.s, r.Asked())
+		p.rerank, p.edits = r, pageEdits(a.s, r.Asked())
 	}
-	for i := range p.plan.Clauses {
-		p.plan.Clauses[i].ModeReason = why
+	// Where the engine's scores count, they are those of the mode bm25.
+	p.findOnly = (why == "" || why == reason.Window) && a.e.options.SoftWeight == 1
+	for i := range a.clauses {
+		a.clauses[i].ModeReason = why
 	}
 	return p
 }
 
-// write returns the rewritten search: what is planned is written, counted, and
-// planned again with fewer terms where the cluster would not take it.
-func (p *planner) write() *Result {
-	plan := &p.plan
+// write returns the plan of a search and the search rewritten by it.
+func (p *planner) write(clauses []form.Clause) (*form.Plan, *Result) {
 	var body []byte
-	var clauses int
-	for {
-		p.decide()
+	for matchOnly := false; ; {
+		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil {
-			return &Result{Clauses: explain(plan, p.s.firstHits(), false)} // each says why
+			return plan, &Result{Clauses: explain(plan, p.s.firstHits(), false)} // each says why
 		}
-		body, clauses = plan.Write(body)
-		over := clauses - p.limit()
-		if over <= 0 || p.limit() == 0 || !plan.Changes() {
-			break
+		var count int
+		body, count = plan.Write(body)
+		switch limit := p.limit(plan); {
+		case limit > 0 && count > limit && plan.Changes():
+			clauses = takeBack(plan, count-limit)
+		case plan.Unscored && !plan.MatchOnly:
+			// It was written as if it had scores, so that as many terms fit in: it
+			// finds what a search with scores finds.
+			matchOnly = true
+		default:
+			return plan, p.result(plan, body, count)
 		}
-		p.takeBack(over)
-	}
-	if plan.Unscored && !plan.MatchOnly {
-		// Before, it was written as if it had scores, so that as many terms fit
-		// in: it finds what a search with scores finds.
-		for i := range plan.Clauses {
-			if c := &plan.Clauses[i]; c.Exact && c.Added() == 0 {
-				c.Leave(reason.NoNeighbors)
-			}
-		}
-		plan.MatchOnly = true
-		body, clauses = plan.Write(body)
-		if !plan.Changes() {
-			return &Result{Clauses: explain(plan, p.s.firstHits(), p.rerank != nil)}
-		}
-	}
-	var reranks []*Rerank
-	if p.rerank != nil {
-		reranks = []*Rerank{p.rerank}
-	}
-	endpoint := p.s.req.Endpoint // two of them know no search_type
-	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && plan.NeedsDFS()
-	return &Result{
-		Rewritten:   true,
-		RawQuery:    p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil),
-		Body:        body,
-		Reranks:     reranks,
-		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
-		ClauseCount: clauses,
 	}
 }
 
+func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
+	res := &Result{
+		Rewritten:   true,
+		Body:        body,
+		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
+		ClauseCount: clauses,
+	}
+	if p.rerank != nil {
+		res.Reranks = []*Rerank{p.rerank}
+	}
+	endpoint := p.s.req.Endpoint // two of them know no search_type
+	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && plan.NeedsDFS()
+	res.RawQuery = p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil)
+	return res
+}
+
 // limit returns how many clauses the search may have, 0 where unknown.
-func (p *planner) limit() int {
-	if p.plan.Exact() { // there are as many terms as S has
+func (p *planner) limit(plan *form.Plan) int {
+	if plan.Exact() { // there are as many terms as S has
 		return exactLimit(p.clauseLimit)
 	}
 	return p.clauseLimit
 }
 
-// takeBack makes a search smaller that has over clauses too many.
-func (p *planner) takeBack(over int) {
+// takeBack returns fewer terms than those of a plan that has over clauses too
+// many.
+func takeBack(plan *form.Plan, over int) []form.Clause {
+	clauses := plan.Selected()
 	half := (over + 1) / 2 // a term may stand there more than once, so that fewer may do
-	clauses := p.plan.Clauses
-	if !p.plan.Exact() {
-		p.plan.Cut(half)
-		return
+	if !plan.Exact() {
+		form.Cut(clauses, half)
+		return clauses
 	}
-	if slices.ContainsFunc(clauses, func(c form.ClausePlan) bool { return c.Counted() }) {
+	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
 		over = half
 	}
-	if form.CutExact(clauses, over) {
-		return
+	if !form.CutExact(clauses, over) {
+		for i := range clauses {
+			clauses[i] = clauses[i].Left(reason.TermLimit)
+		}
 	}
-	for i := range clauses {
-		clauses[i].Leave(reason.TermLimit)
+	return clauses
+}
+
+// plan returns how clauses are written; matchOnly says that scores do not count
+// in those of the mode hard either.
+func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
+	clauses, rescored, exact := p.m.plan[:0], false, false
+	for i := range selected {
+		c := p.clausePlan(&selected[i], matchOnly)
+		clauses = append(clauses, c)
+		rescored, exact = rescored || c.Rescored, exact || c.Exact
+	}
+	p.m.plan = clauses
+	o := &p.e.options
+	return &form.Plan{
+		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Normalize: o.NormalizeScores,
+		MarkRelated: o.MarkRelated, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
+		Rescore: rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
 	}
 }
 
-// decide chooses the form of every clause, and the phase.
-func (p *planner) decide() {
-	plan, saturated := &p.plan, false
-	for i := range plan.Clauses {
-		c := &plan.Clauses[i]
-		c.Scoring, c.ScoringReason, c.Rescored = form.Auto, "", false
-		switch {
-		case !c.Changed():
-			continue
-		case plan.Unscored && c.SameMatches:
-			c.Leave(reason.NoScores) // only the order could change
-			continue
-		case c.Exact:
-			c.Scoring = form.Hard
-			continue
-		}
-		c.Scoring, c.ScoringReason = p.scoring(c)
-		c.Flatten()
-		saturated = saturated || c.Scoring == form.Saturated
+// clausePlan chooses the form of a clause, and the phase.
+func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
+	switch {
+	case !c.Changed():
+		return form.ClausePlan{Clause: *c}
+	case p.s.unscored && c.SameMatches:
+		return form.ClausePlan{Clause: c.Left(reason.NoScores)} // only the order could change
+	case c.Exact && matchOnly && c.Added() == 0:
+		return form.ClausePlan{Clause: c.Left(reason.NoNeighbors)}
+	case c.Exact:
+		return form.ClausePlan{Clause: *c, Scoring: form.Hard}
 	}
-	plan.Rescore = false
-	if saturated && !p.e.options.NoRescore {
-		p.decidePhase()
+	scoring, why := p.scoring(c)
+	if flat := c.Flat(scoring); flat != scoring {
+		scoring, why = flat, reason.TooDeep
 	}
-	for i := range plan.Clauses {
-		if c := &plan.Clauses[i]; plan.Unscored && c.Scoring != form.Auto && !c.Exact {
-			c.Scoring, c.ScoringReason = form.Linear, ""
-		}
+	switch {
+	case scoring == form.Auto:
+		return form.ClausePlan{Clause: c.Left(why)}
+	case p.s.unscored:
+		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
+	case scoring == form.Saturated && !p.e.options.NoRescore:
+		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}
-	plan.Divide()
+	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}
 }
 
 // scoring chooses the form, and says why it is not the configured one.
-func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
+func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := p.e.options.Scoring
-	if p.plan.FindOnly || c.Added() == 0 || wanted == form.Linear {
+	if p.findOnly || c.Added() == 0 || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {
@@ -189,10 +196,10 @@ func (p *planner) scoring(c *form.ClausePlan) (form.Scoring, reason.Reason) {
 // findsMany reports whether a search for one text finds so much by it that what
 // related words find besides would show in no total. Statistics are of all
 // documents, also of those that the filter of an alias hides.
-func (p *planner) findsMany() bool {
-	s, clauses := p.s, p.plan.Clauses
+func (p *planner) findsMany(clauses []form.Clause) bool {
+	s := p.s
 	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
-		s.parameters.Routed() || filtered(clauses) || !slices.ContainsFunc(c.Fields, func(f form.FieldPlan) bool { return f.FindsMany() }) {
+		s.parameters.Routed() || filtered(clauses) || !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
 		return false
 	}
 	shows := false
@@ -203,22 +210,9 @@ func (p *planner) findsMany() bool {
 	return !shows
 }
 
-// decidePhase decides on a rescore.
-func (p *planner) decidePhase() {
-	why := p.noRescore()
-	p.plan.Rescore = why == ""
-	p.plan.FindsMany = p.findsMany()
-	for i := range p.plan.Clauses {
-		c := &p.plan.Clauses[i]
-		if c.Scoring == form.Saturated {
-			c.Rescored, c.ScoringReason = p.plan.Rescore, why
-		}
-	}
-}
-
-// noRescore returns why the best hits cannot be rescored, "" where they can.
-func (p *planner) noRescore() reason.Reason {
-	s, limit := p.s, p.e.limits.of(LimitRescore, p.s.req.Index)
+// notRescored returns why the best hits cannot be rescored, "" where they can;
+// limit is how many the indices are known to take, 0 where that is not known.
+func (s *search) notRescored(limit int64) reason.Reason {
 	switch {
 	case s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
 		return reason.Endpoint

@@ -28,22 +28,22 @@ const (
 )
 
 // reranking returns how the hits are reranked, or why they are not.
-func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
-	if why := p.noRerank(); why != "" {
+func (a *asker) reranking() (*Rerank, reason.Reason) {
+	if why := a.s.noRerank(); why != "" {
 		return nil, why
 	}
-	page, ok := p.s.Page(&p.s.parameters)
+	page, ok := a.s.Page(&a.s.parameters)
 	if !ok {
 		return nil, reason.Answer
 	}
-	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - p.e.options.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
+	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - a.e.options.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
 	var why reason.Reason
-	if r.Fields, why = rerankFields(p.plan.Clauses, targets); why != "" {
+	if r.Fields, why = rerankFields(a.clauses, a.targets); why != "" {
 		return nil, why
 	}
 	// In this order: a page is behind the window only of what is reranked.
-	r.Window = p.e.options.RerankWindow
-	if limit := p.e.limits.of(LimitResults, p.s.req.Index); limit > 0 {
+	r.Window = a.e.options.RerankWindow
+	if limit := a.e.limits.of(LimitResults, a.s.req.Index); limit > 0 {
 		r.Window = int(min(limit, int64(r.Window)))
 	}
 	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
@@ -53,8 +53,7 @@ func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
 }
 
 // noRerank returns why the request does not let them be reranked, or "".
-func (p *planner) noRerank() reason.Reason {
-	s := p.s
+func (s *search) noRerank() reason.Reason {
 	switch {
 	case s.req.Endpoint != EndpointSearch:
 		return reason.Endpoint
@@ -78,7 +77,7 @@ func (p *planner) noRerank() reason.Reason {
 
 // rerankFields returns what the hits are compared with, or why they are not. A
 // field that several clauses look into has the sum of their terms.
-func rerankFields(clauses []form.ClausePlan, targets []target) ([]RerankField, reason.Reason) {
+func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reason.Reason) {
 	var out []RerankField
 	for i := range clauses {
 		c := &clauses[i]
@@ -97,7 +96,7 @@ func rerankFields(clauses []form.ClausePlan, targets []target) ([]RerankField, r
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
-			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.FieldPlan == f })]
+			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.Field == f })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
 				return nil, reason.NoWeights
 			}
@@ -121,7 +120,7 @@ func compared(why reason.Reason) bool {
 }
 
 // add adds the terms of a field, which count boost times.
-func (r *RerankField) add(f *form.FieldPlan, boost float64) {
+func (r *RerankField) add(f *form.Field, boost float64) {
 	if boost > r.Boost { // b is the largest, and the others are shares of it
 		for k := range r.Freqs {
 			r.Freqs[k] *= r.Boost / boost

@@ -14,7 +14,8 @@ type clauseWriter struct {
 
 	plan    *Plan
 	c       *ClausePlan
-	scoring Scoring // the form that is written
+	divided []division // of the fields of c
+	scoring Scoring    // the form that is written
 	role    role
 }
 
@@ -27,12 +28,9 @@ const (
 	ordering             // hits that are found
 )
 
-func writeClause(b *buffer, p *Plan, c *ClausePlan, r role) {
-	w := clauseWriter{b, p, c, c.Scoring, r}
-	if r == finding {
-		w.scoring = Linear
-	}
-	if !p.MatchOnly && r != finding && c.hasFeedback() { // finding by it, too, would double the price of a search
+func (w *clauseWriter) write() {
+	c := w.c
+	if !w.plan.MatchOnly && w.role != finding && c.hasFeedback() { // finding by it, too, would double the price of a search
 		w.raw(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
@@ -40,7 +38,7 @@ func writeClause(b *buffer, p *Plan, c *ClausePlan, r role) {
 	case c.Added() == 0 && !c.Exact:
 		w.original()
 		return
-	case p.MatchOnly:
+	case w.plan.MatchOnly:
 		w.matching()
 		return
 	case w.scoring == Linear:
@@ -117,7 +115,7 @@ func (w *clauseWriter) matching() {
 		w.countedWords()
 	} else {
 		for i := range c.Fields {
-			if added := c.lead(i).Added; len(added) > 0 {
+			if added := c.Fields[c.lead(i)].Added; len(added) > 0 {
 				w.anyOf(c.Fields[i].Name, i, added)
 			}
 		}
@@ -126,9 +124,9 @@ func (w *clauseWriter) matching() {
 }
 
 // addedTerms writes the terms added to c one by one, for highlighters.
-func addedTerms(b *buffer, c *ClausePlan) {
+func addedTerms(b *buffer, c *Clause) {
 	for i := range c.Fields {
-		added := c.lead(i).Added
+		added := c.Fields[c.lead(i)].Added
 		for k := range added {
 			if added[k].In(i) {
 				b.term(c.Fields[i].Name, added[k].Term, 1)
@@ -147,7 +145,7 @@ func (w *clauseWriter) feedback() {
 		f := &w.c.Fields[i]
 		for _, t := range f.Feedback {
 			w.term(f.Name, t.Term, w.c.Parsed.Boost*f.Boost*t.Boost)
-			share += t.Boost * t.IDF / w.c.lead(i).mass()
+			share += t.Boost * t.IDF / w.c.Fields[w.c.lead(i)].mass()
 		}
 	}
 	w.raw(`]`)
@@ -186,9 +184,9 @@ func (w *clauseWriter) linear() {
 // termCentric writes each added term once: the best of its fields.
 func (w *clauseWriter) termCentric() {
 	c := w.c
-	lead := &c.Fields[0]
-	for k := range lead.Scored {
-		a := &lead.Scored[k]
+	lead := &w.divided[0]
+	for k := range lead.scored {
+		a := &lead.scored[k]
 		n := 0
 		for i := range c.Fields {
 			if a.In(i) {
@@ -203,7 +201,7 @@ func (w *clauseWriter) termCentric() {
 		}
 		w.endFields(n)
 	}
-	if len(lead.Set) > 0 {
+	if len(lead.set) > 0 {
 		w.beginFields(len(c.Fields))
 		for i := range c.Fields {
 			w.set(i)
@@ -214,15 +212,15 @@ func (w *clauseWriter) termCentric() {
 
 // set writes the terms that only find in field i.
 func (w *clauseWriter) set(i int) {
-	f, lead := &w.c.Fields[i], w.c.lead(i)
-	if w.role == ordering || len(lead.Set) == 0 {
+	f, lead := &w.c.Fields[i], &w.divided[w.c.lead(i)]
+	if w.role == ordering || len(lead.set) == 0 {
 		return
 	}
 	scale := f.Stats.Scale
 	if scale == 0 { // not BM25
 		scale = 1
 	}
-	w.termSet(f.Name, i, lead.Set, w.c.Parsed.Boost*f.Boost*scale*lead.setScore())
+	w.termSet(f.Name, i, lead.set, w.c.Parsed.Boost*f.Boost*scale*lead.setScore())
 }
 
 // fields writes the scoring part of a clause.
@@ -280,12 +278,12 @@ func (w *clauseWriter) endFields(n int) {
 	}
 }
 
-// scored returns the added terms that are scored one by one.
-func (w *clauseWriter) scored(f *FieldPlan) []terms.Candidate {
+// scored returns the added terms of field i that are scored one by one.
+func (w *clauseWriter) scored(i int) []terms.Candidate {
 	if w.role == ordering {
-		return f.Rescored
+		return w.divided[i].rescored
 	}
-	return f.Scored
+	return w.divided[i].scored
 }
 
 // field writes the queries of field i; repeat says that a repeated term is
@@ -295,20 +293,21 @@ func (w *clauseWriter) field(i int, repeat bool) {
 	boost := w.c.Parsed.Boost * f.Boost
 	defer w.set(i)
 	if w.scoring == Linear {
-		for k := range f.Scored {
-			a := &f.Scored[k]
+		scored := w.divided[i].scored
+		for k := range scored {
+			a := &scored[k]
 			w.term(f.Name, a.Term, boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding))
 		}
 		return
 	}
-	for i := range f.Terms.Origins {
-		times, x := 1, f.Terms.Origins[i].X
+	for k := range f.Terms.Origins {
+		times, x := 1, f.Terms.Origins[k].X
 		if repeat {
 			times, x = int(x), 1
 		}
 		for range times {
 			w.comma()
-			w.group(f, i, x*boost)
+			w.group(i, k, x*boost)
 		}
 	}
 }
@@ -336,17 +335,19 @@ const (
 	tieNeighbors = 0.35
 )
 
-// group writes origin term i with its neighbors; boost multiplies its score.
-func (w *clauseWriter) group(f *FieldPlan, i int, boost float64) {
-	o, added := &f.Terms.Origins[i], w.scored(f)
+// group writes origin k of field i with its neighbors; boost multiplies its
+// score.
+func (w *clauseWriter) group(i, k int, boost float64) {
+	f, added := &w.c.Fields[i], w.scored(i)
+	o := &f.Terms.Origins[k]
 	switch {
-	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == i }):
+	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
 		f.inverted(w.buffer, o.Term, o.IDF, 1)
-		for k := range added {
-			if a := &added[k]; a.Origin == i {
+		for n := range added {
+			if a := &added[n]; a.Origin == k {
 				w.comma()
 				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a))
 			}
@@ -362,8 +363,8 @@ func (w *clauseWriter) group(f *FieldPlan, i int, boost float64) {
 		w.raw(`,{"dis_max":{"tie_breaker":`)
 		w.number(tieNeighbors)
 		w.raw(`,"queries":[`)
-		for k := range added {
-			if a := &added[k]; a.Origin == i {
+		for n := range added {
+			if a := &added[n]; a.Origin == k {
 				w.term(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
 			}
 		}
@@ -372,7 +373,7 @@ func (w *clauseWriter) group(f *FieldPlan, i int, boost float64) {
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
-func (f *FieldPlan) inverted(w *buffer, term string, idf, b float64) {
+func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`{"script_score":{"query":`)
 	w.term(f.Name, term, 1)
 	w.raw(`,"script":{"source":"` + scriptInvert + `","params":{"m":`)
@@ -386,7 +387,7 @@ func (f *FieldPlan) inverted(w *buffer, term string, idf, b float64) {
 
 // written reports whether the field has a part in the scoring. But in the
 // linear form its own terms have to score there.
-func (w *clauseWriter) written(f *FieldPlan) bool {
+func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:
 		return len(f.Added) > 0

@@ -34,9 +34,9 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1, 10); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
 		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.Origins[0].IDF, docs)
 	}
-	c := &ClausePlan{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []FieldPlan{
+	c := &ClausePlan{Clause: Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
-	}}
+	}}}
 	p := &Plan{Strength: Lambda{Linear: 0.2}}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
@@ -52,8 +52,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 			}
 		}
 	}
-	w := clauseWriter{buffer: &buffer{out: []byte("[")}, plan: p, c: c}
-	c.Fields[0].Scored = c.Fields[0].Added
+	w := clauseWriter{buffer: &buffer{out: []byte("[")}, plan: p, c: c, divided: []division{{scored: sel.Candidates}}}
 	w.termCentric()
 	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
 		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
@@ -75,7 +74,10 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	c := ClausePlan{Parsed: &dsl.Clause{}, Rescored: true, Scoring: Saturated, Fields: []FieldPlan{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}}
+	c := ClausePlan{
+		Clause:   Clause{Parsed: &dsl.Clause{}, Fields: []Field{{Stats: esclient.FieldStatistics{DocCount: 10_000}}}},
+		Rescored: true, Scoring: Saturated,
+	}
 	f := &c.Fields[0]
 	for i, df := range []int64{1, 19, 20, 21, 18, 500, 1000, 2} {
 		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df, V: 1})
@@ -87,9 +89,9 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 		}
 		return names.String()
 	}
-	(&Plan{Clauses: []ClausePlan{c}}).Divide()
+	d := (&Plan{Clauses: []ClausePlan{c}}).divisions()[0]
 	// The six that tell most find by their scores, those in at least 20 order.
-	if scored, set, order := names(f.Scored), names(f.Set), names(f.Rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
+	if scored, set, order := names(d.scored), names(d.set), names(d.rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
 		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)
 	}
 }

@@ -71,7 +71,7 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	}
 	for i := range w.plan.Clauses {
 		if c := &w.plan.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {
-			addedTerms(&w.buffer, c)
+			addedTerms(&w.buffer, &c.Clause)
 		}
 	}
 	if several {

@@ -11,7 +11,7 @@ import (
 const fuzzyExpansions = 50
 
 // count estimates from above how many clauses the original is to the engine.
-func (c *ClausePlan) count() int {
+func (c *Clause) count() int {
 	if c.Note {
 		return 0 // counted when the body was read
 	}
@@ -26,7 +26,7 @@ func (c *ClausePlan) count() int {
 }
 
 // countField estimates the clauses of field i, without fuzziness.
-func (c *ClausePlan) countField(i int) (n int) {
+func (c *Clause) countField(i int) (n int) {
 	if a := c.Fields[i].Analysis; a != nil {
 		n = len(a.Terms)
 	} else { // as many as it has words, or signs where there are no blanks
@@ -41,8 +41,8 @@ func (c *ClausePlan) countField(i int) (n int) {
 
 // Cut takes back n added terms: those of the first hits, then each time the
 // weakest of the field that has the most, the last of several.
-func (p *Plan) Cut(n int) {
-	for _, f := range Fields(p.Clauses) {
+func Cut(clauses []Clause, n int) {
+	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
 		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added) == 0 {
@@ -50,9 +50,9 @@ func (p *Plan) Cut(n int) {
 		}
 	}
 	for range n {
-		var fullest *FieldPlan
+		var fullest *Field
 		most := 1
-		for c, f := range Fields(p.Clauses) {
+		for c, f := range Fields(clauses) {
 			if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
 				fullest, most = f, len(f.Added)
 			}
@@ -68,9 +68,9 @@ func (p *Plan) Cut(n int) {
 
 // CutExact takes back the n added terms of the form hard that bring least to
 // the scores, or all. It reports whether there were any.
-func CutExact(clauses []ClausePlan, n int) bool {
+func CutExact(clauses []Clause, n int) bool {
 	for k := range n {
-		var weakest *FieldPlan // of which the last added term brings least
+		var weakest *Field // of which the last added term brings least
 		least := math.Inf(1)
 		for c, f := range Fields(clauses) {
 			last := len(f.Added) - 1
@@ -95,26 +95,20 @@ func CutExact(clauses []ClausePlan, n int) bool {
 // take any depth.
 const maxLevels = 20
 
-// Flatten takes a flatter form where the clause would be nested too deep, or
-// leaves it alone.
-func (c *ClausePlan) Flatten() {
-	for c.Parsed.Depth+c.levels() > maxLevels {
-		c.ScoringReason = reason.TooDeep
-		switch c.Scoring {
-		case Saturated:
-			c.Scoring = Grouped
-		case Grouped:
-			c.Scoring = Linear
-		case Auto, Linear, Hard: // the last is not taken where it is too deep
-			c.Scoring = Auto
-			c.Leave(reason.TooDeep)
-			return
-		}
+// Flat returns a form, or the first simpler one in which the clause is not
+// nested too deep: Auto where there is none.
+func (c *Clause) Flat(s Scoring) Scoring {
+	for s != Auto && c.TooDeep(s) {
+		s--
 	}
+	return s
 }
 
-// levels returns how deep its form is, with the innermost query.
-func (c *ClausePlan) levels() int {
+// TooDeep reports whether the clause would be nested too deep in a form.
+func (c *Clause) TooDeep(s Scoring) bool { return c.Parsed.Depth+c.levels(s) > maxLevels }
+
+// levels returns how deep a form is, with the innermost query.
+func (c *Clause) levels(s Scoring) int {
 	outside := 0
 	if c.hasFeedback() {
 		if c.Added() == 0 {
@@ -127,17 +121,17 @@ func (c *ClausePlan) levels() int {
 		Grouped:   4, // bool, two dis_max, term
 		Saturated: 5, // bool, script_score, bool, script_score, term
 		Hard:      4, // bool, function_score, bool, term
-	}[c.Scoring]
+	}[s]
 	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
 	switch {
-	case c.Scoring == Hard:
+	case s == Hard:
 		if several {
 			n++ // dis_max
 		}
 		if counted || several && c.Counted() {
 			n++ // bool, with either the groups or the function_score in it
 		}
-	case c.Scoring == Linear && counted:
+	case s == Linear && counted:
 		n = outside + 5 // four bool, term
 	case several:
 		n += 2 // dis_max and bool
@@ -145,12 +139,4 @@ func (c *ClausePlan) levels() int {
 		n++ // bool
 	}
 	return n
-}
-
-// TooDeepForHard reports whether the clause would be nested too deep in the
-// form hard.
-func (c *ClausePlan) TooDeepForHard() bool {
-	hard := *c
-	hard.Scoring = Hard
-	return c.Parsed.Depth+hard.levels() > maxLevels
 }

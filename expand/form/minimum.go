@@ -45,7 +45,7 @@ func (w *clauseWriter) words(first, end int) {
 // termOrRelated writes a term of the text and the terms added for it in
 // field i of those that share what lead has: with the form hard all of its
 // neighbors but the other terms of the text, which stand for themselves.
-func (w *clauseWriter) termOrRelated(field string, i int, lead *FieldPlan, term string) {
+func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
 	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.OriginOf(term)
 	if lead.Exact != nil {
 		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { either = append(either, *a) })
@@ -61,7 +61,7 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *FieldPlan, term 
 
 // minimumShouldMatch writes how many of the words of f have to match. Engines
 // ignore the option for one word and with the operator "and".
-func (w *clauseWriter) minimumShouldMatch(f *FieldPlan) {
+func (w *clauseWriter) minimumShouldMatch(f *Field) {
 	c := w.c
 	switch {
 	case f.Words() < 2 || !c.Counted():

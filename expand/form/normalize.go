@@ -25,12 +25,12 @@ func (w *clauseWriter) norm() float64 {
 			continue
 		}
 		mass := f.mass()
-		r = min(r, mass/max(w.bound(f, mass), mass))
+		r = min(r, mass/max(w.bound(i, mass), mass))
 	}
 	return r
 }
 
-func (f *FieldPlan) mass() float64 {
+func (f *Field) mass() float64 {
 	squaredWeight := func(term string) float64 {
 		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
 		return o.W * o.W
@@ -46,20 +46,21 @@ func (f *FieldPlan) mass() float64 {
 	return sum
 }
 
-func (w *clauseWriter) bound(f *FieldPlan, mass float64) float64 {
+func (w *clauseWriter) bound(i int, mass float64) float64 {
+	f, divided := &w.c.Fields[i], &w.divided[i]
 	sum, set := 0.0, 0.0
 	if w.role != ordering {
-		set = f.setScore()
+		set = divided.setScore()
 	}
 	switch w.scoring {
 	case Saturated:
 		return mass + set
 	case Grouped:
-		for i := range f.Terms.Origins {
-			o := &f.Terms.Origins[i]
+		for n := range f.Terms.Origins {
+			o := &f.Terms.Origins[n]
 			var most, all float64
 			for k := range f.Added {
-				if a := &f.Added[k]; a.Origin == i {
+				if a := &f.Added[k]; a.Origin == n {
 					v := w.plan.Strength.Grouped * a.V
 					most, all = max(most, v), all+v
 				}
@@ -70,7 +71,7 @@ func (w *clauseWriter) bound(f *FieldPlan, mass float64) float64 {
 		return sum
 	case Auto, Linear, Hard: // the last is not normalized
 	}
-	for _, a := range f.Scored {
+	for _, a := range divided.scored {
 		sum += a.V
 	}
 	return mass + w.plan.lambda(w.role == finding)*sum + set

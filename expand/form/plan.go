@@ -1,13 +1,11 @@
-// Package form writes searches: it makes the bytes of a rewritten body of a
-// plan, which says for each clause what is added and how that is scored. A
-// plan is shown to people as it is written.
+// Package form writes searches: it turns a plan, which says for each clause
+// what is added and how that is scored, into the bytes of a rewritten body. A
+// plan never changes: what is written is what people are shown.
 package form
 
 import (
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -23,8 +21,8 @@ type Scoring uint8
 
 // The scoring forms.
 const (
-	// Auto takes Saturated where it is possible, else Grouped, else Linear. Of a
-	// planned clause it says that nothing is written.
+	// Auto takes Saturated where it is possible, else Grouped, else Linear. In a
+	// plan it says that nothing is written.
 	Auto Scoring = iota
 	// Linear adds one flat clause for each term to the original, so that the
 	// engine computes x'ᵀ·(document).
@@ -50,9 +48,9 @@ type Lambda struct {
 	Linear, Grouped, Saturated float64
 }
 
-// A Plan says how a search is written.
+// A Plan says how a search is written. Nobody changes it once it is made.
 type Plan struct {
-	// Search is the search as it came, and Clauses are what becomes of its clauses,
+	// Search is the search as it came, and Clauses say how its clauses are written,
 	// in their order.
 	Search  *dsl.Search
 	Clauses []ClausePlan
@@ -77,22 +75,9 @@ type Plan struct {
 	FindOnly bool
 }
 
-// A ClausePlan is what becomes of one clause of a search.
+// A ClausePlan says how one clause of a search is written.
 type ClausePlan struct {
-	// Parsed is the clause as it came, and Traits are its traits as the analyses
-	// of its text leave them.
-	Parsed *dsl.Clause
-	dsl.Traits
-	// Reason says why the clause is left alone, "" where it is not.
-	Reason reason.Reason
-	Fields []FieldPlan
-	// SingleWord says that the text is one word at most, which the engines do not
-	// count.
-	SingleWord bool
-	// Exact says that the clause is scored by the measure of the mode hard, and
-	// ModeReason why the search is not ranked in the mode configured.
-	Exact      bool
-	ModeReason reason.Reason
+	Clause
 	// Scoring is the form, and ScoringReason why it is not the one configured.
 	Scoring       Scoring
 	ScoringReason reason.Reason
@@ -100,20 +85,34 @@ type ClausePlan struct {
 	Rescored bool
 }
 
-// A RowSource names, for explanations, the version of the rows, and the indices
-// that no matrix is bound to.
-type RowSource struct {
-	Matrix  string
-	Indices []string
+// A Clause is a clause of a search with the terms that were selected for it.
+type Clause struct {
+	// Parsed is the clause as it came, and Traits are its traits as the analyses
+	// of its text leave them.
+	Parsed *dsl.Clause
+	dsl.Traits
+	// Reason says why the clause is left alone, "" where it is not.
+	Reason reason.Reason
+	Fields []Field
+	// SingleWord says that the text is one word at most, which the engines do not
+	// count.
+	SingleWord bool
+	// Exact says that the clause is scored by the measure of the mode hard, and
+	// ModeReason why the search is not ranked in the mode configured.
+	Exact      bool
+	ModeReason reason.Reason
 }
 
-// A FieldPlan is what becomes of one field of a clause.
-type FieldPlan struct {
+// A Field is one field of a clause with the terms that were selected for it.
+type Field struct {
 	Name  string
 	Boost float64 // the field's own factor
 	// Reason says why nothing is added, "" where something is.
 	Reason reason.Reason
-	RowSource
+	// Matrix names the version of the rows, and Indices are those that no matrix
+	// is bound to, for explanations.
+	Matrix  string
+	Indices []string
 	// Analysis is nil where the field was left alone before it was analyzed.
 	Analysis *esclient.Analysis
 	Stats    esclient.FieldStatistics
@@ -128,7 +127,6 @@ type FieldPlan struct {
 	// terms of it were taken back.
 	Exact     *Exact
 	Truncated bool
-	Division
 }
 
 // Exact says where the exact scores of a field come from; QueryNorm is ‖Wx‖.
@@ -139,10 +137,10 @@ type Exact struct {
 
 // Counted reports whether the clause counts how many terms of the text
 // match.
-func (c *ClausePlan) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
+func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
 // Added returns how many terms are added to the clause.
-func (c *ClausePlan) Added() (n int) {
+func (c *Clause) Added() (n int) {
 	for i := range c.Fields {
 		if f := &c.Fields[i]; c.Reason == "" && f.Reason == "" {
 			n += len(f.Added)
@@ -152,34 +150,37 @@ func (c *ClausePlan) Added() (n int) {
 }
 
 // Changed reports whether something is written in place of the clause.
-func (c *ClausePlan) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
+func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
 
 // hasFeedback reports whether terms of the first hits are written.
-func (c *ClausePlan) hasFeedback() bool {
-	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f FieldPlan) bool { return f.Reason == "" && len(f.Feedback) > 0 })
+func (c *Clause) hasFeedback() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
 }
 
-// Leave leaves the clause alone, although there are terms to add.
-func (c *ClausePlan) Leave(why reason.Reason) {
-	c.Exact = false
-	for i := range c.Fields {
-		if f := &c.Fields[i]; f.Reason == "" {
+// Left returns the clause as one that is left alone, although there are terms
+// to add.
+func (c *Clause) Left(why reason.Reason) Clause {
+	left := *c
+	left.Exact, left.Fields = false, slices.Clone(c.Fields)
+	for i := range left.Fields {
+		if f := &left.Fields[i]; f.Reason == "" {
 			f.Reason = why
 		}
 	}
+	return left
 }
 
-// lead returns the field whose selection field i uses.
-func (c *ClausePlan) lead(i int) *FieldPlan {
+// lead returns the number of the field whose selection field i uses.
+func (c *Clause) lead(i int) int {
 	if c.TermCentric {
-		i = 0
+		return 0
 	}
-	return &c.Fields[i]
+	return i
 }
 
 // Words returns how many words the engine counts for minimum_should_match:
 // the positions of the text, repeated words included.
-func (f *FieldPlan) Words() (n int) {
+func (f *Field) Words() (n int) {
 	positions := f.Analysis.Positions
 	for k := range positions {
 		if k == 0 || positions[k] != positions[k-1] {
@@ -190,46 +191,43 @@ func (f *FieldPlan) Words() (n int) {
 }
 
 // OneTermPerWord reports whether no two terms share a position.
-func (f *FieldPlan) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
+func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
 
 // Weighting returns the way the engine weights the terms of the field: by a
 // constant with the boolean similarity, with idf once by all others.
-func (f *FieldPlan) Weighting() terms.Weighting {
+func (f *Field) Weighting() terms.Weighting {
 	if f.Analysis.Similarity == mapping.Boolean {
 		return terms.One
 	}
 	return terms.SqrtIDF
 }
 
-func (f *FieldPlan) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
+func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
 
 // Changes reports whether any clause is rewritten.
-func (p *Plan) Changes() bool { return p.any((*ClausePlan).Changed) }
+func (p *Plan) Changes() bool {
+	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Changed() })
+}
 
 // Exact reports whether clauses are scored by the measure of the mode hard:
 // then all are.
-func (p *Plan) Exact() bool { return p.any(func(c *ClausePlan) bool { return c.Exact }) }
-
-func (p *Plan) any(is func(c *ClausePlan) bool) bool {
-	for i := range p.Clauses {
-		if is(&p.Clauses[i]) {
-			return true
-		}
-	}
-	return false
+func (p *Plan) Exact() bool {
+	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Exact })
 }
 
-// Added returns how many terms are added to the search.
-func (p *Plan) Added() (n int) {
-	for i := range p.Clauses {
-		n += p.Clauses[i].Added()
+// Selected returns a copy of what the plan writes, for another plan.
+func (p *Plan) Selected() []Clause {
+	out := make([]Clause, len(p.Clauses))
+	for i := range out {
+		out[i] = p.Clauses[i].Clause
+		out[i].Fields = slices.Clone(out[i].Fields)
 	}
-	return n
+	return out
 }
 
 // Fields goes through the fields of clauses, each with its clause.
-func Fields(clauses []ClausePlan) iter.Seq2[*ClausePlan, *FieldPlan] {
-	return func(yield func(*ClausePlan, *FieldPlan) bool) {
+func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
+	return func(yield func(*Clause, *Field) bool) {
 		for i := range clauses {
 			for k := range clauses[i].Fields {
 				if !yield(&clauses[i], &clauses[i].Fields[k]) {
@@ -243,47 +241,12 @@ func Fields(clauses []ClausePlan) iter.Seq2[*ClausePlan, *FieldPlan] {
 // NeedsDFS reports whether the engine has to gather the statistics of all
 // shards first: where it multiplies by idf in one of the linear fields, too.
 func (p *Plan) NeedsDFS() bool {
-	for c, f := range Fields(p.Clauses) {
-		byIDF := func(f FieldPlan) bool { return f.Exact != nil && !f.Exact.Scripted }
-		if f.Analysis != nil && f.Analysis.Shards > 1 &&
-			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF)) {
-			return true
-		}
-	}
-	return false
-}
-
-// String shows the plan: a line for each clause and field, with its form and
-// the terms that are added.
-func (p *Plan) String() string {
-	var b strings.Builder
-	for i := range p.Clauses {
-		c := &p.Clauses[i]
-		b.WriteString(c.Parsed.Path)
-		switch {
-		case c.Reason != "":
-			fmt.Fprintf(&b, " (%s)", c.Reason)
-		case c.Changed():
-			b.WriteString(" " + c.Scoring.String())
-		}
-		if c.Rescored {
-			b.WriteString(" rescored")
-		}
-		b.WriteByte('\n')
-		for k := range c.Fields {
-			f := &c.Fields[k]
-			b.WriteString("  " + f.Name)
-			if f.Reason != "" {
-				fmt.Fprintf(&b, " (%s)\n", f.Reason)
-				continue
-			}
-			for n := range f.Added {
-				fmt.Fprintf(&b, " %s^%.4g", f.Added[n].Term, p.Boost(c.Scoring, f, &f.Added[n]))
-			}
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
+	severalShards := func(f Field) bool { return f.Analysis != nil && f.Analysis.Shards > 1 }
+	byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
+	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool {
+		return slices.ContainsFunc(c.Fields, severalShards) &&
+			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF))
+	})
 }
 
 // Boost returns the factor of an added term before the boosts of clause and
@@ -292,7 +255,7 @@ func (p *Plan) String() string {
 //	linear, grouped  λ v_j / w_j²
 //	saturated        β_ij = λ v_j / (x_i idf_i)
 //	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
-func (p *Plan) Boost(s Scoring, f *FieldPlan, a *terms.Candidate) float64 {
+func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	switch s {
 	case Hard:
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
@@ -309,7 +272,7 @@ func (p *Plan) Boost(s Scoring, f *FieldPlan, a *terms.Candidate) float64 {
 
 // linearBoost is the factor of the linear form for an idf of the term, where
 // hits are only found by it or scored.
-func (p *Plan) linearBoost(f *FieldPlan, a *terms.Candidate, idf float64, finding bool) float64 {
+func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
 	wj := f.Weighting().Of(idf)
 	return p.lambda(finding) * a.V / (wj * wj)
 }

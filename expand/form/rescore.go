@@ -39,57 +39,71 @@ const (
 	rareShare = 500
 )
 
-// Division says what the added terms of a field do.
-type Division struct {
-	// Scored are scored one by one in the query, and Set only find. What a document
-	// with any of Set scores is SetWeight times the mean of their v_j.
-	Scored, Set []terms.Candidate
-	SetWeight   float64
-	// Rescored are scored in the rescore.
-	Rescored []terms.Candidate
+// A division says what the added terms of a field do.
+type division struct {
+	// scored are scored one by one in the query, and set only find. What a document
+	// with any of set scores is setWeight times the mean of their v_j.
+	scored, set []terms.Candidate
+	setWeight   float64
+	// rescored are scored in the rescore.
+	rescored []terms.Candidate
 }
 
-// Divide divides the added terms of each field into parts, for the forms and
-// the phase of the plan. All forms and phases find the same documents, but
-// where the text itself finds many.
-func (p *Plan) Divide() {
-	all := p.Added()
-	for c, f := range Fields(p.Clauses) {
-		f.Division = Division{Scored: f.Added}
-		switch saturated := p.Strength.Saturated; {
-		case p.FindOnly, c.Rescored:
-			f.split(findTerms, all, findShare*p.lambda(true))
-			if f.Rescored = f.Added; !c.Counted() { // which counts words by their terms
-				f.Rescored, _ = f.common()
-			}
-			if p.FindsMany {
-				f.Set = nil
-			}
-		case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
-		case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
-			f.Scored, f.Set = f.common()
-		default:
-			f.split(aloneTerms, all, aloneShare*saturated)
+// divisions returns those of all fields of the plan. All forms and phases find
+// the same documents, but where the text itself finds many.
+func (p *Plan) divisions() []division {
+	fields, added := 0, 0
+	for i := range p.Clauses {
+		fields += len(p.Clauses[i].Fields)
+		added += p.Clauses[i].Added()
+	}
+	out := make([]division, 0, fields)
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		for k := range c.Fields {
+			out = append(out, p.divide(c, &c.Fields[k], added))
 		}
 	}
+	return out
+}
+
+// divide divides the added terms of a field, of so many that all have.
+func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
+	switch {
+	case p.FindOnly, c.Rescored:
+		d := f.split(findTerms, all, findShare*p.lambda(true))
+		if d.rescored = f.Added; !c.Counted() { // which counts words by their terms
+			d.rescored, _ = f.common()
+		}
+		if p.FindsMany {
+			d.set = nil
+		}
+		return d
+	case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
+		return division{scored: f.Added}
+	case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
+		common, rare := f.common()
+		return division{scored: common, set: rare}
+	}
+	return f.split(aloneTerms, all, aloneShare*p.Strength.Saturated)
 }
 
 // split leaves n of all terms of a search to be scored, or the field's share of
 // them.
-func (f *FieldPlan) split(n, all int, weight float64) {
+func (f *Field) split(n, all int, weight float64) division {
 	if all <= n {
-		return
+		return division{scored: f.Added}
 	}
 	n = (len(f.Added)*n + all - 1) / all
 	byFrequency := slices.Clone(f.Added)
 	telling := func(a *terms.Candidate) float64 { return a.V * math.Sqrt(float64(a.DocFreq)) }
 	slices.SortStableFunc(byFrequency, func(a, b terms.Candidate) int { return cmp.Compare(telling(&b), telling(&a)) })
-	f.Scored, f.Set, f.SetWeight = byFrequency[:n], byFrequency[n:], weight
+	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }
 
 // common returns the added terms that are worth their cost in a rescore, and
 // the others.
-func (f *FieldPlan) common() (common, rare []terms.Candidate) {
+func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if a.DocFreq*rareShare >= f.Stats.DocCount {
 			common = append(common, a)
@@ -102,20 +116,20 @@ func (f *FieldPlan) common() (common, rare []terms.Candidate) {
 
 // FindsMany reports whether a term of the text is in as many documents of the
 // field as engines count hits, and page through them, by default.
-func (f *FieldPlan) FindsMany() bool {
+func (f *Field) FindsMany() bool {
 	const many = 10_000
 	return len(f.Added) > 0 && f.Terms != nil && slices.ContainsFunc(f.Terms.Origins, func(o terms.Origin) bool { return o.IDF <= f.idf(many) })
 }
 
 // setScore is the most that the set adds to the scores of the field, as v_j is
 // of a term.
-func (f *FieldPlan) setScore() float64 {
-	if len(f.Set) == 0 {
+func (d *division) setScore() float64 {
+	if len(d.set) == 0 {
 		return 0
 	}
 	sum := 0.0
-	for i := range f.Set {
-		sum += f.Set[i].V
+	for i := range d.set {
+		sum += d.set[i].V
 	}
-	return f.SetWeight * sum / float64(len(f.Set))
+	return d.setWeight * sum / float64(len(d.set))
 }

@@ -97,7 +97,8 @@ func (b *buffer) anyOf(field string, i int, added []terms.Candidate) {
 type writer struct {
 	buffer
 
-	plan *Plan
+	plan      *Plan
+	divisions []division // of the fields of all clauses
 	// finding says that hits are only found, which a rescore orders.
 	finding bool
 }
@@ -108,7 +109,7 @@ type writer struct {
 // are not more. Those of the query and of the rescore count separately. memory
 // is what an earlier call returned, or nil.
 func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
-	w := writer{plan: p}
+	w := writer{plan: p, divisions: p.divisions()}
 	if w.out = memory[:0]; memory == nil {
 		w.out = make([]byte, 0, p.room())
 	}
@@ -163,21 +164,23 @@ func (p *Plan) room() int {
 // copy copies bytes of the body, with every clause and highlight in them as it
 // is written. None stands across start or end.
 func (w *writer) copy(start, end int) {
+	divisions := w.divisions
 	for i := range w.plan.Clauses {
 		c := &w.plan.Clauses[i]
-		at := c.Parsed.At
+		at, divided := c.Parsed.At, divisions[:len(c.Fields)]
+		divisions = divisions[len(c.Fields):]
 		if !c.Changed() || !(jsonspan.Span{Start: start, End: end}).Holds(at) {
 			continue
 		}
 		w.copyMarked(start, at.Start)
-		role := whole
+		cw := clauseWriter{&w.buffer, w.plan, c, divided, c.Scoring, whole}
 		switch {
 		case w.plan.FindOnly || w.finding && c.Rescored:
-			role = finding
+			cw.scoring, cw.role = Linear, finding
 		case c.Rescored:
-			role = ordering
+			cw.role = ordering
 		}
-		writeClause(&w.buffer, w.plan, c, role)
+		cw.write()
 		start = at.End
 	}
 	w.copyMarked(start, end)

@@ -1,0 +1,105 @@
+package expand
+
+import (
+	"context"
+
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// candidatesPerTerm is how many candidates are looked up in the live statistics
+// for every term that may be added: some drop out because the index does not
+// have them or they are too frequent there.
+const candidatesPerTerm = 2
+
+// selectTerms selects the terms to add to the targets, by their rows first and
+// then by the live statistics of the best.
+func (a *asker) selectTerms(ctx context.Context, open []*target) error {
+	feedback := len(a.s.firstHits()) > 0
+	if feedback {
+		a.s.weighContext(open)
+	}
+	for _, t := range leading(open) {
+		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
+		if len(t.terms.Candidates) == 0 && !feedback {
+			t.leave(reason.NoNeighbors)
+		}
+	}
+	open = stillOpen(open)
+	if err := a.settle(ctx, open); err != nil {
+		return err
+	}
+	if feedback {
+		if err := a.settleFeedback(ctx, open); err != nil {
+			return err
+		}
+	}
+	for _, t := range open {
+		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
+			t.leave(reason.NoNeighbors)
+		}
+	}
+	shareAdded(leading(stillOpen(open)), a.e.options.MaxAddedTerms)
+	return nil
+}
+
+// settle settles the terms to add by their live document frequencies.
+func (a *asker) settle(ctx context.Context, open []*target) error {
+	// Goroutines work on memory of their own; a single target uses ours.
+	single := len(open) == 1
+	err := each(open, func(t *target) (err error) {
+		var own weighing
+		m := &own
+		if single {
+			m = &a.m.weighing
+		}
+		m.terms = t.lead().Terms.Terms(m.terms[:0])
+		m.docFreqs = sized(m.docFreqs, len(m.terms))
+		t.docFreqs = m.docFreqs
+		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	share, most := a.e.options.MaxDocShare, a.e.options.MaxAddedTerms
+	for i, t := range open {
+		switch {
+		case t.follows():
+			continue
+		case t.clause.TermCentric: // all of whose fields are open
+			known := make([]terms.FieldCounts, len(t.clause.Fields))
+			for k, f := range open[i : i+len(known)] {
+				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
+			}
+			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share, most)
+		default:
+			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share, most)
+		}
+		t.Added = t.Terms.Candidates
+	}
+	return nil
+}
+
+// shareAdded divides the terms that may be added to the search between the
+// targets.
+func shareAdded(targets []*target, total int) {
+	sizes := make([]int, len(targets))
+	for i, t := range targets {
+		sizes[i] = len(t.Added)
+	}
+	quota, rest := terms.Share(sizes, total)
+	for _, t := range targets {
+		if len(t.Added) <= quota {
+			continue
+		}
+		n := quota
+		if rest > 0 { // the first ones take what does not divide
+			n++
+			rest--
+		}
+		if t.Added = t.Added[:n]; n == 0 {
+			t.Reason = reason.TermLimit
+		}
+	}
+}
