@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -116,7 +117,7 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	}
 	d.members(n, key, func(name string) string {
 		if _, known := fields[name]; !known {
-			return "unknown key; allowed: " + strings.Join(names, ", ")
+			return "unknown key; " + meant(name, names) + "allowed: " + strings.Join(names, ", ")
 		}
 		return ""
 	}, func(name, path string, value *yaml.Node) {
@@ -125,6 +126,17 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 			d.limit(path, fields[name].value, strings.Fields(allowed))
 		}
 	})
+}
+
+// meant asks whether the most similar of the names was meant, "" where none is
+// within two edits, or a third of its letters.
+func meant(name string, names []string) string {
+	near := func(known string) int { return levenshtein.ComputeDistance(name, known) }
+	best := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(near(a), near(b)) })
+	if near(best) > min(2, len(best)/3) {
+		return ""
+	}
+	return "did you mean " + best + "? "
 }
 
 // limit reports a text that is none of those allowed, or a number that is not

@@ -198,9 +198,9 @@ var badFiles = map[string][]string{
 		"trials.bad.yml:13: expansion.trials[2].arms[1]: is the same as expansion.trials[2].arms[0]",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
+		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
 		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},

@@ -3,14 +3,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -74,44 +72,10 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newCompare(), newTune(), newJudgments(), newPreference(), newDemo())
+	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newCompare(), newTune(), newJudgments(), newPreference(), newDemo(), newVersion(), newMan())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
-}
-
-// version and commit are set by the linker (-X) where Go cannot read them from
-// the repository, as in the container image.
-var version, commit string
-
-// buildVersion says which akin this is, as far as the build knows.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return describeBuild(info, version, commit)
-}
-
-// describeBuild returns the version of the module, the commit and the Go that
-// built it, without what is not known. What the linker set goes first.
-func describeBuild(info *debug.BuildInfo, version, commit string) string {
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	parts := []string{cmp.Or(version, info.Main.Version, "(devel)")}
-	if commit = cmp.Or(commit, settings["vcs.revision"]); commit != "" {
-		if settings["vcs.modified"] == "true" {
-			commit += " with changes"
-		}
-		parts = append(parts, "commit "+commit)
-	}
-	if info.GoVersion != "" {
-		parts = append(parts, info.GoVersion)
-	}
-	return strings.Join(parts, ", ")
 }
 
 func newServe() *cobra.Command {
@@ -147,9 +111,13 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return terminal.Usage(fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath()))
+		meant := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			meant = fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+		}
+		return terminal.Usage(fmt.Errorf("no command %q%s; see %s --help", args[0], meant, cmd.CommandPath()))
 	}
-	cmd.Args = cobra.ArbitraryArgs
+	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
 	cmd.AddCommand(commands...)
 	return cmd
 }

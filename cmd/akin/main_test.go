@@ -114,16 +114,42 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 		"(devel), commit 0123abc":                       {Settings: vcs[:1]},
 		"(devel)":                                       {},
 	} {
-		if got := describeBuild(info, "", ""); got != want {
+		if got := describeBuild(info, "", "").String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := describeBuild(info, "v2.0.0", "feed"); got != "v2.0.0, commit feed, go1.26.0" {
+	if got := describeBuild(info, "v2.0.0", "feed").String(); got != "v2.0.0, commit feed, go1.26.0" {
 		t.Errorf("what the linker set does not go first: %q", got)
 	}
-	out, _, status := akin(t, "--version")
-	if status != 0 || out != "akin "+buildVersion()+"\n" {
+	for _, command := range []string{"--version", "version"} {
+		if out, _, status := akin(t, command); status != 0 || out != "akin "+buildVersion()+"\n" {
+			t.Errorf("%s: status %d: %q", command, status, out)
+		}
+	}
+	var said build
+	if out, _, status := akin(t, "version", "--json"); status != 0 || json.Unmarshal([]byte(out), &said) != nil || said != thisBuild() {
 		t.Errorf("status %d: %q", status, out)
+	}
+}
+
+// Each command that is not hidden has a page, of which packages install all.
+func TestEveryCommandHasAManualPage(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "man1")
+	if _, stderr, status := akin(t, "man", folder); status != 0 {
+		t.Fatal(stderr)
+	}
+	for _, name := range []string{"akin", "akin-serve", "akin-matrix-build", "akin-eval"} {
+		if page, err := os.ReadFile(filepath.Join(folder, name+".1")); err != nil || !bytes.Contains(page, []byte(".SH EXAMPLE")) {
+			t.Errorf("%s: %v, %d bytes", name, err, len(page))
+		}
+	}
+}
+
+func TestCommandsThatAreNearlyRightAreSuggested(t *testing.T) {
+	for line, want := range map[string]string{"evla": "did you mean eval?", "matrix biuld": "did you mean build?", "frobnicate": `no command "frobnicate"; see akin --help`} {
+		if _, stderr, status := akin(t, strings.Fields(line)...); status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d: %s, want %s", line, status, stderr, want)
+		}
 	}
 }
 

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// version and commit are set by the linker (-X) where Go cannot read them from
+// the repository, as in the container image.
+var version, commit string
+
+// A build says which akin this is; what is not known is empty.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// String has what is known, separated by commas.
+func (b build) String() string {
+	parts := []string{b.Version}
+	if b.Commit != "" {
+		parts = append(parts, "commit "+b.Commit)
+	}
+	if b.Go != "" {
+		parts = append(parts, b.Go)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// buildVersion says which akin this is, as far as the build knows.
+func buildVersion() string { return thisBuild().String() }
+
+func thisBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return describeBuild(info, version, commit)
+}
+
+// describeBuild returns the version of the module, the commit and the Go that
+// built it. What the linker set goes first.
+func describeBuild(info *debug.BuildInfo, version, commit string) build {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit = cmp.Or(commit, settings["vcs.revision"])
+	if commit != "" && settings["vcs.modified"] == "true" {
+		commit += " with changes"
+	}
+	return build{cmp.Or(version, info.Main.Version, "(devel)"), commit, info.GoVersion}
+}
+
+// newVersion tells scripts and people which akin this is.
+func newVersion() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go that built it",
+		Example: `  akin version --json`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", buildVersion())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// newMan writes the manual pages that packages install.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
+				return err
+			}
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "akin"}, args[0])
+		},
+	}
+}
