@@ -6,6 +6,7 @@ package evaluate
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 // An Arm is a way to search, which is compared with others.
 type Arm struct {
 	Name string
+	// Plan says what the answers depend on besides the body and the documents.
+	Plan string
 	// Search sends a search body.
 	Search func(ctx context.Context, body []byte) (Answer, error)
 	// Density is how many of all pairs of terms the arm's matrix has, in percent; 0
@@ -41,18 +44,18 @@ type Answer struct {
 
 // Answered has the answers of all arms to one query.
 type Answered struct {
-	Query   string   `json:"query"`   // its id
-	Answers []Answer `json:"answers"` // in the order of the arms
+	Query   string   // its id
+	Answers []Answer // in the order of the arms
 }
 
 // SearchOptions say how queries are sent.
 type SearchOptions struct {
 	// Body returns the search of a query.
 	Body func(q judged.Query) ([]byte, error)
-	// Known are answers of a run before, by the id of the query.
-	Known map[string]Answered
-	// Keep is called with new answers, in the order of the queries; nil is not.
-	Keep func(Answered) error
+	// Known are answers of runs before, and Keep is called with new ones, by a key
+	// for the arm and the body; nil is not.
+	Known map[string]Answer
+	Keep  func(key string, a Answer) error
 	// Refused reports whether a query that an arm fails for is left out: its
 	// answers are nil. Where Refused is nil, or reports false, the run ends.
 	Refused func(err error) bool
@@ -63,32 +66,31 @@ type SearchOptions struct {
 // Search sends queries through arms, one search at a time, and returns the
 // answers in the order of the queries, those before an error, too. Each next
 // query begins with the next arm, so that none has the cluster's caches warmed
-// for it more often than the others; before the first one each arm is asked
-// once without being timed.
+// for it more often than the others; each arm's first search is sent once
+// before without being timed.
 func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOptions) ([]Answered, error) {
 	answered := make([]Answered, 0, len(queries))
-	warm := false
+	warm := make([]bool, len(arms))
 	for i, q := range queries {
-		a, ok := o.Known[q.ID]
-		leftOut := a.Answers == nil && o.Refused != nil
-		if !ok || len(a.Answers) != len(arms) && !leftOut {
-			answers, err := ask(ctx, arms, q, o, i)
-			if err == nil && !warm {
-				warm = true
-				answers, err = ask(ctx, arms, q, o, i)
-			}
-			if err != nil && o.Refused != nil && o.Refused(err) {
-				answers, err = nil, nil
-			}
-			a = Answered{q.ID, answers}
-			if err == nil && o.Keep != nil {
-				err = o.Keep(a)
-			}
-			if err != nil {
-				return answered, err
+		body, err := o.Body(q)
+		if err != nil {
+			return answered, fmt.Errorf("query %s: %w", q.ID, err)
+		}
+		answers := make([]Answer, len(arms))
+		for n := range arms {
+			k := (i + n) % len(arms)
+			if answers[k], err = o.ask(ctx, arms[k], body, &warm[k]); err != nil {
+				err = fmt.Errorf("arm %s, query %s: %w", arms[k].Name, q.ID, err)
+				break
 			}
 		}
-		answered = append(answered, a)
+		if err != nil && o.Refused != nil && o.Refused(err) {
+			answers, err = nil, nil
+		}
+		if err != nil {
+			return answered, err
+		}
+		answered = append(answered, Answered{q.ID, answers})
 		if o.Progress != nil {
 			o.Progress("searching", i+1, len(queries))
 		}
@@ -96,20 +98,23 @@ func Search(ctx context.Context, arms []Arm, queries []judged.Query, o SearchOpt
 	return answered, nil
 }
 
-// ask sends a query through all arms, beginning with the i-th, counted round.
-func ask(ctx context.Context, arms []Arm, q judged.Query, o SearchOptions, i int) (answers []Answer, err error) {
-	body, err := o.Body(q)
-	if err != nil {
-		return nil, fmt.Errorf("query %s: %w", q.ID, err)
+// ask returns what is known, or asks the arm.
+func (o *SearchOptions) ask(ctx context.Context, arm Arm, body []byte, warm *bool) (Answer, error) {
+	key := fmt.Sprintf("%x", sha256.Sum256(append([]byte(arm.Name+"\n"+arm.Plan+"\n"), body...)))
+	if a, ok := o.Known[key]; ok {
+		return a, nil
 	}
-	answers = make([]Answer, len(arms))
-	for k := range arms {
-		k = (i + k) % len(arms)
-		if answers[k], err = arms[k].Search(ctx, body); err != nil {
-			return nil, fmt.Errorf("arm %s, query %s: %w", arms[k].Name, q.ID, err)
+	if !*warm {
+		if a, err := arm.Search(ctx, body); err != nil {
+			return a, err
 		}
+		*warm = true
 	}
-	return answers, nil
+	a, err := arm.Search(ctx, body)
+	if err == nil && o.Keep != nil {
+		err = o.Keep(key, a)
+	}
+	return a, err
 }
 
 // Ranking returns hits in the order that trec_eval gives them, each document

@@ -92,14 +92,14 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	opened, run, err := f.begin(ctx, log.Queries, template, stderr)
+	defer f.searches.Close()
+	opened, err := f.begin(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	defer run.Close()
 	var refusal error
-	answered, err := run.Send(ctx, func(err error) bool {
+	answered, err := f.searches.Send(ctx, opened, log.Queries, template, func(err error) bool {
 		answer, refused := errors.AsType[*answers.Error](err)
 		if refused = refused && answer.Status == http.StatusBadRequest; refused {
 			refusal = err

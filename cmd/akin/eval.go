@@ -39,17 +39,13 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
-// begin opens the arms and the file of --resume. Its caller closes both.
-func (f *searchFlags) begin(ctx context.Context, queries []judged.Query, t *evaluate.Template, stderr io.Writer) (*arms.Set, *arms.Run, error) {
-	set, err := f.cluster.openArms(ctx, f.arms, stderr)
-	if err != nil {
-		return nil, nil, err
+// begin opens the file of --resume, and the arms. Its caller closes the arms, and
+// the searches in any case.
+func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*arms.Set, error) {
+	if err := f.searches.Open(); err != nil {
+		return nil, err
 	}
-	run, err := f.searches.Begin(set, queries, t)
-	if err != nil {
-		set.Close()
-	}
-	return set, run, err
+	return f.cluster.openArms(ctx, f.arms, stderr)
 }
 
 // evalFlags are the flags of "eval".
@@ -166,17 +162,17 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 				m.Name, m.K, template.Depth()))
 		}
 	}
-	opened, run, err := f.begin(ctx, set.Judged(), template, stderr)
+	defer f.searches.Close()
+	opened, err := f.begin(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	defer run.Close()
 	missing, err := opened.Missing(ctx, set.Documents())
 	if err != nil {
 		return err
 	}
-	answered, err := run.Send(ctx, nil, stderr)
+	answered, err := f.searches.Send(ctx, opened, set.Judged(), template, nil, stderr)
 	if err != nil {
 		return err
 	}

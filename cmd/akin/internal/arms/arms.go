@@ -61,9 +61,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 
 // A Set is arms that can be searched with.
 type Set struct {
-	List []evaluate.Arm
-	// Plan says what they are, with the checksums of their matrices.
-	Plan    string
+	List    []evaluate.Arm
 	first   target
 	closers []func()
 }
@@ -101,7 +99,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {
 		return terminal.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
 	}
-	arm := evaluate.Arm{Name: m[1]}
+	arm := evaluate.Arm{Name: m[1], Plan: o.Index + " " + m[2] + ":" + m[3]}
 	if arm.Name == "" {
 		arm.Name = noName.ReplaceAllString(spec, "-")
 		arm.Name = arm.Name[:min(len(arm.Name), 64)]
@@ -115,7 +113,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 		t.off = o.Cluster == ""
 		t.client, err = s.client(o, cmp.Or(o.Cluster, o.Akin))
 	case "matrix":
-		arm.Density, err = s.candidate(ctx, o, &t, arm.Name, m[3])
+		err = s.candidate(ctx, o, &t, &arm, m[3])
 	default:
 		if o.Akin == "" || o.Admin == "" {
 			return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
@@ -131,7 +129,6 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	}
 	arm.Search = t.search
 	s.List = append(s.List, arm)
-	s.Plan += arm.Name + "=" + spec + "\n"
 	return nil
 }
 
@@ -154,33 +151,33 @@ func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
 	return err
 }
 
-// candidate sets the target to an akin in this process, and returns the
-// density of its matrix in percent.
-func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what string) (float64, error) {
+// candidate sets the target of an arm to an akin in this process.
+func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluate.Arm, what string) error {
 	if o.Cluster == "" {
-		return 0, terminal.Usage(errors.New("give --cluster"))
+		return terminal.Usage(errors.New("give --cluster"))
 	}
 	file, settings, _ := strings.Cut(what, ",")
-	cfg, err := o.configure(name, file, settings)
+	cfg, err := o.configure(arm.Name, file, settings)
 	if err != nil {
-		return 0, terminal.Usage(err)
+		return terminal.Usage(err)
 	}
 	m, err := files.ReadMatrix(ctx, file)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	s.Plan += fmt.Sprintf("%x\n", m.Checksum())
+	arm.Plan += " " + m.Checksum()
+	arm.Density = plots.Summarize(m).Density()
 	a, err := server.New(ctx, server.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{name: rowstore.InMemory(m)}, Version: o.Version,
+		Config: cfg, Files: map[string]rowstore.Loader{arm.Name: rowstore.InMemory(m)}, Version: o.Version,
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	s.closers = append(s.closers, a.Close)
 	clients, admin, err := server.Listen(ctx, cfg)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan struct{})
@@ -192,9 +189,8 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, name, what s
 		stop()
 		<-served
 	})
-	t.profile = name
-	err = s.ask(o, t, "http://"+clients.Addr().String(), "http://"+admin.Addr().String())
-	return plots.Summarize(m).Density(), err
+	t.profile = arm.Name
+	return s.ask(o, t, "http://"+clients.Addr().String(), "http://"+admin.Addr().String())
 }
 
 // configure returns the configuration of an akin with one matrix and a profile

@@ -1,6 +1,8 @@
 package arms
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/evaluate/judged"
 )
 
 func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
@@ -93,29 +96,39 @@ func TestSearchesWithoutAnExplanationAreCounted(t *testing.T) {
 	}
 }
 
-func TestASecondRunThatWritesToTheSameFileEnds(t *testing.T) {
-	path, plan := filepath.Join(t.TempDir(), "state"), evaluate.Plan{"arms": "a"}
-	first, err := openState(path, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.file.Close()
-	second, err := openState(path, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.file.Close()
-	for _, query := range []string{"1", "2"} {
-		if err := first.keep(evaluate.Answered{Query: query}); err != nil {
+func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "answers")
+	open := func() *Searches {
+		s := &Searches{Resume: path}
+		if err := s.Open(); err != nil {
 			t.Fatal(err)
 		}
-		if err := second.keep(evaluate.Answered{Query: query}); err == nil || !strings.Contains(err.Error(), "another run writes to") {
-			t.Errorf("error %v", err)
+		t.Cleanup(s.Close)
+		return s
+	}
+	template, err := evaluate.NewTemplate([]byte(`{"query": "{{query}}"}`), 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	set := func(name string) *Set {
+		return &Set{List: []evaluate.Arm{{Name: name, Search: func(context.Context, []byte) (evaluate.Answer, error) {
+			asked = append(asked, name)
+			return evaluate.Answer{Hits: []evaluate.Hit{{ID: name}}}, nil
+		}}}}
+	}
+	query := []judged.Query{{ID: "1", Text: "x"}}
+	first, second := open(), open()
+	for name, s := range map[string]*Searches{"a": first, "b": second} {
+		if _, err := s.Send(t.Context(), set(name), query, template, nil, io.Discard); err != nil {
+			t.Fatal(err)
 		}
 	}
-	again, err := openState(path, plan)
-	if err != nil || len(again.known) != 2 {
-		t.Fatalf("%+v, %v", again, err)
+	asked = nil
+	for _, name := range []string{"a", "b"} {
+		answered, err := open().Send(t.Context(), set(name), query, template, nil, io.Discard)
+		if err != nil || answered[0].Answers[0].Hits[0].ID != name || asked != nil {
+			t.Errorf("%s: %+v, %v, asked again %q", name, answered, err, asked)
+		}
 	}
-	again.file.Close()
 }
