@@ -36,7 +36,7 @@ func TestRefusalsNameTheCause(t *testing.T) {
 		{"unknown method", "PATCH", "/toy/_search", nil, 400, "illegal_argument_exception", "[PATCH]"},
 		{"unknown parameter", "GET", "/toy/_search?akin=off", nil, 400, "illegal_argument_exception", "unrecognized parameter: [akin]"},
 		{"unknown query", "POST", "/toy/_search", search(`{"match_phrase":{"body":"x"}}`), 400, "parsing_exception", "unknown query [match_phrase]"},
-		{"term vectors of documents with positions", "POST", "/_mtermvectors", `{"docs":[]}`, 400, "illegal_argument_exception", "[positions]"},
+		{"term vectors of documents with offsets", "POST", "/_mtermvectors", `{"docs":[]}`, 400, "illegal_argument_exception", "[offsets]"},
 		{"unknown query over no index", "POST", "/none*/_search", search(`{"knn":{}}`), 400, "parsing_exception", "[knn]"},
 		{"unknown query option", "POST", "/toy/_search", search(`{"match":{"body":{"query":"x","fuzziness":1}}}`), 400, "parsing_exception", "[match] query does not support [fuzziness]"},
 		{"unknown search option", "POST", "/toy/_search", `{"aggs":{}}`, 400, "parsing_exception", "[aggs]"},
@@ -359,5 +359,14 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	}
 	if got := at(answer, "docs", 1, "found"); got != false {
 		t.Errorf("a document that is not there: %v", got)
+	}
+	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"); got != nil {
+		t.Errorf("positions that were not asked for: %v", got)
+	}
+	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
+		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
+	want := []any{map[string]any{"position": 0.}, map[string]any{"position": 2.}}
+	if diff := cmp.Diff(want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens")); diff != "" {
+		t.Errorf("positions of car (-want +got)\n%s", diff)
 	}
 }

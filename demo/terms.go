@@ -95,7 +95,7 @@ func (e *Engine) termVectors(c *call) any {
 			name = t.analyzer
 		}
 		if tokens := e.analyzer(name).analyzeAll(fieldValues(field, v), textPositionGap); len(tokens) > 0 {
-			vectors[field] = ix.vector(field, tokens, ofTerms, ofField)
+			vectors[field] = ix.vector(field, tokens, vectorOptions{ofTerms: ofTerms, ofField: ofField})
 		}
 	}
 	return map[string]any{"_index": ix.name, "_version": 0, "found": true, "took": e.took(c), "term_vectors": vectors}
@@ -106,14 +106,15 @@ func vectorParameters() []string {
 	return []string{"positions", "offsets", "payloads", "term_statistics", "field_statistics"}
 }
 
-// manyTermVectors answers with the terms of documents of indices, without what
-// the indices know of them.
+// manyTermVectors answers with the terms of documents of indices and their
+// positions, without what the indices know of them.
 func (e *Engine) manyTermVectors(c *call) any {
 	a := newArgs("mtermvectors", c.decoded())
 	list := a.list("docs")
 	a.done()
+	places := c.params.Get("positions") != "false"
 	for _, option := range vectorParameters() {
-		if c.params.Get(option) != "false" && option != "payloads" { // of which there are none
+		if c.params.Get(option) != "false" && option != "positions" && option != "payloads" { // of which there are none
 			panic(unsupported("[%s] in term vectors of documents", option))
 		}
 	}
@@ -132,7 +133,7 @@ func (e *Engine) manyTermVectors(c *call) any {
 			}
 			values := parseDocument(ix.docs[number].source)[field]
 			if tokens := e.analyzer(t.analyzer).analyzeAll(values, textPositionGap); len(tokens) > 0 {
-				vectors[field] = ix.vector(field, tokens, false, false)
+				vectors[field] = ix.vector(field, tokens, vectorOptions{places: places})
 			}
 		}
 		docs[i] = map[string]any{"_index": ix.name, "_id": id, "_version": 1, "found": found, "term_vectors": vectors}
@@ -146,11 +147,16 @@ type vectorTerm struct {
 	TermFreq  int `json:"term_freq"`
 	DocFreq   int `json:"doc_freq,omitzero"`
 	TotalFreq int `json:"ttf,omitzero"`
+	// Tokens are in the order of their positions.
+	Tokens []map[string]int `json:"tokens,omitempty"`
 }
 
-// vector renders the term vector of one field, with the statistics that are
-// wanted.
-func (ix *index) vector(field string, tokens []analyzedToken, ofTerms, ofField bool) map[string]any {
+// vectorOptions say what a term vector has: statistics of its terms and of the
+// field, and the places of the terms.
+type vectorOptions struct{ ofTerms, ofField, places bool }
+
+// vector renders the term vector of one field.
+func (ix *index) vector(field string, tokens []analyzedToken, o vectorOptions) map[string]any {
 	f := ix.fields[field]
 	if f == nil {
 		f = &inverted{}
@@ -159,14 +165,17 @@ func (ix *index) vector(field string, tokens []analyzedToken, ofTerms, ofField b
 	for _, t := range tokens {
 		term := terms[t.Token]
 		term.TermFreq++
-		if ofTerms {
+		if o.places {
+			term.Tokens = append(term.Tokens, map[string]int{"position": t.Position})
+		}
+		if o.ofTerms {
 			known := f.of(t.Token)
 			term.DocFreq, term.TotalFreq = len(known.list), known.totalFreq
 		}
 		terms[t.Token] = term
 	}
 	out := map[string]any{"terms": terms}
-	if ofField {
+	if o.ofField {
 		out["field_statistics"] = map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens}
 	}
 	return out

@@ -200,7 +200,7 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	for name, content := range map[string]string{
 		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
 		"queries.txt": "comfortable couch\nquiet keyboard\n", "judged.csv": "query,document,grade\ncomfortable couch,catalogue-001,1\n",
-		"pages.jsonl": blocks(page, "json")[1], "clicks.jsonl": blocks(page, "json")[2],
+		"pages.jsonl": blocks(page, "json")[1], "clicks.jsonl": blocks(page, "json")[2], "shown.jsonl": blocks(page, "json")[3],
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -208,8 +208,7 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	}
 	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", proxy, "http://127.0.0.1:9281", admin, "--index docs", "--index "+demoIndices)
 	for _, line := range commands(page) {
-		// The embedded engine does not tell the terms of documents: matrix learn runs in e2e.
-		if args, ok := akinArgs(local.Replace(line)); ok && args[0] != "matrix" {
+		if args, ok := akinArgs(local.Replace(line)); ok {
 			if stdout, stderr, status := akin(t, args...); status != 0 {
 				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)
 			}
