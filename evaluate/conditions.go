@@ -3,38 +3,37 @@ package evaluate
 import (
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // A condition is what a measure of an arm has to reach.
 type condition struct {
 	text, measure string
 	least         float64
-	over          bool // least is a share of the first arm's mean, above it
+	over          bool // least is a change in percent of the first arm's mean
 }
 
 // Conditions are what arms have to reach.
 type Conditions []condition
+
+var conditionPattern = regexp.MustCompile(`^(.+)=(?:([0-9.]+)|([+-][0-9.]+)%)$`)
 
 // ParseConditions reads conditions such as "nDCG@10=0.35", the least mean, and
 // "nDCG@10=-1%", the least change from the first arm's.
 func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
 	all := make(Conditions, len(texts))
 	for i, text := range texts {
-		name, value, _ := strings.Cut(text, "=")
-		c := condition{text: text, measure: name}
-		number, percent := strings.CutSuffix(value, "%")
-		c.over = percent
-		var err error
-		c.least, err = strconv.ParseFloat(number, 64)
-		signed := strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-")
-		if err != nil || math.IsNaN(c.least) || signed != percent || !slices.ContainsFunc(measures, func(m Measure) bool { return m.Name == name }) {
+		m := conditionPattern.FindStringSubmatch(text)
+		err := strconv.ErrSyntax
+		if m != nil && slices.ContainsFunc(measures, func(known Measure) bool { return known.Name == m[1] }) {
+			all[i] = condition{text: text, measure: m[1], over: m[3] != ""}
+			all[i].least, err = strconv.ParseFloat(m[2]+m[3], 64)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: want a measure that is asked for with the least mean, nDCG@10=0.35, or the least change from the first arm, nDCG@10=-1%%", text)
 		}
-		all[i] = c
 	}
 	return all, nil
 }

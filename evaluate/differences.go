@@ -77,8 +77,7 @@ const shownText = 300
 // the last column, and [judged.Read] reads it. A query whose text is its id
 // has no other one there.
 func WriteDifferences(w io.Writer, all []Difference) error {
-	out := csv.NewWriter(w)
-	err := out.Write([]string{"query_id", "query", "document", "text", "grade"})
+	rows := [][]string{{"query_id", "query", "document", "text", "grade"}}
 	for _, d := range all {
 		text := []rune(strings.Join(strings.Fields(d.Document.Title), " "))
 		if len(text) > shownText {
@@ -88,8 +87,7 @@ func WriteDifferences(w io.Writer, all []Difference) error {
 		if d.Query.ID == d.Query.Text {
 			id = ""
 		}
-		err = cmp.Or(err, out.Write([]string{id, judged.Cell(d.Query.Text), judged.Cell(d.Document.ID), judged.Cell(string(text)), ""}))
+		rows = append(rows, []string{id, judged.Cell(d.Query.Text), judged.Cell(d.Document.ID), judged.Cell(string(text)), ""})
 	}
-	out.Flush()
-	return cmp.Or(err, out.Error())
+	return csv.NewWriter(w).WriteAll(rows)
 }

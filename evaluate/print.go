@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -102,8 +101,7 @@ func writeNotes(w io.Writer, notes []Note) {
 
 // WriteCSV writes a line for each query and arm.
 func (r *Result) WriteCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	err := out.Write(slices.Concat([]string{"query", "text", "arm"}, r.Measures, []string{"unjudged@10", "added_terms", "took_ms"}))
+	rows := [][]string{slices.Concat([]string{"query", "text", "arm"}, r.Measures, []string{"unjudged@10", "added_terms", "took_ms"})}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	for _, q := range r.Queries {
 		for k, a := range q.Arms {
@@ -115,11 +113,10 @@ func (r *Result) WriteCSV(w io.Writer) error {
 			if a.Added != nil {
 				added = strconv.Itoa(len(a.Added))
 			}
-			err = cmp.Or(err, out.Write(append(row, number(a.Unjudged), added, number(a.TookMillis))))
+			rows = append(rows, append(row, number(a.Unjudged), added, number(a.TookMillis)))
 		}
 	}
-	out.Flush()
-	return cmp.Or(err, out.Error())
+	return csv.NewWriter(w).WriteAll(rows)
 }
 
 // WriteRun writes the rankings of the arm k as a TREC run file, with scores

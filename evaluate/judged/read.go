@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -61,27 +62,13 @@ func Read(queries, judgments *File) (*Set, error) {
 	return &r.set, r.failed()
 }
 
-// A place is a line of a file.
-type place struct {
-	file string
-	line int
-}
-
-// String returns it as editors know it.
-func (p place) String() string {
-	if p.line == 0 {
-		return p.file
-	}
-	return p.file + ":" + strconv.Itoa(p.line)
-}
-
 // A reader reads one set.
 type reader struct {
 	set      Set
 	file     string // the one that is read
 	given    bool   // the queries have a file of their own
-	queries  map[string]place
-	grades   map[[2]string]place // by query and document
+	queries  map[string]string    // by id, the place
+	grades   map[[2]string]string // by query and document, the place
 	problems []error
 	more     int // problems that are not listed
 }
@@ -89,7 +76,7 @@ type reader struct {
 func newReader() *reader {
 	return &reader{
 		set:     Set{Grades: map[string]map[string]int{}},
-		queries: map[string]place{}, grades: map[[2]string]place{},
+		queries: map[string]string{}, grades: map[[2]string]string{},
 	}
 }
 
@@ -101,12 +88,20 @@ func (r *reader) failed() error {
 	return errors.Join(r.problems...)
 }
 
+// place returns a line, or for 0 the file, as editors know it.
+func (r *reader) place(line int) string {
+	if line == 0 {
+		return r.file
+	}
+	return r.file + ":" + strconv.Itoa(line)
+}
+
 func (r *reader) fail(line int, format string, args ...any) {
 	if len(r.problems) == maxProblems {
 		r.more++
 		return
 	}
-	r.problems = append(r.problems, fmt.Errorf("%s: %w", place{r.file, line}, fmt.Errorf(format, args...)))
+	r.problems = append(r.problems, fmt.Errorf("%s: %w", r.place(line), fmt.Errorf(format, args...)))
 }
 
 // A format takes the text of a file.
@@ -205,14 +200,14 @@ func (r *reader) query(line int, q Query) {
 	case ok:
 		r.fail(line, "query %q is in %s, too", q.ID, before)
 	default:
-		r.queries[q.ID] = place{r.file, line}
+		r.queries[q.ID] = r.place(line)
 		r.set.Queries = append(r.set.Queries, q)
 	}
 }
 
 // queryOnce adds a query that may be there already.
 func (r *reader) queryOnce(line int, id, text string) {
-	if id = strings.TrimSpace(id); r.queries[id] == (place{}) {
+	if id = strings.TrimSpace(id); r.queries[id] == "" {
 		r.query(line, Query{ID: id, Text: text})
 	}
 }
@@ -233,7 +228,7 @@ func (r *reader) grade(line int, query, document, grade string) {
 	case twice && r.set.Grades[query][document] != n:
 		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
 	case !twice:
-		r.grades[key] = place{r.file, line}
+		r.grades[key] = r.place(line)
 		if r.set.Grades[query] == nil {
 			r.set.Grades[query] = map[string]int{}
 		}
@@ -262,40 +257,27 @@ func (r *reader) tabs(text []byte) {
 	})
 }
 
+var (
+	topicPattern   = regexp.MustCompile(`(?is)<top>(.*?)(</top>|$)`)
+	elementPattern = regexp.MustCompile(`(?is)<(num|title)>\s*(?:Number:|Topic:)?([^<]*)`)
+)
+
 // topics reads the elements num and title of TREC's topics, which may lack
 // their end tags, and whose text may begin with a label and go on in the next
 // lines.
 func (r *reader) topics(text []byte) {
-	var q Query
-	var into *string // nil in other elements
-	open := 0        // the line where the topic began
-	r.lines(text, func(n int, line string) {
-		for part := range strings.SplitAfterSeq(strings.ReplaceAll(line, "<", "\x00<"), "\x00") {
-			part = strings.TrimSuffix(part, "\x00")
-			tag, text := "", part
-			if strings.HasPrefix(part, "<") {
-				tag, text, _ = strings.Cut(part, ">")
-				into = nil
-			}
-			text = strings.TrimSpace(text)
-			switch strings.ToLower(tag) {
-			case "<top":
-				q, open = Query{}, n
-			case "<num":
-				into, text = &q.ID, strings.TrimPrefix(text, "Number:")
-			case "<title":
-				into, text = &q.Text, strings.TrimPrefix(text, "Topic:")
-			case "</top":
-				r.query(open, q)
-				open = 0
-			}
-			if into != nil {
-				*into = strings.TrimSpace(*into + " " + strings.TrimSpace(text))
-			}
+	line := lineAt(text)
+	for _, at := range topicPattern.FindAllSubmatchIndex(text, -1) {
+		begin := line(int64(at[0]))
+		if at[4] == at[5] {
+			r.fail(begin, "a topic without its end, </top>")
+			continue
 		}
-	})
-	if open > 0 {
-		r.fail(open, "a topic without its end, </top>")
+		found := map[string]string{}
+		for _, element := range elementPattern.FindAllSubmatch(text[at[2]:at[3]], -1) {
+			found[strings.ToLower(string(element[1]))] = strings.Join(strings.Fields(string(element[2])), " ")
+		}
+		r.query(begin, Query{ID: found["num"], Text: found["title"]})
 	}
 }
 

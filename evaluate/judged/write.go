@@ -84,19 +84,17 @@ func (s *Set) graded(query string) []string {
 }
 
 func (s *Set) table(w io.Writer, header []string, row func(q Query, document, grade string) []string) error {
-	out := csv.NewWriter(w)
-	err := out.Write(header)
+	rows := [][]string{header}
 	for _, q := range s.Queries {
 		documents := s.graded(q.ID)
 		for _, d := range documents {
-			err = cmp.Or(err, out.Write(row(q, d, strconv.Itoa(s.Grades[q.ID][d]))))
+			rows = append(rows, row(q, d, strconv.Itoa(s.Grades[q.ID][d])))
 		}
 		if len(documents) == 0 {
-			err = cmp.Or(err, out.Write(row(q, "", "")))
+			rows = append(rows, row(q, "", ""))
 		}
 	}
-	out.Flush()
-	return cmp.Or(err, out.Error())
+	return csv.NewWriter(w).WriteAll(rows)
 }
 
 // workbench writes the judgments, or the queries without them.
