@@ -173,11 +173,11 @@ type edge struct {
 }
 
 func newForumMatrices(f *forum) *forumMatrices {
-	m := &forumMatrices{corpus: learn.NewCorpus(), docs: int64(len(f.texts))}
+	m, texts := &forumMatrices{}, learn.NewTexts()
 	freqs := map[string]int64{}
 	var terms []string
 	for _, document := range f.texts {
-		m.corpus.AddDocument(document...)
+		texts.AddTerms(document...)
 		seen := map[string]bool{}
 		for _, term := range slices.Concat(document...) {
 			if freqs[term] == 0 {
@@ -189,7 +189,7 @@ func newForumMatrices(f *forum) *forumMatrices {
 			}
 		}
 	}
-	m.docs, m.known = int64(m.corpus.Docs()), len(terms)
+	m.corpus, m.docs, m.known = texts.Corpus(nil), int64(texts.Docs()), len(terms)
 	for _, part := range []string{trainPart, devPart} {
 		for _, q := range f.parts[part] {
 			terms = append(terms, q.terms...) // the vocabulary takes each once

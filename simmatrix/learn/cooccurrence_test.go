@@ -12,9 +12,9 @@ import (
 )
 
 func corpusOf(documents ...[]string) *Corpus {
-	c := NewCorpus()
+	c := newCorpus()
 	for _, d := range documents {
-		c.AddDocument(d)
+		c.addDocument(d)
 	}
 	return c
 }
@@ -127,8 +127,8 @@ func TestWindowSkipsTermsOutsideTheVocabularyAndEndsWithTheDocument(t *testing.T
 }
 
 func TestWindowEndsWithTheText(t *testing.T) {
-	c := NewCorpus()
-	c.AddDocument(nil, []string{"a"}, []string{"", "\xff"}, []string{"b", "c"}, nil)
+	c := newCorpus()
+	c.addDocument(nil, []string{"a"}, []string{"", "\xff"}, []string{"b", "c"}, nil)
 	v := vocabularyOf(t, c, 1)
 	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // only b and c meet
 		t.Error(diff)

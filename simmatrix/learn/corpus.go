@@ -21,8 +21,8 @@ const (
 // absent is the index of a term that is not in the vocabulary.
 const absent = math.MinInt32
 
-// A Corpus collects documents as sequences of index terms, at four bytes a
-// term. It is not safe for use by several goroutines.
+// A Corpus is documents as sequences of index terms, at four bytes a term.
+// [Texts.Corpus] makes it.
 type Corpus struct {
 	ids      map[string]int32
 	terms    []string // by id
@@ -33,22 +33,13 @@ type Corpus struct {
 	bytes    int64 // of the terms, with what is kept of each
 }
 
-// NewCorpus returns an empty corpus.
-func NewCorpus() *Corpus {
+func newCorpus() *Corpus {
 	return &Corpus{ids: make(map[string]int32), sequence: []int32{endOfDocument}}
 }
 
-// AddDocument adds one document: the index terms of each of its texts, such as
-// fields, in order. Terms of different texts share no window. Terms that cannot
-// have a row and documents without any other are skipped.
-func (c *Corpus) AddDocument(texts ...[]string) {
-	ids := make([][]int32, len(texts))
-	for i, terms := range texts {
-		ids[i] = c.termIDs(nil, terms)
-	}
-	c.add(ids)
-}
-
+// add adds one document: the ids of the index terms of each of its texts, such
+// as fields, in order. Terms of different texts share no window. Documents
+// without terms are skipped.
 func (c *Corpus) add(texts [][]int32) {
 	before := len(c.sequence)
 	for _, ids := range texts {
@@ -69,6 +60,7 @@ func (c *Corpus) add(texts [][]int32) {
 	}
 }
 
+// termIDs appends the ids of terms, without those that cannot have a row.
 func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 	for _, t := range terms {
 		id, ok := c.ids[t]
@@ -86,9 +78,6 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 	}
 	return dst
 }
-
-// Docs returns N, the number of documents with at least one term.
-func (c *Corpus) Docs() uint64 { return c.docs }
 
 // Bytes returns about how much memory the corpus takes.
 func (c *Corpus) Bytes() int64 { return c.bytes + 4*int64(cap(c.sequence)) }

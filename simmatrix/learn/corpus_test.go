@@ -71,8 +71,8 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 		[]string{"a", "b", "2nd", "١st", ""},
 		[]string{"a", "é"},
 	)
-	if c.Docs() != 3 {
-		t.Errorf("%d documents, want the 3 with a term", c.Docs())
+	if c.docs != 3 {
+		t.Errorf("%d documents, want the 3 with a term", c.docs)
 	}
 	v := vocabularyOf(t, c, 2)
 	// é is rare; the last two start with a digit and get no row.
@@ -342,12 +342,12 @@ func TestSimilarityOfAHandComputedCorpus(t *testing.T) {
 // against values that were computed with NumPy: dense matrices, its full
 // singular value decomposition, the same formulas.
 func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
-	c := NewCorpus()
+	c := newCorpus()
 	for _, d := range []string{
 		"car hire car insurance", "automobile hire insurance", "car rental insurance cheap",
 		"automobile rental cheap", "bus ticket cheap", "bus hire ticket",
 	} {
-		c.AddDocument(strings.Fields(d))
+		c.addDocument(strings.Fields(d))
 	}
 	o := DefaultCorpusOptions()
 	o.MinDocFreq, o.Neighbors = 1, 5
@@ -374,7 +374,7 @@ func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
 
 func TestFromCorpusRefuses(t *testing.T) {
 	rare := corpusOf([]string{"a", "1b"}, []string{"c", "1b"}, []string{"1b"})
-	for name, c := range map[string]*Corpus{"empty": NewCorpus(), "too rare or digits": rare} {
+	for name, c := range map[string]*Corpus{"empty": newCorpus(), "too rare or digits": rare} {
 		if _, err := FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -425,4 +425,13 @@ func TestFromCorpusHeedsTheContextInEveryStage(t *testing.T) {
 			t.Errorf("ended in stage %s: %v, later stages %q", at, err, after)
 		}
 	}
+}
+
+// addDocument adds a document that is given by the terms of its texts.
+func (c *Corpus) addDocument(texts ...[]string) {
+	ids := make([][]int32, len(texts))
+	for i, terms := range texts {
+		ids[i] = c.termIDs(nil, terms)
+	}
+	c.add(ids)
 }

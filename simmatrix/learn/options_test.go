@@ -193,10 +193,10 @@ func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
 }
 
 func TestCorpusCountsItsBytes(t *testing.T) {
-	c := NewCorpus()
+	c := newCorpus()
 	last := c.Bytes()
 	for i := range 100 {
-		c.AddDocument([]string{fmt.Sprintf("term %d", i), "common"})
+		c.addDocument([]string{fmt.Sprintf("term %d", i), "common"})
 		if now := c.Bytes(); now <= last {
 			t.Fatalf("%d bytes after %d", now, last)
 		} else {
@@ -229,9 +229,9 @@ func FuzzFromCorpus(f *testing.F) {
 		o := DefaultCorpusOptions()
 		o.Window, o.MinDocFreq, o.Dimensions, o.Neighbors = window, minDocFreq, min(dimensions, 40), 5
 		learn := func() (*simmatrix.Matrix, error) {
-			c := NewCorpus()
+			c := newCorpus()
 			for _, d := range documents {
-				c.AddDocument(d...)
+				c.addDocument(d...)
 			}
 			return FromCorpus(t.Context(), c, o, nil)
 		}

@@ -176,7 +176,7 @@ func (t *Texts) hashes() []uint64 {
 // Corpus returns the documents as sequences of index terms, where terms[k] are
 // the analyzer's terms of Words()[k]. With nil every word is its own term.
 func (t *Texts) Corpus(terms [][]string) *Corpus {
-	c := NewCorpus()
+	c := newCorpus()
 	known := make([][]int32, len(t.words)) // ids in c of the words seen so far
 	var texts [][]int32
 	var text []int32

@@ -55,17 +55,17 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	for _, w := range texts.Words() {
 		terms = append(terms, analyzed[w])
 	}
-	want := NewCorpus()
-	want.AddDocument([]string{"car"}, []string{"car"})
-	want.AddDocument(nil)
-	want.AddDocument([]string{"car", "wi", "wireless", "fi"})
+	want := newCorpus()
+	want.addDocument([]string{"car"}, []string{"car"})
+	want.addDocument(nil)
+	want.addDocument([]string{"car", "wi", "wireless", "fi"})
 	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
 		t.Errorf("corpus (-want +got):\n%s", diff)
 	}
-	words := NewCorpus()
-	words.AddDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
-	words.AddDocument([]string{"of", "the"})
-	words.AddDocument([]string{"car", "Wi", "Fi"})
+	words := newCorpus()
+	words.addDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
+	words.addDocument([]string{"of", "the"})
+	words.addDocument([]string{"car", "Wi", "Fi"})
 	if diff := cmp.Diff(words, texts.Corpus(nil), unexported); diff != "" {
 		t.Errorf("corpus of the words themselves (-want +got):\n%s", diff)
 	}
@@ -75,8 +75,8 @@ func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	texts := NewTexts()
 	texts.AddTerms([]string{"new york", "3.5", "—"}, []string{"", strings.Repeat("x", simmatrix.MaxTermBytes+1)}, []string{"3.5"})
 	texts.AddTerms(nil, []string{""})
-	want := NewCorpus()
-	want.AddDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
+	want := newCorpus()
+	want.addDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
 	if diff := cmp.Diff(want, texts.Corpus(nil), unexported); diff != "" {
 		t.Errorf("corpus (-want +got):\n%s", diff)
 	}
@@ -308,8 +308,8 @@ func FuzzDecodeTexts(f *testing.F) {
 		if docs := len(documentsOfTexts(texts)); docs != texts.Docs() {
 			t.Fatalf("%d documents, counted %d", docs, texts.Docs())
 		}
-		if c := texts.Corpus(nil); c.Docs() > uint64(texts.Docs()) || len(c.sequence) > len(texts.sequence)+1 {
-			t.Fatalf("a corpus of %d documents and %d elements", c.Docs(), len(c.sequence))
+		if c := texts.Corpus(nil); c.docs > uint64(texts.Docs()) || len(c.sequence) > len(texts.sequence)+1 {
+			t.Fatalf("a corpus of %d documents and %d elements", c.docs, len(c.sequence))
 		}
 	})
 }
