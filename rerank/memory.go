@@ -12,6 +12,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -24,19 +25,16 @@ const (
 	// vectorLife is about how long they are remembered at most: an analyzer may
 	// read its words in another way by then.
 	vectorLife = time.Hour
-	// entryBytes is about what the cache itself spends on an entry, and termBytes
-	// what a numbered term takes besides its text.
-	entryBytes = 160
-	termBytes  = 80
+	// termBytes is about what a numbered term takes besides its text.
+	termBytes = 80
 	// maxKnown bounds the indices, and the fields of indices, of which something
 	// is known.
 	maxKnown = 10_000
 )
 
-// A memory is all that is remembered. The numbers of terms are valid in one
-// memory only: when too many have numbers a new memory takes the place of
-// this one.
-type memory struct {
+// A store is all that is remembered. The numbers of terms are valid in one store
+// only: when too many have numbers a new one takes its place.
+type store struct {
 	limit   uint64 // of the bytes of terms
 	terms   vocabulary
 	vectors *otter.Cache[vectorKey, *vector]
@@ -107,15 +105,15 @@ type row struct {
 	sims  []float32
 }
 
-func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
+func newStore(bytes uint64, ttl time.Duration, c *counts) *store {
 	share := bytes / 8 // the vectors have three, the rows two, the columns one, the terms two
-	return &memory{
+	return &store{
 		limit: share * 2,
 		terms: vocabulary{numbers: map[string]int32{}},
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
 			MaximumWeight: max(share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
-				return weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
+				return memory.Weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
 			},
 			ExpiryCalculator: otter.ExpiryAccessingFunc(func(e otter.Entry[vectorKey, *vector]) time.Duration {
 				return max(min(vectorTime, time.Until(e.Value.until)), 1)
@@ -123,11 +121,11 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
 			MaximumWeight: max(share*2, 1),
-			Weigher:       func(_ rowKey, r *row) uint32 { return weight(8*len(r.terms) + 64) },
+			Weigher:       func(_ rowKey, r *row) uint32 { return memory.Weight(8*len(r.terms) + 64) },
 		}),
 		reaches: otter.Must(&otter.Options[rowKey, *reach]{
 			MaximumWeight: max(share, 1),
-			Weigher:       func(_ rowKey, r *reach) uint32 { return weight(int(r.bytes.Load())) },
+			Weigher:       func(_ rowKey, r *reach) uint32 { return memory.Weight(int(r.bytes.Load())) },
 		}),
 		counts:   c,
 		seed:     maphash.MakeSeed(),
@@ -137,14 +135,9 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 	}
 }
 
-func weight(n int) uint32 {
-	const limit = 1 << 30
-	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
-}
-
-// close ends the caches' own goroutines. Who still has the memory can go
+// close ends the caches' own goroutines. Who still has the store can go
 // on reading.
-func (m *memory) close() {
+func (m *store) close() {
 	m.vectors.StopAllGoroutines()
 	m.rows.StopAllGoroutines()
 	m.reaches.StopAllGoroutines()
@@ -152,7 +145,7 @@ func (m *memory) close() {
 
 // newVector returns the vector of a field in numbers. Its life depends on the
 // document, so that those of one search do not all end at once.
-func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
+func (m *store) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 	const steps = 1 << 10
 	share := float64(maphash.Comparable(m.seed, key)%steps) / steps
 	v := &vector{
@@ -171,7 +164,7 @@ func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 
 // newRow returns a row in numbers, whose weight is idf by a document
 // frequency.
-func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
+func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float32, 0, in.Len())}
 	texts := make([]string, 0, in.Len())
 	for n := range in.All() {

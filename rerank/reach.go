@@ -110,7 +110,7 @@ func (c *column) lacking() []int32 {
 }
 
 // extend looks for the terms of the text in the rows, and sets their columns.
-func (c *column) extend(m *memory) {
+func (c *column) extend(m *store) {
 	var text termSet // a small thing to look into for each neighbor
 	for _, term := range c.query {
 		text.add(term)

@@ -27,13 +27,13 @@ import (
 	"unique"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors of [Reranker.Scores]. Every other one is of a port, or the
-// context's.
+// Errors of [Reranker.Scores]. Every other one is of package memory, of a port,
+// or the context's.
 var (
 	// ErrMissing says that a hit's terms are not to be had as they were when the
 	// search found it: it was deleted or changed since, or another copy of its
@@ -45,10 +45,6 @@ var (
 	ErrNoTerms = errors.New("the cluster tells no terms of a field")
 	// ErrTooLarge says that hits have more terms than are read at a time.
 	ErrTooLarge = errors.New("the hits have too many terms")
-	// ErrBusy says that as many hits are being asked for as may be.
-	ErrBusy = errors.New("too many hits are being asked for")
-	// ErrClosed says that the reranker was closed.
-	ErrClosed = errors.New("the reranker is closed")
 )
 
 // TermVectors reports the terms of documents.
@@ -103,26 +99,24 @@ const (
 // [Reranker.Close] ends it.
 type Reranker struct {
 	options Options
-	ctx     context.Context //nolint:containedctx // Ends with the reranker; what is fetched outlives a search.
-	cancel  context.CancelFunc
 	scratch sync.Pool
-	places  *budget.Places
+	loader  *memory.Loader // of what is asked for
 
-	mu       sync.Mutex
-	memory   *memory
-	closed   bool
-	fetching sync.WaitGroup
-	forgot   uint64
+	mu     sync.Mutex
+	memory *store
+	closed bool
+	forgot uint64
 }
 
 // New returns a reranker.
 func New(o Options) *Reranker {
-	r := &Reranker{
-		options: o, places: budget.NewPlaces(maxFetches), memory: newMemory(o.Bytes, o.TTL, new(counts)),
+	return &Reranker{
+		options: o, memory: newStore(o.Bytes, o.TTL, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
+		loader: memory.NewLoader(memory.Policy{
+			Places: maxFetches, Timeout: fetchTimeout, Guard: o.Guard, What: fetching, Client: o.Client,
+		}),
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r
 }
 
 // Close ends all calls under way and forgets everything.
@@ -130,8 +124,7 @@ func (r *Reranker) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.cancel()
-	r.fetching.Wait()
+	r.loader.Close()
 	r.memory.close()
 }
 
@@ -193,30 +186,26 @@ func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit
 	return w.docTerms(), nil
 }
 
-// wait has something fetched by a goroutine of the reranker's and waits for it.
-// When ctx ends first the fetching goes on, for the searches that follow.
+// wait has something fetched, which counts for the index of the first hit, and
+// waits for it. When ctx ends first the fetching goes on, for the searches that
+// follow: until then the window belongs to it.
 func (r *Reranker) wait(ctx context.Context, hits []expand.Hit, fetch func(context.Context) error) error {
-	done, err := r.start(fetch, r.owners(ctx, hits)) //nolint:contextcheck // What is fetched outlives the search.
-	if err != nil {
-		return err
+	owner := "index "
+	if len(hits) > 0 {
+		owner += hits[0].Index
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-done:
-		return err
-	}
+	return r.loader.Run(ctx, owner, fetch)
 }
 
 func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, ErrClosed
+		return nil, memory.ErrClosed
 	}
 	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit {
 		r.memory.close()
-		r.memory = newMemory(r.options.Bytes, r.options.TTL, r.memory.counts)
+		r.memory = newStore(r.options.Bytes, r.options.TTL, r.memory.counts)
 		r.forgot++
 	}
 	w := &window{guard: r.options.Guard, memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
@@ -233,43 +222,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 	return w, nil
 }
 
-// start has all that a window lacks fetched, in a goroutine of the
-// reranker's. The channel gets what became of that; until then the window
-// belongs to it.
-func (r *Reranker) start(fetch func(context.Context) error, owners []string) (<-chan error, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil, ErrClosed
-	}
-	if !r.places.Take(owners...) {
-		return nil, ErrBusy
-	}
-	done := make(chan error, 1)
-	r.fetching.Go(func() {
-		defer r.places.Give(owners...)
-		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
-		defer cancel()
-		done <- r.options.Guard.Do(fetching, func() error { return fetch(ctx) })
-	})
-	return done, nil
-}
-
 const fetching = "asking for hits"
-
-// owners returns whom a fetch counts for: the client, and the index of the
-// first hit.
-func (r *Reranker) owners(ctx context.Context, hits []expand.Hit) (owners []string) {
-	if len(hits) > 0 {
-		owners = append(owners, "index "+hits[0].Index)
-	}
-	if r.options.Client != nil {
-		if client := r.options.Client(ctx); client != "" {
-			owners = append(owners, "client "+client)
-		}
-	}
-	return owners
-}
 
 // Stats tell of a [Reranker] since it was made.
 type Stats struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 )
@@ -226,12 +227,12 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 					searches.Go(func() { _ = search(greedy(i)) })
 				}
 				synctest.Wait()
-				if err := search(greedy(-1)); !errors.Is(err, ErrBusy) {
+				if err := search(greedy(-1)); !errors.Is(err, memory.ErrBusy) {
 					t.Errorf("got more than half: %v", err)
 				}
 				for range maxFetches / 4 {
 					searches.Go(func() {
-						if err := search("modest", "other"); errors.Is(err, ErrBusy) {
+						if err := search("modest", "other"); errors.Is(err, memory.ErrBusy) {
 							t.Errorf("another one: %v", err)
 						}
 					})
@@ -239,8 +240,8 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				synctest.Wait()
 				close(v.wait)
 				searches.Wait()
-				r.fetching.Wait()
-				if n := r.places.Taken(); n != 0 {
+				r.loader.Wait()
+				if n := r.loader.Taken(); n != 0 {
 					t.Errorf("%d places are left taken", n)
 				}
 			})
@@ -545,7 +546,7 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrClosed) {
+	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, memory.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -24,7 +24,7 @@ const rowsAtOnce = 200
 // A window is the hits of one search and what their scores need.
 type window struct {
 	guard  *recovery.Guard
-	memory *memory
+	memory *store
 	hits   []expand.Hit
 	// uuids are those of the indices of the hits.
 	uuids  []string
@@ -301,7 +301,7 @@ func (w *window) required(err error) error {
 
 // recallRows notes the terms of a column, whose vectors are all there, and
 // returns the places of those whose rows are missing.
-func (m *memory) recallRows(c *column) (missing []int) {
+func (m *store) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
 	c.reaches = make([]*reach, len(c.query))
 	for i, term := range c.query {
@@ -340,7 +340,7 @@ func (w *window) fetchRows(ctx context.Context, c *column) error {
 	return nil
 }
 
-func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
+func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
 	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
 	numbers := make([]int32, len(keys))
 	for i, key := range keys {

@@ -100,6 +100,39 @@ func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
 	}, nil
 }
 
+// owners returns whom a load counts for: the client of a context, and owner.
+func (l *Loader) owners(ctx context.Context, owner string) []string {
+	owners := []string{owner}
+	if l.policy.Client != nil {
+		if client := l.policy.Client(ctx); client != "" {
+			owners = append(owners, "client "+client)
+		}
+	}
+	return owners
+}
+
+// Run runs a load that counts for owner, and waits for it. When ctx ends it
+// returns the context's error, and the load goes on.
+func (l *Loader) Run(ctx context.Context, owner string, load func(context.Context) error) error {
+	leave, err := l.enter(false, l.owners(ctx, owner))
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { //nolint:contextcheck // the load outlives the caller
+		defer leave()
+		ctx, cancel := l.begin()
+		defer cancel()
+		done <- l.policy.Guard.Do(l.policy.What, func() error { return load(ctx) })
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-done:
+		return err
+	}
+}
+
 // Close ends the loads under way and waits for them.
 func (l *Loader) Close() {
 	l.mu.Lock()
@@ -128,12 +161,7 @@ func Start[K Key, V any](
 	ctx context.Context, f *Flights[K], k K,
 	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
 ) Flight {
-	owners := []string{k.Owner()}
-	if f.policy.Client != nil {
-		if client := f.policy.Client(ctx); client != "" {
-			owners = append(owners, "client "+client)
-		}
-	}
+	owners := f.owners(ctx, k.Owner())
 	return f.group.DoChan(k.String(), func() (any, error) { //nolint:contextcheck // the load outlives the caller
 		if ready != nil {
 			if v, ok, err := ready(); ok {

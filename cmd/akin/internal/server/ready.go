@@ -116,7 +116,7 @@ func failures() []failure {
 	throttled := func(e *answers.Error) bool { return e.Status == http.StatusTooManyRequests }
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
-		{"busy", is(memory.ErrBusy, rerank.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
+		{"busy", is(memory.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
 		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
 		{"too_large", is(rerank.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
