@@ -54,6 +54,18 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 	}
 }
 
+// The pipeline of an index may add a filter to every search.
+func TestASearchPipelineOfTheIndexFilters(t *testing.T) {
+	for pipeline, want := range map[string]bool{`"mine"`: true, `"_none"`: false} {
+		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`).Reply(
+			"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
+		a, err := cached(t, f).Analyze(t.Context(), at("docs"), "f", "", "x")
+		if err != nil || a.Filtered != want {
+			t.Errorf("%s: filtered is %t, %v", pipeline, a.Filtered, err)
+		}
+	}
+}
+
 func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
 	const one = `"index.analysis.analyzer.one.tokenizer":"standard"`
 	const two = `"index.analysis.analyzer.two.tokenizer":"standard"`

@@ -195,16 +195,18 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 
 // findsMany reports whether a search for one text finds so much by it that what
 // related words find besides would show in no total. Statistics are of all
-// documents, also of those that the filter of an alias hides.
+// documents, also of those that aliases, search pipelines and, with security,
+// the rights of the client hide.
 func (p *planner) findsMany(clauses []form.Clause) bool {
 	s := p.s
 	if c := &clauses[0]; len(clauses) != 1 || c.Parsed.Depth > 0 || c.Counted() || s.parameters.CountsAll() ||
-		s.parameters.Routed() || filtered(clauses) || !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
+		s.parameters.Routed() || s.parameters.Get("search_pipeline") != "" || s.req.Allowed != nil || filtered(clauses) ||
+		!slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.FindsMany() }) {
 		return false
 	}
 	shows := false
 	_ = jsonspan.Members(s.Body, func(name, _ []byte) error { // read before
-		shows = shows || slices.Contains([]string{"track_total_hits", "aggs", "aggregations", "post_filter"}, string(name))
+		shows = shows || slices.Contains([]string{"track_total_hits", "aggs", "aggregations", "post_filter", "search_pipeline"}, string(name))
 		return nil
 	})
 	return !shows

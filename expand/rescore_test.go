@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -272,7 +274,8 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		docFreq        int64
 		rawQuery, body string
-		filtered, set  bool
+		filtered       bool
+		secured, set   bool
 	}{
 		"found by many":           {docFreq: 10_000, body: `{` + query + `,"size":5}`},
 		"found by fewer":          {docFreq: 9_999, body: `{` + query + `}`, set: true},
@@ -286,6 +289,9 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 		"the same with no value":  {docFreq: 10_000, rawQuery: "rest_total_hits_as_int", body: `{` + query + `}`, set: true},
 		"in an alias's documents": {docFreq: 10_000, filtered: true, body: `{` + query + `}`, set: true},
 		"routed":                  {docFreq: 10_000, rawQuery: "routing=a", body: `{` + query + `}`, set: true},
+		"of a client with rights": {docFreq: 10_000, secured: true, body: `{` + query + `}`, set: true},
+		"through a pipeline":      {docFreq: 10_000, rawQuery: "search_pipeline=p", body: `{` + query + `}`, set: true},
+		"with a pipeline":         {docFreq: 10_000, body: `{` + query + `,"search_pipeline":{"request_processors":[]}}`, set: true},
 	} {
 		c := &fakeCluster{docCount: 1_000_000, scale: 2.2, scripts: true, filtered: tt.filtered, docFreqs: map[string]int64{"car": tt.docFreq, "rental": 20}}
 		var neighbors []simmatrix.Neighbor
@@ -300,6 +306,9 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 		} {
 			if req.Endpoint == EndpointMultiSearch && strings.HasPrefix(tt.rawQuery, "track") {
 				continue // which does not have it
+			}
+			if tt.secured {
+				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
 			res, err := New(c, m, DefaultOptions()).Expand(t.Context(), &req)
 			if err != nil {

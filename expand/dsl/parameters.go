@@ -35,9 +35,9 @@ var roles = map[string]role{
 	"source": roleSource, "source_content_type": roleSource,
 	"from": rolePage, "size": rolePage, "seq_no_primary_term": rolePage, "version": rolePage,
 	"allow_no_indices": roleIndices, "expand_wildcards": roleIndices, "ignore_throttled": roleIndices, "ignore_unavailable": roleIndices,
-	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader,
+	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader, "search_pipeline": roleHeader,
 	"scroll": roleOther, "suggest_field": roleOther, "sort": roleOther, "track_scores": roleOther, "min_score": roleOther,
-	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther, "search_pipeline": roleOther,
+	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther,
 	"track_total_hits": roleOther, totalAsInt: roleOther,
 }
 
