@@ -30,7 +30,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 	fits := max(len(x.body.plain), len(x.body.raw)) <= shadow.MaxAnswer
 	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && t.shadows.Reserve() {
 		again = out.Clone(t.shadows.Context()) // not the client's, which ends with its answer
-		again.Body = nil
+		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
 	} else {
 		hold.Release()
 		t.metrics.shadow.Count(shadow.Dropped)

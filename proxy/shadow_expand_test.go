@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/shadow"
@@ -29,6 +30,27 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 		t.Errorf("reported %+v", got)
 	}
 	awaitShadow(t, registry, shadow.Rejected, 1)
+}
+
+// The question whether the client may search says the client's address once.
+func TestForwardedHeadersOfAShadowNameTheClientOnce(t *testing.T) {
+	n := startShadowNode(t, page(hitsPage("1", "1")), page(hitsPage("1", "1")))
+	o := shadowOptions(n)
+	o.ForwardedHeaders, o.Secured = true, true
+	asked := make(chan string, 1)
+	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		_ = r.Allowed(ctx, esclient.Indices{Expression: r.Index})
+		n.mu.Lock()
+		asked <- strings.Join(n.header["X-Forwarded-For"], ", ")
+		n.mu.Unlock()
+		return leaveAlone(ctx, r)
+	})
+	o.Budget = patience
+	addr, _ := startProxy(t, o)
+	postOriginal(t, "http://"+addr+"/a/_search")
+	if got := receive(t, "the question", asked); got != "127.0.0.1" {
+		t.Errorf("X-Forwarded-For: %s", got)
+	}
 }
 
 // A shard that no node serves is missing for both.
