@@ -62,6 +62,9 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 func (d *decoder) checkProfiles(c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p, key := c.Profiles[name], join("profiles", name)
+		if name == ArmOff {
+			d.add(key, "must have another name: as an arm of a trial, off is to forward searches as they came")
+		}
 		for _, bad := range slices.Collect(maps.Keys(d.bad)) {
 			if rest, ok := strings.CutPrefix(bad, "expansion."); ok && d.lines[join(key, rest)] == 0 {
 				d.bad[join(key, rest)] = true // inherited, and reported where it comes from
