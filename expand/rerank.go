@@ -69,7 +69,7 @@ func (s *search) noRerank() reason.Reason {
 		return reason.NoScores
 	case s.Scores.Others:
 		return reason.OtherScores
-	case s.Hits.Bare:
+	case s.Hits.Bare || s.Hits.Ext:
 		return reason.Answer
 	}
 	return ""

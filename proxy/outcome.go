@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/trial"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -21,7 +23,7 @@ const (
 	failedRerank = "ranking" // its hits stay in the engine's order
 
 	failedFeedback = "feedback" // it is expanded without its first hits
-	failedTrial    = "trial"    // it is not interleaved: it gets the answer of one arm, or to the original
+	failedTrial    = "trial"    // it is not interleaved: it gets the answer of the first arm
 )
 
 // Causes of failing open that are not errors of the expander.
@@ -39,7 +41,7 @@ var ownHints = map[string]string{
 	feedbackRefused:  "the cluster refuses the search for the first hits, or does not answer it: send it by itself, with akin=no-feedback",
 	feedbackPartial:  "the search for the first hits timed out, or a shard of it failed: send it by itself, with akin=no-feedback",
 	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
-	interleaveLate:   "one arm of a trial takes much longer than the other: see akin=explain for what it adds",
+	interleaveLate:   "the second arm of a trial takes much longer than the first: see akin=explain for what it adds",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }
@@ -70,7 +72,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
 	if x.part != nil {
-		kept.Trial, kept.Arm = x.part.Name, x.part.arm
+		kept.Trial, kept.Arm = x.part.Name, cmp.Or(x.control.profile, trial.Off)
 	}
 	if res != nil {
 		s.metrics.clauses(res)

@@ -117,7 +117,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	if why == "" || x.interleaves() {
 		var unread string
 		unread, err = s.readBody(w, r, x)
-		enroller{s}.prepare(x, r.Header, unread)
+		enroller{s}.prepare(x, unread)
 		why = cmp.Or(unread, why)
 	}
 	if why != "" && err == nil {
@@ -131,7 +131,6 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		why = reasonRejected
 	}
 	switch {
-	case x.interleaves(): // both arms are expanded on the way
 	case why == reasonMemory: // it has failed
 		s.metrics.failedOpen(why)
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
@@ -381,8 +380,6 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 		res, err = t.interleave(out, x)
 	case x.shadow != nil:
 		res, err = t.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
-	case x.rewritten == nil:
-		res, err = t.sendOriginal(out, x)
 	default:
 		res, err = t.sendRewritten(out, x)
 	}
@@ -393,11 +390,14 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	return res, err
 }
 
-// sendRewritten sends the rewritten search, and after a 4xx or 5xx, or a
-// failure inside a 200, once the original, whose answer counts: not if the
-// client may not search or nobody answers, and within the retry budget if the
-// cluster is overloaded.
+// sendRewritten sends the rewritten search, if there is one, and after a 4xx or
+// 5xx, or a failure inside a 200, once the original, whose answer counts: not
+// if the client may not search or nobody answers, and within the retry budget
+// if the cluster is overloaded.
 func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
+	if x.rewritten == nil {
+		return t.sendOriginal(out, x)
+	}
 	ctx := out.Context()
 	rewritten := x.asRewritten(out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)

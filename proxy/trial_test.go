@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,10 +19,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/evaluate/clicks"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/trial"
 )
@@ -104,7 +107,7 @@ func searchInTrial(t *testing.T, addr, session, target, body string) trialAnswer
 }
 
 // impressionsIn returns the impressions in a file, once there are n.
-func impressionsIn(t *testing.T, path string, n int) (all []trial.Impression) {
+func impressionsIn(t *testing.T, path string, n int) (all []clicks.Impression) {
 	t.Helper()
 	for until := time.Now().Add(patience); len(all) != n && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		data, err := os.ReadFile(path)
@@ -113,7 +116,7 @@ func impressionsIn(t *testing.T, path string, n int) (all []trial.Impression) {
 		}
 		all = nil
 		for line := range strings.Lines(string(data)) {
-			var i trial.Impression
+			var i clicks.Impression
 			if json.Unmarshal([]byte(line), &i) == nil {
 				all = append(all, i)
 			}
@@ -142,12 +145,18 @@ func TestACanaryIsStickyAndKeepsItsShare(t *testing.T) {
 	if n := counter(t, registry, "akin_trial_searches_total", "trial", "t", "arm", "new"); n != float64(2*second) {
 		t.Errorf("%v searches of the second arm counted, want %d", n, 2*second)
 	}
-	for name, target := range map[string]string{"another index": "/u/_search", "akin=off": "/t/_search?akin=off", "a profile": "/t/_search?akin_profile=old"} {
+	for name, target := range map[string]string{
+		"another index": "/u/_search", "akin=off": "/t/_search?akin=off", "a profile": "/t/_search?akin_profile=old",
+		"feedback": "/t/_search?akin=feedback", "no feedback": "/t/_search?akin=no-feedback",
+	} {
 		for i := range 20 {
 			if got := searchInTrial(t, addr, "s"+strconv.Itoa(i), target, trialBody); hitIDs(got.body) != "a" {
 				t.Errorf("%s: a search of the trial", name)
 			}
 		}
+	}
+	if n := counter(t, registry, "akin_trial_searches_total"); n != 400 {
+		t.Errorf("%v searches in the trial, want 400", n)
 	}
 	if got := searchInTrial(t, addr, "", "/t/_search", trialBody); hitIDs(got.body) != "a" {
 		t.Error("a search without the header has the second arm")
@@ -252,6 +261,8 @@ func TestWhatCannotBeInterleavedGetsTheFirstArm(t *testing.T) {
 		"not_json":      {"/t/_search", `{"query":`},
 		"answer_format": {"/t/_search?format=yaml", trialBody},
 		"endpoint":      {"/t/_count", trialBody},
+
+		"answer_members": {"/t/_search?filter_path=hits.hits._source", trialBody},
 	} {
 		before := len(node.all())
 		if got := searchInTrial(t, addr, "one", c.target, c.body); hitIDs(got.body) != "a" || got.header.Get(queryIDHeader) != "" {
@@ -264,8 +275,54 @@ func TestWhatCannotBeInterleavedGetsTheFirstArm(t *testing.T) {
 			t.Errorf("%s is not counted", why)
 		}
 	}
-	if n := counter(t, registry, "akin_trial_searches_total", "arm", "off"); n != 10 {
+	if n := counter(t, registry, "akin_trial_searches_total", "arm", "off"); n != 11 {
 		t.Errorf("%v searches of the first arm", n)
+	}
+}
+
+// Requests of other kinds stream through an arm that is off.
+func TestBodiesThatAreNotInterleavedAreNotRead(t *testing.T) {
+	node := trialNode{answersWith(hitsAnswer(1, 3, "a")), answersWith(hitsAnswer(2, 3, "b"))}.start(t)
+	o := trialOptions(node, nil)
+	o.MaxBody = 1 // a body that is read is too large
+	addr, registry := startProxy(t, o)
+	for n, target := range []string{"/t/_count", "/t/_msearch", "/t/_search/template", "/t/_async_search"} {
+		searchInTrial(t, addr, "one", target, trialBody)
+		if counter(t, registry, "akin_trial_interleaved_total", "result", string(reason.Endpoint)) != float64(n+1) {
+			t.Errorf("%s: the body is read", target)
+		}
+	}
+}
+
+// The cluster records each search that has ext.ubi.
+func TestUBIRecordsAnInterleavedSearchOnce(t *testing.T) {
+	node := trialNode{answersWith(hitsAnswer(1, 3, "a")), nil}.start(t)
+	addr, registry := startProxy(t, trialOptions(node, func(c *trial.Trial) { c.Arms = [2]string{"off", "old"} }))
+	got := searchInTrial(t, addr, "one", "/t/_search", `{"ext": {"ubi":{"query_id":"mine"}} ,`+trialBody[1:])
+	sent := node.all()
+	if len(sent) != 2 || got.header.Get(queryIDHeader) != "mine" {
+		t.Fatalf("%q, named %q", sent, got.header.Get(queryIDHeader))
+	}
+	slices.SortFunc(sent, func(a, b rawRequest) int { return len(a.body) - len(b.body) })
+	if sent[0].body != `{"ext": {} ,`+trialBody[1:] || !strings.Contains(sent[1].body, "mine") {
+		t.Errorf("sent %q", sent)
+	}
+	// What another plugin does with a search nobody knows.
+	for _, ext := range []string{`{"ubi":{},"other":{}}`, `{"other":{}}`, `{}`} {
+		searchInTrial(t, addr, "one", "/t/_search", `{"ext":`+ext+`,`+trialBody[1:])
+	}
+	if n := counter(t, registry, "akin_trial_interleaved_total", "result", string(reason.Answer)); n != 3 {
+		t.Errorf("%v searches for other plugins are not interleaved", n)
+	}
+}
+
+func TestDocumentsOfTwoIndicesWithOneIDAreTwo(t *testing.T) {
+	other := strings.ReplaceAll(hitsAnswer(2, 3, "a b"), `"_index":"t"`, `"_index":"u"`)
+	node := trialNode{answersWith(hitsAnswer(2, 3, "a b")), answersWith(other)}.start(t)
+	addr, _ := startProxy(t, trialOptions(node, nil))
+	ids := strings.Fields(hitIDs(searchInTrial(t, addr, "one", "/t/_search", trialBody).body))
+	if slices.Sort(ids); strings.Join(ids, " ") != "a a b b" {
+		t.Errorf("shows %v", ids)
 	}
 }
 
@@ -287,37 +344,89 @@ func TestUBINamesTheSearch(t *testing.T) {
 	}
 }
 
-// Whatever one arm does, the client gets the page of the other.
-func TestAFailingArmLeavesTheOther(t *testing.T) {
-	good := hitsAnswer(5, 5, "1 2 3 4 5")
-	refused := strings.Replace(answerOf(`{"error":{"type":"parsing_exception"},"status":400}`), "200 OK", "400 Bad Request", 1)
-	for name, bad := range map[string]func(rawRequest) string{
+const trialRefusal = `{"error":{"type":"parsing_exception"},"status":400}`
+
+func refusesTrial(rawRequest) string {
+	return strings.Replace(answerOf(trialRefusal), "200 OK", "400 Bad Request", 1)
+}
+
+// badArms are ways of an arm to fail that would else answer with good.
+func badArms(good string) map[string]func(rawRequest) string {
+	return map[string]func(rawRequest) string{
 		"hangs up":   func(rawRequest) string { return hangUp },
-		"refuses":    func(rawRequest) string { return refused },
+		"refuses":    refusesTrial,
 		"no JSON":    func(rawRequest) string { return answerOf("<html>") },
 		"no ids":     answersWith(strings.ReplaceAll(good, `"_id"`, `"id"`)),
 		"too long":   answersWith(good[:len(good)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`),
 		"shards":     answersWith(strings.Replace(good, `"failed":0`, `"failed":1`, 1)),
 		"broken off": func(rawRequest) string { return answerOf(good)[:300] + hangUp },
-		"no hits":    answersWith(hitsAnswer(0, 0, "")),
-	} {
-		for arm, node := range []trialNode{{bad, answersWith(good)}, {answersWith(good), bad}} {
-			if arm == 0 && name == "no ids" {
-				continue // the page of the other is not cut into it
-			}
-			for _, c := range []struct{ target, ids string }{{"/t/_search", "1 2 3 4 5"}, {"/t/_search?from=2&size=3", "3 4 5"}} {
-				t.Run(fmt.Sprint(name, arm, c.target), func(t *testing.T) {
-					addr, registry := startProxy(t, trialOptions(node.start(t), nil))
-					got := searchInTrial(t, addr, "one", c.target, trialBody)
-					if hitIDs(got.body) != c.ids || got.status != http.StatusOK || !json.Valid([]byte(got.body)) {
-						t.Errorf("%d %.300s", got.status, got.body)
-					}
-					if counter(t, registry, "akin_trial_interleaved_total") != 1 || counter(t, registry, "akin_trial_interleaved_total", "result", interleaveDone) != 0 {
-						t.Error("not counted")
-					}
-				})
+	}
+}
+
+// Whatever the second arm does, the client gets the page of the first.
+func TestAFailingSecondArmLeavesTheFirst(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3 4 5")
+	for name, bad := range badArms(good) {
+		for _, c := range []struct{ target, ids string }{{"/t/_search", "1 2 3 4 5"}, {"/t/_search?from=2&size=3", "3 4 5"}} {
+			t.Run(name+c.target, func(t *testing.T) {
+				addr, registry := startProxy(t, trialOptions(trialNode{answersWith(good), bad}.start(t), nil))
+				got := searchInTrial(t, addr, "one", c.target, trialBody)
+				if hitIDs(got.body) != c.ids || got.status != http.StatusOK || !json.Valid([]byte(got.body)) {
+					t.Errorf("%d %.300s", got.status, got.body)
+				}
+				if counter(t, registry, "akin_trial_interleaved_total") != 1 || counter(t, registry, "akin_trial_interleaved_total", "result", interleaveDone) != 0 {
+					t.Error("not counted")
+				}
+				if counter(t, registry, "akin_trial_searches_total", "arm", "off") != 1 {
+					t.Error("the arm is not counted")
+				}
+			})
+		}
+	}
+}
+
+// Where the cluster has no good answer to the first arm, the client gets what
+// there is, as without a trial.
+func TestAFailingFirstArmIsAsWithoutATrial(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3 4 5")
+	for name, bad := range badArms(good) {
+		if name == "broken off" {
+			continue // and so is the client's
+		}
+		for _, target := range []string{"/t/_search", "/t/_search?from=2&size=3"} {
+			t.Run(name+target, func(t *testing.T) {
+				o := trialOptions(trialNode{bad, answersWith(good)}.start(t), nil)
+				addr, registry := startProxy(t, o)
+				o.Trials, o.Registry = nil, nil
+				without, _ := startProxy(t, o)
+				got, want := searchInTrial(t, addr, "one", target, trialBody), searchInTrial(t, without, "one", target, trialBody)
+				if got.status != want.status || got.body != want.body {
+					t.Errorf("%d %.300s\nwant %d %.300s", got.status, got.body, want.status, want.body)
+				}
+				if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveDone) != 0 {
+					t.Error("counted as interleaved")
+				}
+			})
+		}
+	}
+}
+
+func TestAnArmWithoutHitsLeavesThoseOfTheOther(t *testing.T) {
+	none, some := answersWith(hitsAnswer(0, 0, "")), answersWith(hitsAnswer(5, 5, "1 2 3 4 5"))
+	for arm, node := range map[string]trialNode{"new": {none, some}, "off": {some, none}} {
+		addr, registry := startProxy(t, trialOptions(node.start(t), nil))
+		for target, want := range map[string]string{"/t/_search": "1 2 3 4 5", "/t/_search?from=2&size=3": "3 4 5"} {
+			if got := searchInTrial(t, addr, "one", target, trialBody); hitIDs(got.body) != want || !json.Valid([]byte(got.body)) {
+				t.Errorf("%s%s: %s", arm, target, got.body)
 			}
 		}
+		if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveNoHits) != 2 || counter(t, registry, "akin_trial_searches_total", "arm", arm) != 2 {
+			t.Errorf("the hits of %s are not counted", arm)
+		}
+	}
+	addr, _ := startProxy(t, trialOptions(trialNode{none, none}.start(t), nil))
+	if got := searchInTrial(t, addr, "one", "/t/_search", trialBody); got.body != hitsAnswer(0, 0, "") {
+		t.Errorf("of none: %s", got.body)
 	}
 }
 
@@ -337,34 +446,78 @@ func TestAnArmWithLongAnswersIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestALateArmIsNotWaitedFor(t *testing.T) {
+func TestALateSecondArmIsNotWaitedFor(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3")
-	for arm := range 2 {
-		t.Run(strconv.Itoa(arm), func(t *testing.T) {
-			release := make(chan struct{})
-			defer close(release)
-			hang := func(rawRequest) string { <-release; return hangUp }
-			node := trialNode{answersWith(good), hang}
-			if arm == 0 {
-				node = trialNode{hang, answersWith(good)}
+	release := make(chan struct{})
+	defer close(release)
+	addr, registry := startProxy(t, trialOptions(trialNode{answersWith(good), func(rawRequest) string { <-release; return hangUp }}.start(t), nil))
+	if got := searchInTrial(t, addr, "one", "/t/_search", trialBody); got.body != good {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveLate) != 1 {
+		t.Error("not counted")
+	}
+}
+
+// badExpanders are ways not to expand, by their causes.
+var badExpanders = map[string]expander{
+	"panic": func(context.Context, *expand.Request) (*expand.Result, error) { panic("a mistake") },
+	"error": func(context.Context, *expand.Request) (*expand.Result, error) { return nil, io.ErrUnexpectedEOF },
+	"budget": func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	},
+}
+
+func TestACanaryThatCannotBeExpandedOrIsRefusedFailsOpen(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3")
+	ways := map[string]expander{causeRejected: rewriteTo(newBody)}
+	maps.Copy(ways, badExpanders)
+	for cause, e := range ways {
+		node := trialNode{answersWith(good), refusesTrial}.start(t)
+		o := trialOptions(node, func(c *trial.Trial) { c.Interleave = false })
+		o.Profiles["new"] = e
+		addr, registry := startProxy(t, o)
+		if got := searchInTrial(t, addr, "one", "/t/_search", trialBody); got.body != good {
+			t.Errorf("%s: %s", cause, got.body)
+		}
+		sent := node.all()
+		if last := sent[len(sent)-1]; last.body != trialBody {
+			t.Errorf("%s: sent %q", cause, sent)
+		}
+		refused := counter(t, registry, "akin_rejected_searches_total", "original", originalAccepted)
+		if failed := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", cause); failed+refused != 1 {
+			t.Errorf("%s is not counted", cause)
+		}
+		if counter(t, registry, "akin_trial_searches_total", "arm", "new") != 1 {
+			t.Errorf("%s: the arm is not counted", cause)
+		}
+	}
+}
+
+// The client gets the page of the original.
+func TestAFirstArmThatFailsOpenIsNotInterleaved(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3 4 5")
+	ways := map[string]expander{causeRejected: rewriteTo(newBody)}
+	maps.Copy(ways, badExpanders)
+	for cause, e := range ways {
+		for target, want := range map[string]string{"/t/_search": "1 2 3 4 5", "/t/_search?from=2&size=3": "3 4 5"} {
+			o := trialOptions(trialNode{answersWith(good), refusesTrial}.start(t), func(c *trial.Trial) { c.Arms = [2]string{"new", "old"} })
+			o.Profiles["new"] = e
+			addr, registry := startProxy(t, o)
+			if got := searchInTrial(t, addr, "one", target, trialBody); hitIDs(got.body) != want {
+				t.Errorf("%s%s: %s", cause, target, got.body)
 			}
-			addr, registry := startProxy(t, trialOptions(node.start(t), nil))
-			if got := searchInTrial(t, addr, "one", "/t/_search", trialBody); got.body != good {
-				t.Errorf("%d %s", got.status, got.body)
+			if counter(t, registry, "akin_trial_interleaved_total", "result", explain.FailedOpen) != 1 {
+				t.Errorf("%s%s: not counted", cause, target)
 			}
-			if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveLate) != 1 {
-				t.Error("not counted")
-			}
-		})
+		}
 	}
 }
 
 func TestArmsThatCannotBeExpandedLeaveTheOther(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3")
-	for name, e := range map[string]expander{
-		"panic": func(context.Context, *expand.Request) (*expand.Result, error) { panic("a mistake") },
-		"error": func(context.Context, *expand.Request) (*expand.Result, error) { return nil, io.ErrUnexpectedEOF },
-	} {
+	for name, e := range badExpanders {
 		node := trialNode{answersWith(good), answersWith(good)}.start(t)
 		o := trialOptions(node, nil)
 		o.Profiles["new"] = e
@@ -378,21 +531,55 @@ func TestArmsThatCannotBeExpandedLeaveTheOther(t *testing.T) {
 	}
 }
 
-// A search that is wrong in itself gets what the cluster says of the original.
+// A search that is wrong in itself gets what the cluster says of it, and is not
+// sent for two arms for long.
 func TestBothArmsFailing(t *testing.T) {
-	const said = `{"error":{"type":"parsing_exception"},"status":400}`
-	refuse := func(rawRequest) string {
-		return fmt.Sprintf("HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(said), said)
+	for name, c := range map[string]struct {
+		arms  [2]string
+		sends int
+	}{"the original": {[2]string{"off", "new"}, 2}, "both rewritten": {[2]string{"new", "newer"}, 3}} {
+		node := trialNode{refusesTrial, refusesTrial}.start(t)
+		o := trialOptions(node, func(t *trial.Trial) { t.Arms = c.arms })
+		o.Profiles["newer"] = rewriteTo(newBody)
+		addr, registry := startProxy(t, o)
+		for n := range strikes + 1 {
+			before := len(node.all())
+			got := searchInTrial(t, addr, "one", "/t/_search?from=3&size=2", trialBody)
+			sent := node.all()[before:]
+			if got.status != http.StatusBadRequest || got.body != trialRefusal || !slices.ContainsFunc(sent, func(r rawRequest) bool { return r.body == trialBody }) {
+				t.Errorf("%s: %d %s after %q", name, got.status, got.body, sent)
+			}
+			if n == strikes {
+				c.sends = 1
+			}
+			if len(sent) != c.sends {
+				t.Errorf("%s: %d searches are sent, want %d", name, len(sent), c.sends)
+			}
+		}
+		if counter(t, registry, "akin_trial_interleaved_total", "result", causeRejected) != strikes ||
+			counter(t, registry, "akin_trial_interleaved_total", "result", reasonRejected) != 1 {
+			t.Errorf("%s: not counted", name)
+		}
+		if n := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen); n != 0 {
+			t.Errorf("%s: %v failed open by the client's mistake", name, n)
+		}
 	}
-	node := trialNode{refuse, refuse}.start(t)
-	addr, registry := startProxy(t, trialOptions(node, nil))
-	got := searchInTrial(t, addr, "one", "/t/_search?from=3", trialBody)
-	sent := node.all()
-	if got.status != http.StatusBadRequest || got.body != said || len(sent) != 3 || sent[2].body != trialBody || !strings.Contains(sent[2].line, "?from=3 ") {
-		t.Errorf("%d %s after %q", got.status, got.body, sent)
+}
+
+func TestARefusedSecondArmIsAFailureOfAkin(t *testing.T) {
+	good := hitsAnswer(5, 5, "1 2 3")
+	o := trialOptions(trialNode{answersWith(good), refusesTrial}.start(t), nil)
+	o.OnRefused = func(*expand.Refusal) bool { return true } // so that the next one is sent, too
+	s := newServer(t, o)
+	addr := startServer(t, s)
+	for range 20 {
+		searchInTrial(t, addr, "one", "/t/_search", trialBody)
 	}
-	if counter(t, registry, "akin_trial_interleaved_total", "result", causeRejected) != 1 {
-		t.Error("not counted")
+	if c := (adminPort{s}).condition(t.Context()); len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
+		t.Errorf("%+v", c)
+	}
+	if n := counter(t, s.registry, "akin_rejected_searches_total", "original", originalAccepted); n != 20 {
+		t.Errorf("%v are rejected, want 20", n)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/internal/openfile"
-	"github.com/akin-search/akin/proxy/trial"
+	"github.com/akin-search/akin/evaluate/clicks"
 )
 
 func newPreference() *cobra.Command {
-	var impressions, clicks string
+	var impressions, clicked string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "preference --impressions FILE --clicks FILE", Short: "Say which arm of a trial users prefer",
@@ -30,20 +30,14 @@ preferred where the 95 % interval of delta is wholly on its side of zero.`,
 		Example: `  akin preference --impressions pages.jsonl --clicks clicks.jsonl`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if impressions == "" || clicks == "" {
+			if impressions == "" || clicked == "" {
 				return terminal.Usage(errors.New("give --impressions FILE and --clicks FILE"))
 			}
-			pages, err := openfile.Open(cmd.Context(), impressions)
+			pages, err := files.Read(cmd.Context(), impressions, clicks.ReadPages)
 			if err != nil {
 				return err
 			}
-			defer pages.Close()
-			clicked, err := openfile.Open(cmd.Context(), clicks)
-			if err != nil {
-				return err
-			}
-			defer clicked.Close()
-			j, err := trial.Judge(pages, clicked)
+			j, err := files.Read(cmd.Context(), clicked, pages.Judge)
 			if err != nil {
 				return err
 			}
@@ -55,13 +49,13 @@ preferred where the 95 % interval of delta is wholly on its side of zero.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&impressions, "impressions", "", "log of interleaved pages (required)")
-	flags.StringVar(&clicks, "clicks", "", "clicks (required)")
+	flags.StringVar(&clicked, "clicks", "", "clicks (required)")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 // printJudgment prints a table, and what could not be counted.
-func printJudgment(w io.Writer, j *trial.Judgment) error {
+func printJudgment(w io.Writer, j *clicks.Judgment) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "trial\tfirst arm\tsecond arm\tsearches\tclicked\twins 1st\twins 2nd\tties\tdelta\t95 % interval\tpreferred")
 	for _, p := range j.Preferences {

@@ -22,12 +22,18 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An Impression is an answer that a user was shown.
+// An Impression is a page that a user was shown.
 type Impression struct {
 	QueryID string   `json:"query_id"`
 	Query   string   `json:"query"`
 	Shown   []string `json:"shown"` // ids of documents, best first
 	Clicked []string `json:"clicked"`
+	// Trial is the name of a trial, Between those of its two arms, and Arms that of
+	// the one that each of Shown counts for, "" for neither; all are empty where the
+	// page is not interleaved.
+	Trial   string   `json:"trial,omitempty"`
+	Between []string `json:"between,omitempty"`
+	Arms    []string `json:"arms,omitempty"`
 }
 
 // A Log is impressions with clicks on what was shown, each once.
@@ -47,6 +53,24 @@ var ErrEmpty = errors.New("no impressions")
 // members do not matter. The error names the line, or wraps [ErrEmpty].
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
+	if err := eachLine(r, func(i *Impression) error {
+		if i.Query == "" || len(i.Shown) == 0 {
+			return errors.New(`an impression has a "query" and what was "shown"`)
+		}
+		log.add(*i)
+		return nil
+	}, func(err error) error { return err }); err != nil {
+		return nil, err
+	}
+	if len(log.Impressions) == 0 {
+		return nil, ErrEmpty
+	}
+	return log, nil
+}
+
+// eachLine calls f with what each line says that is not empty, and bad with why
+// a line cannot be taken, until that returns an error.
+func eachLine(r io.Reader, f func(*Impression) error, bad func(error) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 0
@@ -58,23 +82,21 @@ func Read(r io.Reader) (*Log, error) {
 		if len(line) == 0 {
 			continue
 		}
-		var i Impression
-		err := json.Unmarshal(line, &i)
-		if err == nil && (i.Query == "" || len(i.Shown) == 0) {
-			err = errors.New(`an impression has a "query" and what was "shown"`)
+		i := new(Impression)
+		err := json.Unmarshal(line, i)
+		if err == nil {
+			err = f(i)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			if err = bad(fmt.Errorf("line %d: %w", n, err)); err != nil {
+				return err
+			}
 		}
-		log.add(i)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n+1, err)
+		return fmt.Errorf("line %d: %w", n+1, err)
 	}
-	if len(log.Impressions) == 0 {
-		return nil, ErrEmpty
-	}
-	return log, nil
+	return nil
 }
 
 // add adds an impression without the clicks that do not count, and without

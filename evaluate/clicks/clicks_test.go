@@ -21,7 +21,7 @@ func TestClicksOnWhatWasNotShownAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Log{
-		Impressions: []Impression{{"1", "car hire", []string{"a", "b"}, []string{"b"}}, {"", "wing", []string{"a"}, nil}},
+		Impressions: []Impression{{QueryID: "1", Query: "car hire", Shown: []string{"a", "b"}, Clicked: []string{"b"}}, {Query: "wing", Shown: []string{"a"}}},
 		NotShown:    1,
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
@@ -133,7 +133,7 @@ func TestUBIQueriesMeetTheirClicks(t *testing.T) {
 	}
 	log, err := u.Log()
 	want := &Log{
-		Impressions: []Impression{{"q1", "car", []string{"a", "b", "c"}, []string{"c"}}, {"q2", "wing", []string{"a"}, nil}},
+		Impressions: []Impression{{QueryID: "q1", Query: "car", Shown: []string{"a", "b", "c"}, Clicked: []string{"c"}}, {QueryID: "q2", Query: "wing", Shown: []string{"a"}}},
 		NotShown:    2,
 	}
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {

@@ -164,8 +164,10 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Hits.Version = at
 	case "stored_fields": // with "_none_" there are no ids
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
-	case "search_pipeline", "ext": // of OpenSearch, which may do anything
+	case "search_pipeline": // of OpenSearch, which may do anything
 		s.Hits.Bare = true
+	case "ext":
+		s.Hits.Ext = true
 	}
 	if err != nil {
 		return errNotJSON

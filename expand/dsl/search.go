@@ -59,6 +59,7 @@ type Hits struct {
 	From, Size, SeqNo, Version jsonspan.Span
 	None                       bool // the size is 0
 	Bare                       bool // hits may come back without id, score or sequence number
+	Ext                        bool // there is something for plugins, which may do the same
 }
 
 // Scores says what depends on scores.
@@ -104,7 +105,7 @@ func (s *Search) String() string {
 		{s.Scores.Others, "other scores"},
 		{s.Scores.FirstOnly, "first matches only"},
 		{s.Hits.None, "no hits"},
-		{s.Hits.Bare, "bare hits"},
+		{s.Hits.Bare || s.Hits.Ext, "bare hits"},
 		{s.OwnRescore, "own rescore"},
 		{s.NoRescore != "", "no rescore: " + string(s.NoRescore)},
 	} {

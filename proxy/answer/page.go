@@ -291,27 +291,36 @@ func (p *HitList) SetScores(soft []float64) bool {
 	return true
 }
 
-// Names returns the index and the id of each hit, and its id, false where one
-// lacks them.
-func (p *HitList) Names() (names, ids []string, ok bool) {
-	for i := range p.hits {
-		h := &p.hits[i]
-		if h.seen&(seenIndex|seenID) != seenIndex|seenID {
-			return nil, nil, false
-		}
-		names, ids = append(names, h.Index+"/"+h.ID), append(ids, h.ID)
+// ReadHitList reads the answer to a search with at most that many hits. It
+// returns an error where that is not such an answer, a shard failed, or a hit
+// has no index or id.
+func ReadHitList(answer []byte, most int) (*HitList, error) {
+	failed, _, err := ReadSearch(bytes.NewReader(answer))
+	switch {
+	case err != nil:
+		return nil, err
+	case failed != nil:
+		return nil, ErrPartial
 	}
-	return names, ids, true
+	lists, err := ReadHitLists(answer, expand.EndpointSearch, []*expand.Rerank{{Size: most, KeepSeqNo: true, KeepVersion: true}})
+	if err != nil || lists[0] == nil || slices.ContainsFunc(lists[0].hits, func(h foundHit) bool { return h.Index == "" || h.ID == "" }) {
+		return nil, ErrShape
+	}
+	return lists[0], nil
 }
 
-// Texts returns the hits as they stand in the answer.
-func (p *HitList) Texts() [][]byte {
-	texts := make([][]byte, len(p.hits))
+// Names returns what no two hits of a list of [ReadHitList] share: the index
+// and the id of each.
+func (p *HitList) Names() []string {
+	names := make([]string, len(p.hits))
 	for i := range p.hits {
-		texts[i] = p.hits[i].at.Of(p.answer)
+		names[i] = p.hits[i].Index + "/" + p.hits[i].ID
 	}
-	return texts
+	return names
 }
+
+// Hit returns the id of the k-th hit, and it as it stands in the answer.
+func (p *HitList) Hit(k int) (id string, text []byte) { return p.hits[k].ID, p.hits[k].at.Of(p.answer) }
 
 // WithTexts returns the answer, which has hits, with others in their place, and
 // with the larger of its max_score and that of another list.

@@ -10,22 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/evaluate/clicks"
 	"github.com/akin-search/akin/internal/recovery"
 )
-
-// An Impression is a page that somebody saw, a line of the log.
-type Impression struct {
-	QueryID string   `json:"query_id"`
-	Query   string   `json:"query"`
-	Shown   []string `json:"shown"` // ids of documents, best first
-	// Trial is the name of the trial, Between those of its two arms, and Arms that
-	// of the one that each of Shown counts for, "" for neither; all are empty where
-	// the page is of one arm.
-	Trial   string   `json:"trial,omitempty"`
-	Between []string `json:"between,omitempty"`
-	Arms    []string `json:"arms,omitempty"`
-	Clicked []string `json:"clicked"`
-}
 
 const (
 	// maxWaiting is how many lines wait for the disk, maxText what is kept of a
@@ -42,11 +29,12 @@ const (
 	Failed  = "failed"  // it could not be written
 )
 
-// A Log appends impressions to a file in the background: who adds one never
-// waits. Its methods may be called at the same time; a nil Log takes nothing.
+// A Log appends interleaved pages to a file in the background: who adds one
+// never waits. Its methods may be called at the same time; a nil Log takes
+// nothing.
 type Log struct {
-	lines chan []byte
-	quit  func()
+	mu    sync.Mutex  // held to add and to close
+	lines chan []byte // nil once it is closed
 	ended chan struct{}
 	count func(result string)
 }
@@ -70,51 +58,31 @@ func OpenLog(path string, guard *recovery.Guard, count func(result string)) (*Lo
 
 // newLog returns a log that writes to file up to room bytes.
 func newLog(file io.WriteCloser, room int64, guard *recovery.Guard, count func(result string)) *Log {
-	over := make(chan struct{})
-	l := &Log{lines: make(chan []byte, maxWaiting), quit: sync.OnceFunc(func() { close(over) }), ended: make(chan struct{}), count: count}
+	lines := make(chan []byte, maxWaiting)
+	l := &Log{lines: lines, ended: make(chan struct{}), count: count}
 	go func() {
 		defer close(l.ended)
 		_ = guard.Do("logging impressions", func() error {
-			l.run(file, room, over)
+			var torn []byte
+			for line := range lines {
+				result := Dropped
+				if room -= int64(len(line)); room >= 0 {
+					_, err := file.Write(append(torn, line...))
+					torn, result = nil, Written
+					if err != nil {
+						torn, result = []byte{'\n'}, Failed
+					}
+				}
+				count(result)
+			}
 			return file.Close()
 		})
 	}()
 	return l
 }
 
-// run writes lines until there are no more after the end.
-func (l *Log) run(file io.Writer, room int64, over <-chan struct{}) {
-	torn := false
-	write := func(line []byte) {
-		if room -= int64(len(line)); room < 0 {
-			l.count(Dropped)
-			return
-		}
-		if torn {
-			line = append([]byte{'\n'}, line...)
-		}
-		result := Written
-		if _, err := file.Write(line); err != nil {
-			result = Failed
-		}
-		torn = result == Failed
-		l.count(result)
-	}
-	for {
-		select {
-		case line := <-l.lines:
-			write(line)
-		case <-over:
-			for len(l.lines) > 0 {
-				write(<-l.lines)
-			}
-			return
-		}
-	}
-}
-
-// Add has an impression written, unless too many wait.
-func (l *Log) Add(i Impression) {
+// Add has a page written, unless too many wait.
+func (l *Log) Add(i clicks.Impression) {
 	if l == nil {
 		return
 	}
@@ -122,6 +90,8 @@ func (l *Log) Add(i Impression) {
 		i.Query = strings.ToValidUTF8(i.Query[:maxText], "")
 	}
 	line, _ := json.Marshal(i) // texts always encode
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	select {
 	case l.lines <- append(line, '\n'):
 	default:
@@ -134,7 +104,12 @@ func (l *Log) Close() {
 	if l == nil {
 		return
 	}
-	l.quit()
+	l.mu.Lock()
+	if l.lines != nil {
+		close(l.lines)
+	}
+	l.lines = nil
+	l.mu.Unlock()
 	select {
 	case <-l.ended:
 	case <-time.After(closing): // the disk hangs, and with it that goroutine

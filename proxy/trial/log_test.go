@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/evaluate/clicks"
 )
 
 // A counter counts what became of lines.
@@ -40,7 +42,7 @@ func TestImpressionsAreAppendedAsLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Add(Impression{
+		l.Add(clicks.Impression{
 			QueryID: "1", Query: "a\n<b>" + strings.Repeat("é", maxText), Shown: []string{"d1"}, Trial: "t", Between: []string{"a", "b"}, Arms: []string{"a"},
 			Clicked: []string{},
 		})
@@ -55,8 +57,8 @@ func TestImpressionsAreAppendedAsLines(t *testing.T) {
 	if err != nil || strings.Count(string(data), "\n") != 2 || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: %s", err, info.Mode(), data)
 	}
-	if j, err := Judge(strings.NewReader(string(data)), strings.NewReader("")); err != nil || j.Unreadable > 0 || len(j.Preferences) != 1 {
-		t.Errorf("%v: %+v", err, j)
+	if j := judge(t, string(data), ""); j.Unreadable > 0 || len(j.Preferences) != 1 {
+		t.Errorf("%+v", j)
 	}
 }
 
@@ -87,7 +89,7 @@ func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 	d := &disk{release: make(chan error)}
 	l := newLog(d, maxLog, nil, c.count)
 	for range 2*maxWaiting + 10 {
-		l.Add(Impression{QueryID: "1"})
+		l.Add(clicks.Impression{QueryID: "1"})
 	}
 	if c.get(Dropped) < maxWaiting {
 		t.Errorf("%v", c.of)
@@ -98,7 +100,7 @@ func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 		t.Errorf("counted %v", c.of)
 	}
 	var none *Log
-	none.Add(Impression{})
+	none.Add(clicks.Impression{})
 	none.Close()
 }
 
@@ -106,7 +108,7 @@ func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
 	var c counter
 	d := &disk{release: make(chan error)}
 	l := newLog(d, maxLog, nil, c.count)
-	l.Add(Impression{QueryID: "1"})
+	l.Add(clicks.Impression{QueryID: "1"})
 	l.Close()
 	close(d.release)
 	select {
@@ -123,7 +125,7 @@ func TestAFullDiskOrFileLosesLinesOnly(t *testing.T) {
 	d.release <- nil
 	l := newLog(d, 150, nil, c.count)
 	for range 3 {
-		l.Add(Impression{QueryID: "1"})
+		l.Add(clicks.Impression{QueryID: "1"})
 	}
 	l.Close()
 	if len(d.lines) != 2 || !strings.HasPrefix(d.lines[1], "\n{") || c.get(Failed) != 1 || c.get(Written) != 1 || c.get(Dropped) != 1 {
