@@ -2,9 +2,10 @@
 # redis-server and Chromium where they are installed.
 
 GO       ?= go
-# Without gin's codec for MessagePack, which akin does not use. Builds and tests
-# have the same tags, so that they share what is compiled.
+# Without gin's codec for MessagePack, which akin does not use, and without C.
+# Builds, tests and linters have the same flags, so that they share what is compiled.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=nomsgpack
+export CGO_ENABLED := 0
 LINT     := $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
 FUZZTIME ?= 1m
 BENCH    ?= .
@@ -17,25 +18,25 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static binary bin/akin
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/akin ./cmd/akin
+	$(GO) build -trimpath -o bin/akin ./cmd/akin
 
 image: ## Build the container image akin; it says which version it is
 	docker build -t akin --build-arg VERSION="$$(git describe --tags --always --dirty)" .
 
 demo: ## Search a small corpus without and with akin, in one process
-	CGO_ENABLED=0 $(GO) run ./cmd/akin demo
+	$(GO) run ./cmd/akin demo
 
 # e2e takes longest by far, so it is named first and begins.
 test: ## Run go vet and all tests; those on real servers skip without them
-	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) run ./.ci/gotest -vet=off -timeout 25m ./e2e ./...
+	$(GO) vet ./...
+	$(GO) run ./.ci/gotest -vet=off -timeout 25m ./e2e ./...
 
 test-fast: ## Run go vet and the tests that need no servers, within a minute
-	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
+	$(GO) vet ./...
+	$(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
-	AKIN_CHAOS=long CGO_ENABLED=0 $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
+	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
 
 e2e: ## Run the tests on real servers, with their output
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m

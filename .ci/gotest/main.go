@@ -1,5 +1,6 @@
-// Gotest runs go test with its arguments, prints what go test prints, and then
-// the slowest tests. Its exit status is that of go test.
+// Gotest runs go test with its arguments, prints what go test prints, then the
+// tests that were skipped, by reason, and the slowest tests. Its exit status is
+// that of go test.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -33,6 +35,17 @@ type report struct {
 	// output is what tests, and packages under the name "", have printed.
 	output map[string]map[string]*bytes.Buffer // by package and test
 	tests  []event                             // that have ended
+	// paused are the tests that have waited for their turn among parallel ones,
+	// and below how long the subtests of a test took, by package and test.
+	paused  map[string]bool
+	below   map[string]*subtests
+	skipped map[string][]string // names of tests by reason
+}
+
+// subtests is what is known of the subtests of a test, in seconds.
+type subtests struct {
+	waited   float64 // the part of the others' time in which theirs waited
+	parallel float64 // how long the parallel ones took
 }
 
 func main() {
@@ -46,8 +59,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	r := report{out: os.Stdout, output: map[string]map[string]*bytes.Buffer{}}
+	r := report{
+		out: os.Stdout, output: map[string]map[string]*bytes.Buffer{}, paused: map[string]bool{}, below: map[string]*subtests{}, skipped: map[string][]string{},
+	}
 	err = errors.Join(r.read(stdout), cmd.Wait())
+	r.printSkipped()
 	r.printSlowest()
 	var exit *exec.ExitError
 	switch {
@@ -97,18 +113,83 @@ func (r *report) note(e event) {
 			tests[e.Test] = &bytes.Buffer{}
 		}
 		tests[e.Test].WriteString(e.Output)
+	case "pause":
+		r.paused[e.Package+" "+e.Test] = true
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			r.endPackage(e)
 			return
 		}
-		if !strings.Contains(e.Test, "/") {
-			r.tests = append(r.tests, e)
-		}
-		if output := r.output[e.Package][e.Test]; e.Action == "fail" && output != nil {
+		r.noteTime(e)
+		output := r.output[e.Package][e.Test]
+		if e.Action == "fail" && output != nil {
 			output.WriteTo(r.out)
 		}
+		if e.Action == "skip" && output != nil {
+			reason := reasonOf(output.String())
+			r.skipped[reason] = append(r.skipped[reason], path.Base(e.Package)+" "+e.Test)
+		}
 		delete(r.output[e.Package], e.Test)
+	}
+}
+
+// noteTime notes how long a test took, without the time in which its parallel
+// subtests waited for their turn.
+func (r *report) noteTime(e event) {
+	name := e.Package + " " + e.Test
+	took := e.Elapsed
+	if b := r.below[name]; b != nil {
+		took -= b.waited
+		if b.parallel > 0 {
+			took = b.parallel
+		}
+	}
+	slash := strings.LastIndexByte(e.Test, '/')
+	if slash < 0 {
+		e.Elapsed = took
+		r.tests = append(r.tests, e)
+		return
+	}
+	parent := e.Package + " " + e.Test[:slash]
+	if r.below[parent] == nil {
+		r.below[parent] = &subtests{}
+	}
+	if r.paused[name] {
+		r.below[parent].parallel += took
+	} else {
+		r.below[parent].waited += e.Elapsed - took
+	}
+}
+
+// reasonOf returns the first line that a skipped test has printed, without the
+// place in the source.
+func reasonOf(output string) string {
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		if source, reason, ok := strings.Cut(line, ": "); ok && strings.Contains(source, ".go:") {
+			return reason
+		}
+		return line
+	}
+	return "no reason given"
+}
+
+// printSkipped prints why tests were skipped, and the first of the tests.
+func (r *report) printSkipped() {
+	if len(r.skipped) == 0 {
+		return
+	}
+	fmt.Fprintln(r.out, "\nSkipped tests:")
+	for _, reason := range slices.Sorted(maps.Keys(r.skipped)) {
+		tests := r.skipped[reason]
+		fmt.Fprintf(r.out, "  %s: %s", reason, tests[0])
+		if more := len(tests) - 1; more > 0 {
+			fmt.Fprintf(r.out, " and %d more", more)
+		}
+		fmt.Fprintln(r.out)
 	}
 }
 
