@@ -209,6 +209,9 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	local := strings.NewReplacer("http://127.0.0.1:9200", set.engine, "http://127.0.0.1:9280", proxy, "http://127.0.0.1:9281", admin, "--index docs", "--index "+demoIndices)
 	for _, line := range commands(page) {
 		if args, ok := akinArgs(local.Replace(line)); ok {
+			if args[0] == "tune" {
+				args = append(args, "--settings", "8", "--folds", "2") // the default takes a minute
+			}
 			if stdout, stderr, status := akin(t, args...); status != 0 {
 				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)
 			}

@@ -33,7 +33,7 @@ type demoSet struct{ engine, queries, judgments, template, matrix string }
 func newDemoSet(t *testing.T) *demoSet {
 	t.Helper()
 	dir := t.TempDir()
-	s := &demoSet{demoEngine(t), filepath.Join(dir, "queries.jsonl"), filepath.Join(dir, "qrels.tsv"), "", filepath.Join(dir, "demo.akin")}
+	s := &demoSet{demoEngine(t), filepath.Join(dir, "queries.jsonl"), filepath.Join(dir, "qrels.tsv"), "", demoMatrix(t)}
 	var queries, judgments strings.Builder
 	judgments.WriteString("query-id\tcorpus-id\tscore\n")
 	for _, q := range demo.Queries()[:judgedQueries] {
@@ -48,9 +48,6 @@ func newDemoSet(t *testing.T) *demoSet {
 		}
 	}
 	s.template = write(t, "template.json", `{"query": {"multi_match": {"query": "{{query}}", "fields": ["title", "body"]}}}`)
-	if _, stderr, status := akin(t, "matrix", "build", "--from-index", s.engine, "--index", demoIndices, "--field", "title,body", "--out", s.matrix); status != 0 {
-		t.Fatal(stderr)
-	}
 	return s
 }
 

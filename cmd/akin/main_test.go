@@ -30,21 +30,57 @@ func akin(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-// demoEngine serves the embedded engine with the demo corpus in it.
+// demoEngine returns the address of an embedded engine with the demo corpus in it.
+// All tests share it, so none of them writes into it.
 func demoEngine(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(server.Close)
-	client, err := esclient.New(esclient.Options{URL: server.URL})
+	url, err := sharedEngine()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return url
+}
+
+// sharedEngine serves until the tests have ended.
+var sharedEngine = sync.OnceValues(func() (string, error) {
+	server := httptest.NewServer(demo.NewEngine())
+	client, err := esclient.New(esclient.Options{URL: server.URL})
+	if err != nil {
+		return "", err
+	}
 	defer client.Close()
-	if err := loadDemo(t.Context(), client, io.Discard); err != nil {
+	return server.URL, loadDemo(context.Background(), client, io.Discard)
+})
+
+// demoMatrix returns a file with the matrix that is learned from the titles and
+// bodies of the demo corpus. It is learned once for all tests.
+func demoMatrix(t *testing.T) string {
+	t.Helper()
+	content, err := sharedMatrix()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return server.URL
+	return write(t, "demo.akin", string(content))
 }
+
+// sharedMatrix returns the bytes of that file.
+var sharedMatrix = sync.OnceValues(func() ([]byte, error) {
+	engine, err := sharedEngine()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "akin-demo-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "demo.akin")
+	var errs bytes.Buffer
+	if run([]string{"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out}, io.Discard, &errs) != 0 {
+		return nil, errors.New(errs.String())
+	}
+	return os.ReadFile(out)
+})
 
 func write(t *testing.T, name, content string) string {
 	t.Helper()

@@ -13,11 +13,12 @@ import (
 )
 
 // buildFromIndex runs "matrix build --from-index" over the titles and bodies of
-// the demo corpus and returns the matrix and what the command said.
+// the demo corpus, in few dimensions, and returns the matrix and what the command
+// said.
 func buildFromIndex(t *testing.T, engine string, args ...string) (*simmatrix.Matrix, string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.akin")
-	all := append([]string{"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out}, args...)
+	all := append([]string{"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--dim", "20", "--out", out}, args...)
 	_, stderr, status := akin(t, all...)
 	if status != 0 {
 		t.Fatalf("build %q: status %d\n%s", args, status, stderr)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,10 +197,7 @@ func TestSIGHUPThatFindsAPipe(t *testing.T) {
 // cannot change is said by key, again at the next reload.
 func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
 	engine := demoEngine(t)
-	matrix := filepath.Join(t.TempDir(), "m.akin")
-	if _, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", matrix); status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
+	matrix := demoMatrix(t)
 	plain := freePorts + "cluster: {urls: ['" + engine + "']}\nexpansion: {budget: 5s}\n"
 	s := startServed(t, plain)
 	const body = `{"query":{"match":{"body":"comfortable couch"}}}`
