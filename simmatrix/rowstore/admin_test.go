@@ -12,6 +12,7 @@ import (
 
 // TestCallsEndSoonAfterTheirContext freezes Redis in the middle of calls.
 func TestCallsEndSoonAfterTheirContext(t *testing.T) {
+	t.Parallel()
 	m := manyBatches(t, "one")
 	for name, call := range map[string]func(ctx context.Context, s *server, a *Admin, hang func()) error{
 		"push": func(ctx context.Context, _ *server, a *Admin, hang func()) error {
@@ -93,6 +94,7 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 }
 
 func TestUnfinishedVersionCannotBeActivated(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a := s.admin(t)
 	called := false

@@ -335,6 +335,7 @@ func TestMissingRowsAreNotTakenForUnknownTerms(t *testing.T) {
 // TestARepairedVersionHasNoneOfItsCachedEntries: one may say that a term has no
 // row because it was read in the moment of the damage.
 func TestARepairedVersionHasNoneOfItsCachedEntries(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	id := publish(t, a, newMatrix(t, "one", damagedTerms))
@@ -371,6 +372,7 @@ func TestAPinnedVersionThatIsDamagedFails(t *testing.T) {
 
 // TestARowThatWasBadHasToBeGoodAgain repairs another one first.
 func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", damagedTerms))
@@ -391,6 +393,7 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 }
 
 func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", damagedTerms))
@@ -417,6 +420,7 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 }
 
 func TestAFlushedRedisServesNothingUntilTheNextPush(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	publish(t, a, newMatrix(t, "one", damagedTerms))

@@ -86,6 +86,7 @@ func TestChecksumIsThatOfTheMatrix(t *testing.T) {
 }
 
 func TestSnapshotNeverMixesVersions(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a := r.admin(t)
 	const terms = 200
@@ -154,6 +155,7 @@ func checkMarks(ctx context.Context, rows *Rows, mark string, rng *rand.Rand, te
 }
 
 func TestStateChangesAreReportedOnce(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a := r.admin(t)
 	var log logbook
@@ -177,6 +179,7 @@ func TestStateChangesAreReportedOnce(t *testing.T) {
 }
 
 func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", 10))
@@ -215,6 +218,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 }
 
 func TestOneSpoiltMatrixLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	c.LPush(t.Context(), activeKey("spoilt"), "x")
@@ -235,6 +239,7 @@ func TestOneSpoiltMatrixLeavesTheOthers(t *testing.T) {
 }
 
 func TestEvictedVersionIsNoticedAndNotCachedAsUnknown(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", 10))

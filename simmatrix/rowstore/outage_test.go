@@ -158,6 +158,7 @@ func TestRedisAwayLater(t *testing.T) {
 }
 
 func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	publish(t, r.admin(t), newMatrix(t, "one", 10))
 	s := open(t, Options{Redis: r.at(), RedisTimeout: shortTimeout})

@@ -49,6 +49,7 @@ func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 // TestPanicWhileVersionsAreFollowedIsSurvived panics in the goroutine of a file
 // and in that of Redis. Both go on.
 func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a := r.admin(t)
 	one := publish(t, a, newMatrix(t, "one", 3))

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPullReturnsWhatWasPushed(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a := s.admin(t)
 	uneven := make([]simmatrix.TermRow, 60) // rows from a few bytes to some 30 KB, two origins
@@ -130,6 +131,7 @@ func TestPullEndsWithItsContext(t *testing.T) {
 
 // TestPullReadsInPages bounds one answer of Redis.
 func TestPullReadsInPages(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a := s.admin(t)
 	m := manyBatches(t, "one")

@@ -103,6 +103,7 @@ func manyBatches(tb testing.TB, mark string) *simmatrix.Matrix {
 }
 
 func TestUnfinishedPushExpiresAndIsNotListed(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a, c := s.admin(t), s.client(t)
 	called := false
@@ -145,6 +146,7 @@ func loseRow(t *testing.T, s *server) {
 }
 
 func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		// spoil makes the push fail. It is called in every round.
@@ -195,6 +197,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 }
 
 func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, s *server){
 		"a row": loseRow,
 		"the header": func(t *testing.T, s *server) {
@@ -263,6 +266,7 @@ func dump(t *testing.T, s *server) map[string]string {
 }
 
 func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a := s.admin(t)
 	a.patience = 2 * retryAfter
@@ -290,6 +294,7 @@ func TestPushWithoutRedisFailsAtOnce(t *testing.T) {
 }
 
 func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
 	m := manyBatches(t, "one")
 	v, err := s.admin(t).Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
@@ -302,6 +307,7 @@ func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
 // TestPushThatIsCutOffLeavesNothingForEver ends the connection in the middle
 // of the commands of a batch: what Redis has by then expires.
 func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t, "one", 15_000) // a batch and a half
 	for _, cut := range []struct {
 		before string
@@ -405,6 +411,7 @@ func TestWhoPushesIsChecked(t *testing.T) {
 }
 
 func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t)
 	a := s.admin(t)
 	marks := []string{"one", "two", "three"}

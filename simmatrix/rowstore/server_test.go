@@ -2,12 +2,15 @@ package rowstore
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +26,15 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // the library reports every failed dial on stderr
+	flag.Parse()
+	wide := true
+	flag.Visit(func(f *flag.Flag) { wide = wide && f.Name != "test.parallel" })
+	if wide {
+		// Parallel tests wait for Redis most of their time.
+		if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 

@@ -77,6 +77,7 @@ func readCommand(r *bufio.Reader) (command []string, err error) {
 // TestSentinelThatAnswersGarbageLaterIsSurvived: the library reads these answers
 // in goroutines where nothing recovers.
 func TestSentinelThatAnswersGarbageLaterIsSurvived(t *testing.T) {
+	t.Parallel()
 	for command, answers := range map[string][]string{
 		"address": {"*0\r\n", "*1\r\n$1\r\nx\r\n"},
 		"message": {

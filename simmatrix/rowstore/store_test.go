@@ -330,6 +330,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 }
 
 func TestChangedFileIsServedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	matrices := make(chan *simmatrix.Matrix, 1)
 	matrices <- newMatrix(t, "one", 10)
 	s := open(t, Options{Files: map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, time.Time, error) {

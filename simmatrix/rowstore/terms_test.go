@@ -28,6 +28,7 @@ func damageAt(t *testing.T, c *redis.Client, key, term string) (repair func()) {
 // TestALostRowIsNoticedWhereTheNumberOfRowsIsRight: no search is answered as if
 // the matrix lacked the term, whoever asks first.
 func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", 5000)) // several chunks
@@ -70,6 +71,7 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 }
 
 func TestUnknownTermsAreNoDamage(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	id := publish(t, r.admin(t), newMatrix(t, "one", 20_000))
 	s := open(t, Options{Redis: r.at()})
@@ -91,6 +93,7 @@ func TestUnknownTermsAreNoDamage(t *testing.T) {
 // TestAVersionWhoseSetOfTermsIsDamagedIsNotTakenUp, with the right number of
 // fields.
 func TestAVersionWhoseSetOfTermsIsDamagedIsNotTakenUp(t *testing.T) {
+	t.Parallel()
 	for name, damaged := range map[string]func(string) string{
 		"cut": func(s string) string { return s[:len(s)-9] }, "flipped": func(s string) string { return flip(s, 77) },
 		"empty": func(string) string { return "" },
