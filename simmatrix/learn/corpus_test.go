@@ -222,9 +222,9 @@ func TestFromCorpusFindsPlantedSynonyms(t *testing.T) {
 }
 
 func TestFromCorpusDoesNotDependOnProcessors(t *testing.T) {
-	c := corpusOf(zipfDocuments(2000, 60, 3000)...)
+	c := corpusOf(zipfDocuments(1000, 50, 3000)...)
 	o := DefaultCorpusOptions()
-	o.Neighbors = 50
+	o.Dimensions, o.Neighbors = 50, 50
 	var files [][]byte
 	for _, processors := range []int{1, 2, 7} {
 		previous := runtime.GOMAXPROCS(processors)
