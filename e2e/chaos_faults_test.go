@@ -205,6 +205,9 @@ func checkFewCalls(t *testing.T, s *stage) {
 	}
 }
 
+// attackPause is what those who send bad searches wait between two.
+const attackPause = 15 * time.Millisecond
+
 // attack runs n connections to akin, each through f, until it is mended.
 func attack(t *testing.T, s *stage, n int, f func(ctx context.Context, conn net.Conn)) func() {
 	t.Helper()
@@ -264,7 +267,7 @@ func sendLargeHeads(t *testing.T, s *stage) func() {
 	return attack(t, s, 8, func(ctx context.Context, _ net.Conn) {
 		for ctx.Err() == nil {
 			sendAndRead(ctx, address, request)
-			time.Sleep(chaosPause)
+			time.Sleep(attackPause)
 		}
 	})
 }
@@ -306,7 +309,7 @@ func throwLimits(t *testing.T, s *stage) func() {
 			} {
 				_, _, _ = s.akin.call(ctx, http.MethodPost, "/"+chaosIndex+"/_search", search(words))
 			}
-			time.Sleep(chaosPause)
+			time.Sleep(attackPause)
 		}
 	})
 }

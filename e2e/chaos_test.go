@@ -31,12 +31,19 @@ func chaosPhase() time.Duration {
 	return 1500 * time.Millisecond
 }
 
+// chaosPause is what a client waits between two searches: the load is that of
+// people, not as much as two processors can take. The short form leaves more of
+// these to the tests that run at the same time.
+func chaosPause() time.Duration {
+	if longChaos() {
+		return 15 * time.Millisecond
+	}
+	return 50 * time.Millisecond
+}
+
 const (
 	// chaosClients search at the same time.
 	chaosClients = 6
-	// chaosPause is what a client waits between two searches: the load is that of
-	// people, not as much as two processors can take.
-	chaosPause = 15 * time.Millisecond
 	// chaosPatience is what a client waits for an answer.
 	chaosPatience = 5 * time.Second
 	// recoverWithin bounds the time from the end of a fault until searches are
@@ -198,7 +205,7 @@ func startLoad(t *testing.T, s *stage) *load {
 				// A word that no document has makes a text that akin has not seen.
 				word := fmt.Sprintf("unseen%dx%d", i, n)
 				l.note(searchOnce(context.WithoutCancel(ctx), s.target.Load(), http, word))
-				time.Sleep(chaosPause)
+				time.Sleep(chaosPause())
 			}
 		})
 	}

@@ -46,8 +46,9 @@ type engine struct {
 	// user is "NAME:PASSWORD@" where the engine has security.
 	user string
 
-	mu    sync.Mutex
-	users map[string]int // of the shared indices
+	mu      sync.Mutex
+	users   map[string]int // of the shared indices
+	learned map[string]*learnedFile
 }
 
 // shareIndex has create make an index, unless a test that runs at the same time

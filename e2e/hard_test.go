@@ -77,7 +77,7 @@ func (h *hardCollection) test(t *testing.T, s hardSetting) {
 	t.Helper()
 	h.engine.makeHardIndex(t, h.index, s, "english", withIDs(h.docs))
 	if h.space == nil {
-		h.files = h.engine.makeHardFiles(t, h.index, hardNeighbors)
+		h.files = h.engine.makeHardFiles(t, h.index, h.collection)
 		h.space = newHardSpace(t, h.engine, h.index, h.collection, h.files)
 	}
 	h.engine.storeNorms(t, h.index, h.files)
@@ -132,14 +132,14 @@ func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyz
 // hardFiles are the matrix file with S and that with W.
 type hardFiles struct{ matrix, weights string }
 
-// makeHardFiles learns S, with so many neighbors of a term, and freezes the
-// weights.
-func (e *engine) makeHardFiles(t *testing.T, index string, neighbors int) hardFiles {
+// makeHardFiles learns S with hardNeighbors from an index of a collection, once
+// for all of them, and freezes the weights of this one.
+func (e *engine) makeHardFiles(t *testing.T, index string, c *collection) hardFiles {
 	t.Helper()
-	dir := newDir(t, "hard")
-	files := hardFiles{filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin")}
-	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body",
-		"--top", strconv.Itoa(neighbors), "--out", files.matrix)
+	matrix := e.learn(t, "hard "+c.name, func() []string {
+		return []string{"--index", index, "--top", strconv.Itoa(hardNeighbors)}
+	})
+	files := hardFiles{matrix, filepath.Join(newDir(t, "hard"), "w.akin")}
 	e.freezeWeights(t, index, files)
 	return files
 }

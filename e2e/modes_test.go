@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,10 +72,9 @@ func TestModes(t *testing.T) {
 func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 	t.Helper()
 	e.makeHardIndex(t, index, hardSetting{scripted: "yes", shards: 1}, "english", c.docs)
-	files := e.makeHardFiles(t, index, hardNeighbors)
+	files := e.makeHardFiles(t, index, c)
 	e.storeNorms(t, index, files)
-	whole := filepath.Join(filepath.Dir(files.matrix), "whole.akin")
-	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", whole)
+	_, whole := e.judged(t, c)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": section{"budget": "10s", "rerank_budget": "10s"},

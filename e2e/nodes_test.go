@@ -24,6 +24,10 @@ type searching struct {
 	longest  time.Duration
 }
 
+// clientPause is what a client waits between two searches, so that a few clients
+// do not take the processors from the tests that run at the same time.
+const clientPause = 20 * time.Millisecond
+
 func startSearching(t *testing.T, c cluster, clients int) *searching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -32,6 +36,7 @@ func startSearching(t *testing.T, c cluster, clients int) *searching {
 		s.clients.Go(func() {
 			for ctx.Err() == nil {
 				s.search(ctx, c)
+				time.Sleep(clientPause)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func TestSearchesAndAPushSurviveAFailover(t *testing.T) {
 	a := serveFromRedis(t, e, server.url)
 	awaitExpansion(t, a)
 
-	stop := searchWithoutPause(t, a, 4)
+	stop := keepSearching(t, a, 4)
 	push, err := startProcess("akin push", newDir(t, "akin"),
 		exec.Command(akinPath(t), "matrix", "push", "--redis", server.url, "--name", "main", relatedFile(t, manyVectors(6000))))
 	if err != nil {

@@ -158,28 +158,62 @@ func judgedIndexName(c *collection) string {
 	return "akin-e2e-" + strings.TrimSuffix(c.name, threeTermsOnly)
 }
 
-// makeJudged indexes a collection and learns S from the index.
-func (e *engine) makeJudged(t *testing.T, c *collection, redis *redisServer) {
+// judged returns the index of a collection, and the file of the matrix that is
+// learned from it with the defaults. Both are made once for all tests of a run,
+// which must not change them.
+func (e *engine) judged(t *testing.T, c *collection) (index, matrix string) {
 	t.Helper()
-	index := judgedIndexName(c)
-	e.makeIndex(t, index, judgedIndex)
-	e.index(t, index, withIDs(c.docs))
-	learnMatrix(t, e, index, redis)
+	index = judgedIndexName(c)
+	return index, e.learn(t, index, func() []string {
+		e.remakeIndex(t, index, judgedIndex)
+		e.index(t, index, withIDs(c.docs))
+		return []string{"--index", index}
+	})
 }
 
-// matrixName is the name in Redis of the matrix of an index.
-func matrixName(e *engine, index string) string { return index + "-" + e.name }
+// A learnedFile is a matrix that several tests use.
+type learnedFile struct {
+	once sync.Once
+	path string // "" where it could not be made
+}
 
-// learnMatrix builds S from the index with the defaults and makes it active.
-func learnMatrix(t *testing.T, e *engine, index string, redis *redisServer) {
+// learn returns the file of a matrix that is learned from a field body. The first
+// test that asks for one of that name makes it, with the arguments of the command
+// that choose returns.
+func (e *engine) learn(t *testing.T, name string, choose func() []string) string {
 	t.Helper()
-	file := filepath.Join(newDir(t, "matrix"), index+".akin")
-	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", file)
+	e.mu.Lock()
+	if e.learned == nil {
+		e.learned = map[string]*learnedFile{}
+	}
+	if e.learned[name] == nil {
+		e.learned[name] = &learnedFile{}
+	}
+	file := e.learned[name]
+	e.mu.Unlock()
+	file.once.Do(func() {
+		out := filepath.Join(newDir(t, "learned"), "s.akin")
+		mustAkin(t, append([]string{"matrix", "build", "--from-index", e.url, "--field", "body", "--out", out}, choose()...)...)
+		file.path = out
+	})
+	if file.path == "" {
+		t.Fatalf("the matrix %s could not be made by another test", name)
+	}
+	return file.path
+}
+
+// makeJudged makes the matrix that is learned from a collection active.
+func (e *engine) makeJudged(t *testing.T, c *collection, redis *redisServer) {
+	t.Helper()
+	index, file := e.judged(t, c)
 	version := mustAkin(t, "matrix", "push", "--redis", redis.url, "--name", matrixName(e, index), "--activate", file)
 	if strings.TrimSpace(version) == "" {
 		t.Error("akin matrix push prints no version")
 	}
 }
+
+// matrixName is the name in Redis of the matrix of an index.
+func matrixName(e *engine, index string) string { return index + "-" + e.name }
 
 // relevanceConfig serves the judged indices. The budget is wide, for what is
 // measured here is quality: no search may go out unexpanded.

@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 		"redis":     section{"url": redis.url, "timeout": "1s"},
 	})
 	a.awaitMatrix(t, name)
-	stop := searchWithoutPause(t, a, 4)
+	stop := keepSearching(t, a, 4)
 	time.Sleep(soakSwitch) // caches fill
 	before := useOf(t, a)
 	var uses []use

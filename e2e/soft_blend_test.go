@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -18,12 +17,8 @@ func TestBlendedOrderIsTheFormula(t *testing.T) {
 		if !e.scripts {
 			return // its hits are found by more terms than those of the measure
 		}
-		const index = "akin-e2e-soft-blend"
 		c := loadCollection(t, "med")
-		e.makeIndex(t, index, judgedIndex)
-		e.index(t, index, c.docs)
-		matrix := filepath.Join(newDir(t, "blend"), "s.akin")
-		mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", matrix)
+		index, matrix := e.judged(t, c)
 		config := softConfig(e, matrix)
 		profiles, _ := config["profiles"].(section)
 		profiles["blend"] = section{"soft_weight": 0.2}

@@ -57,12 +57,8 @@ func TestSoftModeScoresAreTheMeasure(t *testing.T) {
 
 func testSoftMode(t *testing.T, e *engine, c *collection, frozen bool) {
 	t.Helper()
-	index := "akin-e2e-soft-" + c.name
-	e.makeIndex(t, index, judgedIndex)
-	e.index(t, index, c.docs)
-	dir := newDir(t, "soft")
-	files := hardFiles{matrix: filepath.Join(dir, "s.akin"), weights: filepath.Join(dir, "w.akin")}
-	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", files.matrix)
+	index, matrix := e.judged(t, c)
+	files := hardFiles{matrix: matrix, weights: filepath.Join(newDir(t, "soft"), "w.akin")}
 	config := softConfig(e, files.matrix)
 	if frozen {
 		mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--out", files.weights)

@@ -40,7 +40,7 @@ type switchover struct {
 }
 
 // TestMatrixIsReplacedWhileClientsSearch switches between two matrices by
-// every command that can, while eight clients search without pause.
+// every command that can, while eight clients search.
 func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
 	const name = "akin-e2e-live"
 	e, redis := oneEngine(t), commonRedis(t)
@@ -56,7 +56,7 @@ func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
 	a.awaitMatrix(t, name)
 	untouched := indexState(t, e)
 
-	stop := searchWithoutPause(t, a, 8)
+	stop := keepSearching(t, a, 8)
 	on := []string{"--redis", redis.url, "--name", name}
 	var versionB string
 	steps := []struct {
@@ -88,9 +88,9 @@ func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
 	}
 }
 
-// searchWithoutPause lets clients search until the function it returns is
-// called, which hands over what they saw.
-func searchWithoutPause(t *testing.T, a *akin, clients int) func() []observation {
+// keepSearching lets clients search until the function it returns is called,
+// which hands over what they saw.
+func keepSearching(t *testing.T, a *akin, clients int) func() []observation {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make([][]observation, clients)
@@ -102,6 +102,7 @@ func searchWithoutPause(t *testing.T, a *akin, clients int) func() []observation
 				// Not canceled: the last search is to end in good order.
 				hits, err := a.search(context.WithoutCancel(ctx), relatedPath, relatedSearch("car boat"))
 				seen[i] = append(seen[i], observation{start, strings.Join(sortedIDs(hits), " "), err})
+				time.Sleep(clientPause)
 			}
 		})
 	}
