@@ -18,7 +18,7 @@ import (
 //
 //	bytes     content
 //	8         magic "akin-S\r\n"
-//	4         uint32 format version, 1
+//	4         uint32 format version: 2 with forms, else 1
 //	4         uint32 length h of the header, at most 1 MiB
 //	h         header: Meta as JSON
 //	2·n       uint16 length of each term in bytes, 1 to 32766
@@ -29,10 +29,13 @@ import (
 //	2·z       uint16 similarity·65535 of each entry, at least 1, in descending
 //	          order within a row, ties in ascending column
 //	1·z       origins of each entry; only where the header names origins
+//	1·n       length of the form of each term in bytes, 0 without; only where
+//	          the header counts forms
+//	Σ length  the forms, UTF-8; likewise
 //	32        SHA-256 of everything before it
 const (
 	fileMagic    = "akin-S\r\n" // a transfer that changes line ends is noticed at once
-	fileVersion  = 1
+	fileVersion  = 2
 	maxHeader    = 1 << 20
 	checksumSize = sha256.Size
 	// chunkBytes is how much is read or written at a time. What a file claims to
@@ -65,7 +68,7 @@ func (t *Table) write(w io.Writer) error {
 	}
 	b := bufio.NewWriterSize(w, chunkBytes)
 	head := append([]byte(nil), fileMagic...)
-	head = binary.LittleEndian.AppendUint32(head, fileVersion)
+	head = binary.LittleEndian.AppendUint32(head, t.Meta.fileVersion())
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
 	_, _ = b.Write(append(head, header...)) // a bufio.Writer returns its first error from the last call
 	lengths, counts := make([]uint16, len(t.Terms)), make([]uint16, len(t.Terms))
@@ -83,7 +86,22 @@ func (t *Table) write(w io.Writer) error {
 	writeInts(b, t.Cols)
 	writeInts(b, t.Sims)
 	_, _ = b.Write(t.Origins)
+	for _, form := range t.Forms {
+		_ = b.WriteByte(byte(len(form)))
+	}
+	for _, form := range t.Forms {
+		_, _ = b.WriteString(form)
+	}
 	return b.Flush()
+}
+
+// fileVersion is the format version of a file with this header: programs that
+// know no forms read files without.
+func (m *Meta) fileVersion() uint32 {
+	if m.Forms > 0 {
+		return fileVersion
+	}
+	return 1
 }
 
 func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
@@ -161,8 +179,9 @@ func (d *decoder) header() (Meta, error) {
 	if string(fixed[:len(fileMagic)]) != fileMagic {
 		return Meta{}, fmt.Errorf("%w: it does not begin like one, at byte 0", ErrFormat)
 	}
-	if v := binary.LittleEndian.Uint32(numbers); v != fileVersion {
-		return Meta{}, fmt.Errorf("%w: %d, this program reads %d", ErrFormatVersion, v, fileVersion)
+	version := binary.LittleEndian.Uint32(numbers)
+	if version < 1 || version > fileVersion {
+		return Meta{}, fmt.Errorf("%w: %d, this program reads 1 to %d", ErrFormatVersion, version, fileVersion)
 	}
 	size := binary.LittleEndian.Uint32(numbers[4:])
 	if size > maxHeader {
@@ -181,6 +200,9 @@ func (d *decoder) header() (Meta, error) {
 	}
 	if dec.InputOffset() != int64(len(header)) {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: more than one JSON value", ErrFormat, start+dec.InputOffset())
+	}
+	if version != meta.fileVersion() {
+		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms in version %d", ErrFormat, start, meta.Forms, version)
 	}
 	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: %d terms, %d non-zeros", ErrFormat, start, meta.Terms, meta.NonZeros)
@@ -211,6 +233,13 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	t.Sims = readInts[uint16](d, meta.NonZeros, "similarities")
 	if len(meta.Origins) > 0 {
 		t.Origins = readInts[uint8](d, meta.NonZeros, "origins")
+	}
+	if meta.Forms > 0 {
+		lengths := readInts[byte](d, meta.Terms, "form lengths")
+		text := readInts[byte](d, sum(lengths), "forms")
+		if d.err == nil {
+			t.Forms = cut(string(text), lengths)
+		}
 	}
 	want := d.hash.Sum(nil)
 	if d.full(m.checksum[:], "checksum"); d.err != nil {
@@ -254,7 +283,7 @@ func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []
 	return values
 }
 
-func sum(values []uint16) uint64 {
+func sum[T byte | uint16](values []T) uint64 {
 	var total uint64
 	for _, v := range values {
 		total += uint64(v)
@@ -263,7 +292,7 @@ func sum(values []uint16) uint64 {
 }
 
 // cut splits text, whose length is the sum of lengths.
-func cut(text string, lengths []uint16) []string {
+func cut[T byte | uint16](text string, lengths []T) []string {
 	parts := make([]string, len(lengths))
 	for i, l := range lengths {
 		parts[i], text = text[:l], text[l:]

@@ -125,6 +125,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 		mustNew(t, Meta{Source: "invalid \xff UTF-8 <&>", Params: map[string]string{"k\xff": "v"}}, vehicles()),
 		mustNew(t, Meta{Docs: math.MaxUint64}, randomRows(random, 700)), // several chunks a section
 		mustNew(t, Meta{Origins: []string{"vectors", "spelling"}}, withOrigins(random, randomRows(random, 300), 3)),
+		mustNew(t, Meta{Origins: []string{"vectors"}}, inForms(withOrigins(random, randomRows(random, 700), 1))),
 	}
 	for range 50 {
 		matrices = append(matrices, mustNew(t, Meta{Docs: random.Uint64()}, randomRows(random, 1+random.IntN(20))))
@@ -145,7 +146,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 }
 
 func TestDecodeRefusesEveryTruncation(t *testing.T) {
-	file := encoded(t, mustNew(t, Meta{Source: "s"}, vehicles()))
+	file := encoded(t, mustNew(t, Meta{Source: "s"}, inForms(vehicles())))
 	sections := map[string]bool{}
 	for end := range file {
 		m, err := Decode(bytes.NewReader(file[:end]))
@@ -160,7 +161,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 	}
 	want := map[string]bool{
 		"head": true, "header": true, "term lengths": true, "terms": true, "document frequencies": true,
-		"row lengths": true, "columns": true, "similarities": true, "checksum": true,
+		"row lengths": true, "columns": true, "similarities": true, "form lengths": true, "forms": true, "checksum": true,
 	}
 	if diff := cmp.Diff(want, sections); diff != "" {
 		t.Error(diff)
@@ -215,9 +216,9 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 
 func TestDecodeDistinguishesVersions(t *testing.T) {
 	file := encoded(t, mustNew(t, Meta{}, vehicles()))
-	binary.LittleEndian.PutUint32(file[8:], 2)
+	binary.LittleEndian.PutUint32(file[8:], 3)
 	_, err := Decode(bytes.NewReader(file))
-	if !errors.Is(err, ErrFormatVersion) || errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "2") {
+	if !errors.Is(err, ErrFormatVersion) || errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "3") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -225,7 +226,7 @@ func TestDecodeDistinguishesVersions(t *testing.T) {
 // file puts a file together without any check.
 func rawFile(header string, lengths []uint16, terms string, docFreqs []uint32, counts []uint16, cols []uint32, sims []uint16) []byte {
 	b := []byte(fileMagic)
-	b = binary.LittleEndian.AppendUint32(b, fileVersion)
+	b = binary.LittleEndian.AppendUint32(b, 1)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
 	b = append(b, header...)
 	for _, part := range []any{lengths, []byte(terms), docFreqs, counts, cols, sims} {
@@ -331,6 +332,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encoded(f, mustNew(f, Meta{}, nil)))
 	f.Add(encoded(f, mustNew(f, Meta{Source: "s", Params: map[string]string{"a": "b"}}, vehicles())))
 	f.Add(encoded(f, mustNew(f, Meta{Docs: 7}, randomRows(random, 12))))
+	f.Add(encoded(f, mustNew(f, Meta{}, inForms(vehicles()))))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		// Most mutations die at the checksum, so the content is tried with
 		// the right one too.
@@ -345,6 +347,11 @@ func FuzzDecode(f *testing.F) {
 			for term, row := range m.Rows() {
 				if parsed, err := ParseRow(row.Packed()); err != nil || parsed != row || m.Row(term) != row {
 					t.Fatalf("row of %q: %v", term, err)
+				}
+			}
+			for term, form := range m.Forms() {
+				if err := CheckForm(form); err != nil || form == term || m.Form(term) != form {
+					t.Fatalf("form of %q: %v", term, err)
 				}
 			}
 			again, err := Decode(bytes.NewReader(encoded(t, mustNew(t, m.Meta(), termRows(m)))))
@@ -363,7 +370,7 @@ func FuzzDecode(f *testing.F) {
 func termRows(m *Matrix) []TermRow {
 	var rows []TermRow
 	for term, row := range m.Rows() {
-		rows = append(rows, TermRow{Term: term, DocFreq: row.DocFreq(), Neighbors: neighborsOf(row)})
+		rows = append(rows, TermRow{Term: term, DocFreq: row.DocFreq(), Form: m.Form(term), Neighbors: neighborsOf(row)})
 	}
 	return rows
 }

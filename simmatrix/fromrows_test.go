@@ -30,7 +30,7 @@ func scattered(tb testing.TB, n int, origins []string) *Matrix {
 			}
 		}
 	}
-	m, err := New(Meta{Source: "scattered", Params: map[string]string{"n": "some"}, Origins: origins, Docs: 9000}, rows)
+	m, err := New(Meta{Source: "scattered", Params: map[string]string{"n": "some"}, Origins: origins, Docs: 9000}, inForms(rows))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestFromRowsRestoresTheMatrix(t *testing.T) {
 	for name, m := range map[string]*Matrix{
 		"empty": empty, "one origin": scattered(t, 60, nil), "two origins": scattered(t, 60, []string{"one", "two"}),
 	} {
-		got, err := FromRows(m.Meta(), maps.Collect(m.Rows()))
+		got, err := FromRows(m.Meta(), maps.Collect(m.Rows()), maps.Collect(m.Forms()))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -75,7 +75,7 @@ func TestFromRowsRefuses(t *testing.T) {
 		"a term that is not UTF-8":           {"\xff": row(1)},
 		"a term that is longer than allowed": {strings.Repeat("a", MaxTermBytes+1): row(1)},
 	} {
-		if m, err := FromRows(Meta{}, rows); !errors.Is(err, ErrInvalid) || m != nil {
+		if m, err := FromRows(Meta{}, rows, nil); !errors.Is(err, ErrInvalid) || m != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -60,10 +60,11 @@ type Meta struct {
 	// Docs is N, the number of documents that have the field, to which the
 	// document frequencies refer; 0 is unknown.
 	Docs         uint64 `json:"docs"`
-	Terms        uint64 `json:"terms"`         // rows, those without neighbors included
-	NonZeros     uint64 `json:"non_zeros"`     // stored entries, the diagonal not counted
-	MaxNeighbors uint32 `json:"max_neighbors"` // length of the longest row
-	Symmetric    bool   `json:"symmetric"`     // s_ij = s_ji for all i and j
+	Terms        uint64 `json:"terms"`           // rows, those without neighbors included
+	Forms        uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
+	NonZeros     uint64 `json:"non_zeros"`       // stored entries, the diagonal not counted
+	MaxNeighbors uint32 `json:"max_neighbors"`   // length of the longest row
+	Symmetric    bool   `json:"symmetric"`       // s_ij = s_ji for all i and j
 	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A matrix that is
 	// symmetric and dominant is positive definite.
 	Dominant bool `json:"dominant"`
@@ -81,6 +82,10 @@ type Table struct {
 	Meta     Meta
 	Terms    []string // ascending in byte order
 	DocFreqs []uint32 // one for each term, 0 where unknown
+	// Forms has for each term the form that people write most, such as "gas" for
+	// "ga", and "" where that is the term itself or is not known. It is nil where
+	// no term has one. [Table.TakeForms] sets it.
+	Forms []string
 	Entries
 }
 
@@ -121,12 +126,13 @@ type Term struct {
 type TermRow struct {
 	Term      string     // the index term i
 	DocFreq   uint32     // number of documents that have it, 0 where unknown
+	Form      string     // see [Table.Forms]
 	Neighbors []Neighbor // s_ij, in any order; DocFreq is not read: it is that of the neighbor's own row
 }
 
 // New returns the matrix with the given rows, in any order, with similarities
 // rounded by [QuantizeSimilarity]. Of meta only Source, Params, Origins and
-// Docs are read. The error wraps [ErrInvalid] where a term is empty, not UTF-8,
+// Docs are read, of forms those that [CheckForm] allows. The error wraps [ErrInvalid] where a term is empty, not UTF-8,
 // longer than [MaxTermBytes] or repeated, and where a row has more than
 // [MaxNeighbors] neighbors, a repeated one, its own term, a term without a row,
 // a similarity not in (0, 1], or origins that Meta.Origins does not name.
@@ -137,15 +143,20 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	for _, r := range rows {
 		t.Terms, t.DocFreqs = append(t.Terms, strings.Clone(r.Term)), append(t.DocFreqs, r.DocFreq)
 	}
+	i := -1
+	t.TakeForms(func(string) string { // of each term in order
+		i++
+		return rows[i].Form
+	})
 	return t.fill(func(i int) iter.Seq[Neighbor] { return slices.Values(rows[i].Neighbors) }, false)
 }
 
-// FromRows returns the matrix that has the given rows by term, as
+// FromRows returns the matrix that has the given rows and forms by term, as
 // [Matrix.Rows] yields them. It takes less memory than [New], since the
 // neighbors stay packed: what the matrix takes and some 40 bytes a row. Errors
 // are those of New, and one where a row has another document frequency for a
 // neighbor than that neighbor's own row.
-func FromRows(meta Meta, rows map[string]Row) (*Matrix, error) {
+func FromRows(meta Meta, rows map[string]Row, forms map[string]string) (*Matrix, error) {
 	t := &Table{Meta: meta}
 	nonZeros := 0
 	for _, term := range slices.Sorted(maps.Keys(rows)) {
@@ -153,6 +164,7 @@ func FromRows(meta Meta, rows map[string]Row) (*Matrix, error) {
 		nonZeros += rows[term].Len()
 	}
 	t.Entries = NewEntries(len(rows), nonZeros, len(meta.Origins) > 0)
+	t.TakeForms(func(term string) string { return forms[term] })
 	return t.fill(func(i int) iter.Seq[Neighbor] { return rows[t.Terms[i]].All() }, true)
 }
 
@@ -264,6 +276,9 @@ func (t *Table) check() error {
 			return fmt.Errorf("term %q is out of order", term)
 		}
 	}
+	if err := t.checkForms(); err != nil {
+		return err
+	}
 	seenIn := make([]uint32, len(t.Terms)) // the last row, plus 1, that has the column
 	for i := range t.Terms {
 		if err := t.checkRow(uint32(i), seenIn); err != nil {
@@ -334,7 +349,7 @@ func (t *Table) describe() Meta {
 	for k, v := range t.Meta.Params {
 		meta.Params[valid(k)] = valid(v)
 	}
-	meta.Terms, meta.NonZeros = uint64(len(t.Terms)), uint64(len(t.Cols))
+	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
 		cols, sims := t.Row(i)

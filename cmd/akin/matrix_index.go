@@ -182,6 +182,11 @@ func (f *buildFlags) readIndex(ctx context.Context, x *reading.Index) (_ *learn.
 	var terms [][]string
 	switch words := texts.Words(); {
 	case f.docs.exactAnalysis: // the words are index terms
+		corpus := texts.Corpus(nil)
+		if sample := x.SampleForms(ctx); sample != nil {
+			corpus.TakeForms(sample)
+		}
+		return corpus, nil
 	case f.docs.words:
 		terms = make([][]string, len(words))
 		for k, word := range words {

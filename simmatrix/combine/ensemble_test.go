@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -53,6 +54,33 @@ func newInput(t *testing.T, name string, lines ...string) Input {
 		t.Fatal(err)
 	}
 	return Input{Name: name, Matrix: m, Weight: 1}
+}
+
+func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
+	input := func(name string, forms map[string]string) Input {
+		var rows []simmatrix.TermRow
+		for term, form := range forms {
+			rows = append(rows, simmatrix.TermRow{Term: term, Form: form})
+		}
+		m, err := simmatrix.New(simmatrix.Meta{}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Input{Name: name, Matrix: m, Weight: 1}
+	}
+	m := mustCombine(t, RuleMaximum,
+		input("one", map[string]string{"ga": "gas", "oil": "", "tank": ""}), input("two", map[string]string{"ga": "gases", "oil": "oils", "valv": "valves"}))
+	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valves"}
+	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" {
+		t.Errorf("combined (-want +got):\n%s", diff)
+	}
+	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
+		t.Errorf("overridden (-want +got):\n%s", diff)
+	}
 }
 
 // Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is

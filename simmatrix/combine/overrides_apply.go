@@ -227,6 +227,7 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		}
 		out.AppendRow(row)
 	}
+	out.TakeForms(m.Form)
 	return out.Matrix()
 }
 

@@ -30,7 +30,8 @@ type Corpus struct {
 	lastDoc  []uint64 // the last document, from 1, that holds the term
 	sequence []int32  // ids, with endOfDocument before the first document and after each
 	docs     uint64
-	bytes    int64 // of the terms, with what is kept of each
+	forms    map[string]string // in which people write terms, by term, where that is not the term itself
+	bytes    int64             // of the terms, with what is kept of each
 }
 
 func newCorpus() *Corpus {
@@ -77,6 +78,16 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 		dst = append(dst, id)
 	}
 	return dst
+}
+
+// TakeForms takes the forms of terms from another corpus.
+func (c *Corpus) TakeForms(other *Corpus) { c.setForms(other.forms) }
+
+func (c *Corpus) setForms(forms map[string]string) {
+	c.forms = forms
+	for _, form := range forms {
+		c.bytes += stringBytes(form)
+	}
 }
 
 // Bytes returns about how much memory the corpus takes.

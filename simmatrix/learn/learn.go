@@ -76,6 +76,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if len(rare.terms) == 0 {
 		search.candidates = nil // all
 	}
+	m.TakeForms(func(term string) string { return c.forms[term] })
 	m.Entries, err = p.nearest(ctx, search, parallel.NewStage(progress, "neighbors", len(m.Terms)))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -174,7 +175,8 @@ func (t *Texts) hashes() []uint64 {
 }
 
 // Corpus returns the documents as sequences of index terms, where terms[k] are
-// the analyzer's terms of Words()[k]. With nil every word is its own term.
+// the analyzer's terms of Words()[k], and with the most frequent form of each
+// term. With nil every word is its own term.
 func (t *Texts) Corpus(terms [][]string) *Corpus {
 	c := newCorpus()
 	known := make([][]int32, len(t.words)) // ids in c of the words seen so far
@@ -199,7 +201,49 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 			texts = texts[:0]
 		}
 	}
+	if terms != nil {
+		c.setForms(t.forms(terms))
+	}
 	return c
+}
+
+// forms returns by term the most frequent of the words, in lower case, that the
+// analyzer makes only that term of, and of several the first by the alphabet.
+// It has no terms that are such words themselves.
+func (t *Texts) forms(terms [][]string) map[string]string {
+	counts := make([]int, len(t.words))
+	for _, id := range t.sequence {
+		if id >= 0 {
+			counts[id]++
+		}
+	}
+	var single []int32 // words that are one term, by term and form
+	for k := range t.words {
+		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
+			single = append(single, int32(k)) //nolint:gosec // ids of words are int32
+		}
+	}
+	lower := func(k int32) string { return strings.ToLower(t.words[k]) }
+	slices.SortFunc(single, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(terms[a][0], terms[b][0]), cmp.Compare(lower(a), lower(b)))
+	})
+	forms := make(map[string]string)
+	for len(single) > 0 {
+		term, best, most := terms[single[0]][0], "", 0
+		for len(single) > 0 && terms[single[0]][0] == term {
+			form, count := lower(single[0]), 0
+			for len(single) > 0 && terms[single[0]][0] == term && lower(single[0]) == form {
+				count, single = count+counts[single[0]], single[1:]
+			}
+			if count > most {
+				best, most = form, count
+			}
+		}
+		if best != term {
+			forms[term] = best
+		}
+	}
+	return forms
 }
 
 // ErrTexts says that the input is no file of texts, cut short, or damaged.

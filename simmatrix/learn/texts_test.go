@@ -59,6 +59,7 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	want.addDocument([]string{"car"}, []string{"car"})
 	want.addDocument(nil)
 	want.addDocument([]string{"car", "wi", "wireless", "fi"})
+	want.setForms(map[string]string{})
 	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
 		t.Errorf("corpus (-want +got):\n%s", diff)
 	}
@@ -68,6 +69,34 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	words.addDocument([]string{"car", "Wi", "Fi"})
 	if diff := cmp.Diff(words, texts.Corpus(nil), unexported); diff != "" {
 		t.Errorf("corpus of the words themselves (-want +got):\n%s", diff)
+	}
+}
+
+func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
+	texts := NewTexts()
+	texts.Add("Gas gas GAS gases Oil oils oils pipe pipes valves valve",
+		"wi-fi café\u202e café\u202e cafés "+strings.Repeat("x", 300))
+	analyzed := map[string][]string{
+		"Gas": {"ga"}, "gas": {"ga"}, "GAS": {"ga"}, "gases": {"ga"}, "Oil": {"oil"}, "oils": {"oil"},
+		"pipe": {"pipe"}, "pipes": {"pipe"}, "valves": {"valv"}, "valve": {"valv"}, "wi": {"wi", "wifi"}, "fi": {"", "fi"},
+		"café\u202e": {"caf"}, "cafés": {"caf"},
+	}
+	var terms [][]string
+	for _, w := range texts.Words() {
+		terms = append(terms, analyzed[w])
+	}
+	// "pipe" is the first of two as frequent, and the term; "valve" the first.
+	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valve", "caf": "cafés"}
+	c := texts.Corpus(terms)
+	if diff := cmp.Diff(want, c.forms); diff != "" {
+		t.Errorf("forms (-want +got):\n%s", diff)
+	}
+	if c := texts.Corpus(nil); c.forms != nil {
+		t.Errorf("words as terms have the forms %v", c.forms)
+	}
+	texts.Limit(0)
+	if c := texts.Corpus(terms); len(c.forms) != 0 {
+		t.Errorf("no documents have the forms %v", c.forms)
 	}
 }
 

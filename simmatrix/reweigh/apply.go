@@ -74,7 +74,7 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 	})
 	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
 	for term, row := range l.matrix.Rows() {
-		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()}
+		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}
 		for n := range row.All() {
 			n.Origins = max(n.Origins, 1)
 			before := n.Similarity

@@ -29,7 +29,7 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 	for k := range n {
 		topic, good, fresh := fmt.Sprintf("topic%02d", k), fmt.Sprintf("good%02d", k), fmt.Sprintf("new%02d", k)
 		rows = append(rows, simmatrix.TermRow{Term: good, DocFreq: each}, simmatrix.TermRow{Term: fresh, DocFreq: each},
-			simmatrix.TermRow{Term: topic, DocFreq: each, Neighbors: []simmatrix.Neighbor{{Term: "misleading", Similarity: 0.42}, {Term: good, Similarity: 0.4}}})
+			simmatrix.TermRow{Term: topic, DocFreq: each, Form: topic + "s", Neighbors: []simmatrix.Neighbor{{Term: "misleading", Similarity: 0.42}, {Term: good, Similarity: 0.4}}})
 		opinions := map[string]Opinion{}
 		for d := range each {
 			for i, terms := range [][]string{{good, fresh}, {"misleading"}} {
@@ -68,6 +68,9 @@ func TestMisleadingNeighborsAreLoweredAndNewOnesFound(t *testing.T) {
 	}
 	if n := found["new03"]; n.Similarity == 0 || !cmp.Equal(describe(origins, n), []string{"learned: 60 clicks"}) { // 4 searches, 5 documents, 3 clicks
 		t.Errorf("new: %+v from %q", n, describe(origins, n))
+	}
+	if got := r.Matrix.Form("topic03"); got != "topic03s" {
+		t.Errorf("the form of topic03 is %q", got)
 	}
 	if r.After <= r.Before || r.New != 12 || r.Scaled == 0 {
 		t.Errorf("%+v", r)

@@ -88,9 +88,9 @@ func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) erro
 // run runs a script on a version of a matrix. All scripts have the version as
 // first argument and the same keys:
 //
-//	KEYS rows, meta, versions, history, active
+//	KEYS rows, meta, versions, history, active, forms
 func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (result int, err error) {
-	keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name)}
+	keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name), formsKey(name, id)}
 	err = a.do(ctx, func(ctx context.Context) (err error) {
 		result, err = script.Run(ctx, a.client, keys, append([]any{id}, args...)...).Int()
 		return err
@@ -326,6 +326,7 @@ local function expire(key)
 end
 expire(KEYS[1])
 expire(KEYS[2])
+expire(KEYS[6])
 redis.call('LREM', KEYS[4], 0, ARGV[1])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)

@@ -105,7 +105,7 @@ func pollFile(name string, load Loader, c *cache) func(ctx context.Context, repo
 func versionInMemory(name string, m *simmatrix.Matrix, written time.Time, c *cache) *version {
 	id := m.Checksum()[:checksumDigits]
 	label := name + "@" + id
-	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum(), Pushed: written}, name: name, label: label, key: label}
+	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum(), Pushed: written}, name: name, label: label, key: label, inMemory: m}
 	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, term := range terms {

@@ -19,12 +19,14 @@
 //	akin:{NAME}:history     list        IDs that were active before, newest first, at most 32
 //	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time, who,
 //	                                    frequent terms, and a CRC-32C of all before it
+//	akin:{NAME}:forms:ID    hash        term → the form in which people write it, where that is another; only read
+//	                                    to show terms to somebody
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row
 //	                                    and term; 0xFF and a number → a chunk of the set of terms, with a
 //	                                    CRC-32C; "" → ID once complete
 //
 // A push writes rows and meta under a new ID with an expiry, which it keeps
-// renewing: if it dies, both keys expire within ten minutes. When all fields
+// renewing: if it dies, its keys expire within ten minutes. When all fields
 // have been counted, one script makes the keys permanent, sets the field ""
 // and adds the ID to versions. A prune removes IDs from versions and history
 // at once and lets their keys expire after a minute, for requests still

@@ -66,7 +66,11 @@ func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Pr
 	if errs != nil {
 		return nil, v, errors.Join(errs...)
 	}
-	m, err := simmatrix.FromRows(v.Meta, rows)
+	forms, err := a.readForms(ctx, name, &v)
+	if err != nil {
+		return nil, v, err
+	}
+	m, err := simmatrix.FromRows(v.Meta, rows, forms)
 	if err != nil {
 		return nil, v, fmt.Errorf("%w: %w", ErrBadVersion, err)
 	}
@@ -96,30 +100,16 @@ func missingTerms(v *Version, rows map[string]simmatrix.Row, bad map[string]erro
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// readRows reads the rows of v page by page, and adapts the page length to the
-// rows so far. It also returns what is wrong with rows, by term.
+// readRows reads the rows of v. It also returns what is wrong with rows, by
+// term.
 func (a *Admin) readRows(
 	ctx context.Context, name string, v *Version, progress simmatrix.Progress,
 ) (rows map[string]simmatrix.Row, bad map[string]error, err error) {
 	total := int(min(v.Terms, simmatrix.MaxTerms))
 	rows, bad = make(map[string]simmatrix.Row), make(map[string]error)
-	count, bytes, seen := int64(firstPage), 0, 0
-	var cursor uint64
-	for range total + v.chunks() + 1000 { // every page has a field, except some while the hash is resized
-		var page []string
-		err := a.do(ctx, func(ctx context.Context) (err error) {
-			page, cursor, err = a.client.HScan(ctx, rowsKey(name, v.ID), cursor, "*", count).Result()
-			return err
-		})
-		if err == nil && len(page)%2 != 0 {
-			err = fmt.Errorf("%w: %d fields and values", errReply, len(page))
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("after %d of %d rows: %w", len(rows), total, err)
-		}
+	err = a.scan(ctx, rowsKey(name, v.ID), total+v.chunks(), func(page []string) error {
 		for pair := range slices.Chunk(page, 2) { // perhaps again
 			term, sealed := pair[0], pair[1]
-			bytes += len(term) + len(sealed)
 			if term == completeField || strings.HasPrefix(term, chunkField) {
 				continue
 			}
@@ -130,14 +120,65 @@ func (a *Admin) readRows(
 			}
 		}
 		if len(rows)+len(bad) > total {
-			return nil, nil, fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
+			return fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
 		}
 		progress("pull", len(rows), total)
-		if cursor == 0 {
-			return rows, bad, nil
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("after %d of %d rows: %w", len(rows), total, err)
+	}
+	return rows, bad, nil
+}
+
+// readForms reads the forms of v.
+func (a *Admin) readForms(ctx context.Context, name string, v *Version) (map[string]string, error) {
+	total := int(min(v.Forms, simmatrix.MaxTerms))
+	if total == 0 {
+		return nil, nil
+	}
+	forms := make(map[string]string)
+	err := a.scan(ctx, formsKey(name, v.ID), total, func(page []string) error {
+		for pair := range slices.Chunk(page, 2) {
+			forms[pair[0]] = pair[1]
+		}
+		if len(forms) > total {
+			return fmt.Errorf("%w: more than %d forms", ErrBadVersion, total)
+		}
+		return nil
+	})
+	if err == nil && len(forms) != total {
+		err = fmt.Errorf("%w: %d forms of terms, want %d", ErrBadVersion, len(forms), total)
+	}
+	return forms, err
+}
+
+// scan calls each with the fields and values of a hash of about so many fields,
+// page by page, and adapts the page length to the fields so far. A field may
+// come again.
+func (a *Admin) scan(ctx context.Context, key string, fields int, each func(page []string) error) error {
+	count, bytes, seen := int64(firstPage), 0, 0
+	var cursor uint64
+	for range fields + 1000 { // every page has a field, except some while the hash is resized
+		var page []string
+		err := a.do(ctx, func(ctx context.Context) (err error) {
+			page, cursor, err = a.client.HScan(ctx, key, cursor, "*", count).Result()
+			return err
+		})
+		if err == nil && len(page)%2 != 0 {
+			err = fmt.Errorf("%w: %d fields and values", errReply, len(page))
+		}
+		if err == nil {
+			err = each(page)
+		}
+		if err != nil || cursor == 0 {
+			return err
+		}
+		for _, text := range page {
+			bytes += len(text)
 		}
 		seen += len(page) / 2
 		count = int64(min(max(pageBytes*seen/max(bytes, 1), 1), maxPage))
 	}
-	return nil, nil, fmt.Errorf("%w: its rows do not end", ErrBadVersion)
+	return fmt.Errorf("%w: its fields do not end", ErrBadVersion)
 }

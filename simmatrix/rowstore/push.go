@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -40,33 +41,34 @@ var (
 	errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 )
 
-// register makes a version complete when it has ARGV[2] rows and chunks:
+// register makes a version complete when it has ARGV[2] rows, chunks and forms:
 // permanent, marked and listed at ARGV[3] milliseconds since 1970, all at
-// once. It returns the number of rows, or -1 where the header is missing. A
+// once. It returns their number, or -1 where the header is missing. A
 // version that is complete stays so: the answer to the first call may have
 // been lost.
 var register = redis.NewScript(`
 if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
 end
-local rows = redis.call('HLEN', KEYS[1])
+local fields = redis.call('HLEN', KEYS[1]) + redis.call('HLEN', KEYS[6])
 if redis.call('HEXISTS', KEYS[1], '') == 1 then
-	rows = rows - 1
+	fields = fields - 1
 end
-if rows == tonumber(ARGV[2]) then
+if fields == tonumber(ARGV[2]) then
 	redis.call('HSET', KEYS[1], '', ARGV[1])
 	redis.call('PERSIST', KEYS[1])
 	redis.call('PERSIST', KEYS[2])
+	redis.call('PERSIST', KEYS[6])
 	redis.call('ZADD', KEYS[3], ARGV[3], ARGV[1])
 end
-return rows
+return fields
 `)
 
 // discard removes what a push has written, unless it was made active.
 var discard = redis.NewScript(`
 if redis.call('GET', KEYS[5]) ~= ARGV[1] then
 	redis.call('ZREM', KEYS[3], ARGV[1])
-	redis.call('UNLINK', KEYS[1], KEYS[2])
+	redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[6])
 end
 return 1
 `)
@@ -152,6 +154,7 @@ type push struct {
 	version  Version
 	terms    termSet
 	header   string
+	done     int // fields sent
 }
 
 // run writes the version and registers it, with another round if rows were
@@ -172,56 +175,82 @@ func (p *push) run(ctx context.Context) (err error) {
 	return err
 }
 
-// write sends the header and all rows, and then the set of terms.
+// write sends the header and all rows, then the set of terms and the forms.
 func (p *push) write(ctx context.Context, stage string) error {
-	var batch []any // field, value, field, value, ...
-	size, done, total := 0, 0, p.matrix.Len()
-	add := func(field, value string) (err error) {
-		batch, size = append(batch, field, value), size+len(field)+len(value)
-		if size < batchBytes && done+len(batch)/2 < total+len(p.terms) {
-			return nil
+	p.done = 0
+	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows()); err != nil {
+		return err
+	}
+	return p.writeHash(ctx, stage, formsKey(p.name, p.version.ID), p.matrix.Forms())
+}
+
+// rows yields the fields of the hash of rows.
+func (p *push) rows() iter.Seq2[string, string] {
+	return func(yield func(field, value string) bool) {
+		for term, row := range p.matrix.Rows() {
+			if !yield(term, seal(term, p.admin.codec.Encode(row))) {
+				return
+			}
 		}
-		send := func(ctx context.Context) error { return p.send(ctx, batch, done == 0) }
-		if done == 0 && stage == "push" { // an absent Redis is reported at once
+		for k, chunk := range p.terms {
+			field := chunkField + strconv.Itoa(k)
+			if !yield(field, seal(p.version.ID+field, chunk)) {
+				return
+			}
+		}
+	}
+}
+
+// writeHash sends the fields of a hash in batches.
+func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq2[string, string]) error {
+	var batch []any // field, value, field, value, ...
+	size, total := 0, p.matrix.Len()
+	flush := func() (err error) {
+		send := func(ctx context.Context) error { return p.send(ctx, key, batch) }
+		if p.done == 0 && stage == "push" { // an absent Redis is reported at once
 			err = send(ctx)
 		} else {
-			err = p.try(ctx, min(done, total), send)
+			err = p.try(ctx, min(p.done, total), send)
 		}
 		if err != nil {
-			return fmt.Errorf("after %d of %d rows: %w", min(done, total), total, err)
+			return fmt.Errorf("after %d of %d rows: %w", min(p.done, total), total, err)
 		}
-		done += len(batch) / 2
+		p.done += len(batch) / 2
 		batch, size = batch[:0], 0
-		p.progress(stage, min(done, total), total)
+		p.progress(stage, min(p.done, total), total)
 		return nil
 	}
-	for term, row := range p.matrix.Rows() {
-		if err := add(term, seal(term, p.admin.codec.Encode(row))); err != nil {
-			return err
+	for field, value := range fields {
+		batch, size = append(batch, field, value), size+len(field)+len(value)
+		if size >= batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 	}
-	for k, chunk := range p.terms {
-		field := chunkField + strconv.Itoa(k)
-		if err := add(field, seal(p.version.ID+field, chunk)); err != nil {
-			return err
-		}
+	if len(batch) == 0 {
+		return nil
 	}
-	return nil
+	return flush()
 }
 
 // send writes one batch, with the first the header, and renews the expiry of
 // the unfinished version, in one transaction: rows without an expiry could
 // stay forever.
-func (p *push) send(ctx context.Context, batch []any, first bool) error {
-	rows, meta := rowsKey(p.name, p.version.ID), metaKey(p.name, p.version.ID)
+func (p *push) send(ctx context.Context, key string, batch []any) error {
+	meta, keys := metaKey(p.name, p.version.ID), []string{rowsKey(p.name, p.version.ID)}
+	if key != keys[0] {
+		keys = append(keys, key)
+	}
 	return p.admin.do(ctx, func(ctx context.Context) error {
 		pipe := p.admin.client.TxPipeline()
-		if first {
+		if p.done == 0 {
 			pipe.Set(ctx, meta, p.header, unfinishedFor)
 		}
-		pipe.HSet(ctx, rows, batch...)
-		pipe.PExpire(ctx, rows, unfinishedFor)
-		pipe.PExpire(ctx, meta, unfinishedFor)
+		pipe.HSet(ctx, key, batch...)
+		for _, k := range append(keys, meta) {
+			pipe.PExpire(ctx, k, unfinishedFor)
+		}
 		cmds, err := pipe.Exec(ctx)
 		for _, cmd := range cmds { // the refusal of a command says more than EXECABORT
 			if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
@@ -268,14 +297,14 @@ func passing(err error) bool {
 
 func (p *push) register(ctx context.Context) error {
 	total := p.matrix.Len()
-	want := total + len(p.terms)
-	var rows int
+	want := total + len(p.terms) + int(min(p.version.Forms, simmatrix.MaxTerms))
+	var fields int
 	err := p.try(ctx, total, func(ctx context.Context) (err error) {
-		rows, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())
+		fields, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())
 		return err
 	})
-	if err == nil && rows != want {
-		return fmt.Errorf("%w: %d rows of %d", errIncomplete, max(rows-len(p.terms), 0), total)
+	if err == nil && fields != want {
+		return fmt.Errorf("%w: %d of %d", errIncomplete, max(fields, 0), want)
 	}
 	if err != nil {
 		return fmt.Errorf("register the version: %w", err)

@@ -29,7 +29,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	}
 	keys := s.keys(t)
 	slices.Sort(keys)
-	want := []string{"akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions"}
+	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions"}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
@@ -240,6 +240,9 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
 	}
 	delete(fields, completeField)
+	if diff := cmp.Diff(maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val()); diff != "" {
+		t.Errorf("forms (-want +got):\n%s", diff)
+	}
 	if len(fields) != m.Len()+v.chunks() {
 		t.Errorf("%d rows, want %d", len(fields), m.Len())
 	}

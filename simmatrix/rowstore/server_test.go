@@ -247,9 +247,11 @@ func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 	tb.Helper()
 	rows := []simmatrix.TermRow{{Term: mark, DocFreq: 7}}
 	for i := range n {
-		rows = append(rows, simmatrix.TermRow{
-			Term: term(i), DocFreq: uint32(i), Neighbors: []simmatrix.Neighbor{{Term: mark, Similarity: 0.5}},
-		})
+		row := simmatrix.TermRow{Term: term(i), DocFreq: uint32(i), Neighbors: []simmatrix.Neighbor{{Term: mark, Similarity: 0.5}}}
+		if i%3 == 0 {
+			row.Form = formOf(i)
+		}
+		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "test " + mark, Docs: 1000}, rows)
 	if err != nil {
@@ -257,6 +259,9 @@ func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 	}
 	return m
 }
+
+// formOf is the form of every third term of newMatrix.
+func formOf(i int) string { return term(i) + "s" }
 
 // markOf returns the mark of a row of newMatrix, "" for the zero Row.
 func markOf(row simmatrix.Row) string {

@@ -127,6 +127,8 @@ type version struct {
 	// a version that is used again has none of its old entries.
 	key  string
 	kept *remains // nil for a file
+	// inMemory is the matrix of a file, nil for one in Redis.
+	inMemory *simmatrix.Matrix
 	// damage is nil while nothing is known to be wrong. With damage not even
 	// cached rows are returned: the version is left for another one or, once
 	// repaired, read again under another key.

@@ -60,6 +60,8 @@ func historyKey(name string) string  { return "akin:{" + name + "}:history" }
 func metaKey(name, id string) string { return "akin:{" + name + "}:meta:" + id }
 func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
 
+func formsKey(name, id string) string { return "akin:{" + name + "}:forms:" + id }
+
 // completeField is the field of a rows hash that has the version's own ID once
 // the version is complete. No term is empty.
 const completeField = ""

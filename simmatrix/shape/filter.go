@@ -105,6 +105,7 @@ func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix
 		}
 		out.Offsets = append(out.Offsets, len(out.Cols))
 	}
+	out.TakeForms(m.Form)
 	filtered, err = out.Matrix()
 	return filtered, dropped, err
 }

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -32,7 +33,8 @@ type ProjectCounts struct {
 //
 //	s_tu = max s_ij over the words i with the term t and j with the term u, t ≠ u
 //
-// with at most as many neighbors in a row as the longest row of m.
+// with at most as many neighbors in a row as the longest row of m. The form of a
+// term is its word that most documents have.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -56,6 +58,11 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		slices.SortFunc(row, simmatrix.CompareEntries)
 		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors))])
 	}
+	t := -1
+	out.TakeForms(func(string) string { // of each term in order
+		t++
+		return p.form(t)
+	})
 	projected, err := out.Matrix()
 	if err != nil {
 		return nil, counts, fmt.Errorf("the analyzer's terms: %w", err)
@@ -102,6 +109,19 @@ func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, Projec
 	counts.Kept = len(p.terms)
 	counts.Merged = counts.Words - counts.NoToken - counts.MultiToken - counts.Kept
 	return p, counts
+}
+
+// form returns the word of term t that most documents have, the first of
+// several, and "" where none is known to have one.
+func (p *projection) form(t int) string {
+	form, docs := "", uint32(0)
+	for _, w := range p.words[t] { // ascending
+		if df := p.from.DocFreqs[w]; df > docs {
+			word := p.from.Terms[w]
+			form, docs = cmp.Or(p.from.Form(word), word), df
+		}
+	}
+	return form
 }
 
 // mergedRow returns the entries of term t in no order. best is all zero, before

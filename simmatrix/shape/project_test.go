@@ -2,6 +2,7 @@ package shape
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -53,6 +54,49 @@ func TestProjectMergesWords(t *testing.T) {
 	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
 	if diff := cmp.Diff(wantCounts, counts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{Docs: 50}, []simmatrix.TermRow{
+		{Term: "bu", DocFreq: 1, Form: "busses"}, {Term: "bus", DocFreq: 4}, {Term: "buses", DocFreq: 4}, {Term: "car", DocFreq: 3}, {Term: "cars", DocFreq: 2}, {Term: "tram"},
+	})
+	analyzed := map[string][]string{"bu": {"bu"}, "bus": {"bu"}, "buses": {"bu"}, "car": {"car"}, "cars": {"car"}, "tram": {"tra"}}
+	got, _, err := Project(m, ProjectOptions{IndexTerms: analyzed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"bu": "bus"} // "tra" may be any word: none is counted
+	if diff := cmp.Diff(want, maps.Collect(got.Forms())); diff != "" {
+		t.Errorf("forms (-want +got):\n%s", diff)
+	}
+}
+
+func TestShapedMatricesKeepTheirForms(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{Docs: 50}, []simmatrix.TermRow{
+		{Term: "ga", DocFreq: 9, Form: "gas", Neighbors: []simmatrix.Neighbor{{Term: "oil", Similarity: 0.5}}},
+		{Term: "oil", DocFreq: 1, Form: "oils"}, {Term: "pipe", DocFreq: 9},
+	})
+	raised, err := Raise(m, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filtered, _, err := (&TermFilter{MinDocFreq: 2}).Apply(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := Sparsify(m, SparsifyOptions{Neighbors: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := maps.Collect(m.Forms())
+	for name, got := range map[string]*simmatrix.Matrix{"raised": raised, "sparse": sparse} {
+		if diff := cmp.Diff(all, maps.Collect(got.Forms())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms())); diff != "" {
+		t.Errorf("filtered (-want +got):\n%s", diff)
 	}
 }
 

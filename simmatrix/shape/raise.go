@@ -17,7 +17,8 @@ func Raise(matrix *simmatrix.Matrix, exponent float64) (*simmatrix.Matrix, error
 	}
 	m := matrix.Table()
 	out := &simmatrix.Table{
-		Meta: m.Meta, Terms: m.Terms, DocFreqs: m.DocFreqs, Entries: simmatrix.NewEntries(len(m.Terms), len(m.Cols), m.Origins != nil),
+		Meta: m.Meta, Terms: m.Terms, DocFreqs: m.DocFreqs, Forms: m.Forms,
+		Entries: simmatrix.NewEntries(len(m.Terms), len(m.Cols), m.Origins != nil),
 	}
 	out.Meta.Params = settings.With(m.Meta.Params, "", map[string]string{"exponent": settings.FormatFloat(exponent)})
 	var row []simmatrix.Entry

@@ -82,7 +82,7 @@ func Sparsify(matrix *simmatrix.Matrix, opts SparsifyOptions) (*simmatrix.Matrix
 		return nil, err
 	}
 	m := matrix.Table()
-	out := &simmatrix.Table{Meta: m.Meta, Terms: m.Terms, DocFreqs: m.DocFreqs}
+	out := &simmatrix.Table{Meta: m.Meta, Terms: m.Terms, DocFreqs: m.DocFreqs, Forms: m.Forms}
 	out.Meta.Params = opts.params(m.Meta.Params)
 	s := newSparsifier(m, opts)
 	if opts.paired() {

@@ -189,6 +189,31 @@ func (x *Index) Analyze(ctx context.Context, words []string) ([][]string, error)
 	return terms, nil
 }
 
+// formDocs is how many documents [Index.SampleForms] reads at most.
+const formDocs = 5000
+
+// SampleForms reads some documents, a random choice, as texts, and returns them
+// with the forms of their terms, for a corpus that was read as index terms. It
+// returns nil, and says why, where that is not to be had.
+func (x *Index) SampleForms(ctx context.Context) *learn.Corpus {
+	sample := *x
+	sample.Terms, sample.Spool = false, ""
+	if x.MaxDocs == 0 || x.MaxDocs > formDocs {
+		sample.MaxDocs = formDocs
+	}
+	x.Report.Tell("the forms in which people write the terms are learned from at most %d texts", sample.MaxDocs)
+	var terms [][]string
+	texts, _, err := sample.Texts(ctx)
+	if err == nil {
+		terms, err = sample.Analyze(ctx, texts.Words())
+	}
+	if err != nil {
+		x.Report.Tell("note: terms are shown as they are, without the forms in which people write them: %v", err)
+		return nil
+	}
+	return texts.Corpus(terms)
+}
+
 // LookUp asks the cluster what index terms the words give, and how many
 // documents have those.
 func (x *Index) LookUp(ctx context.Context, words []string) (*shape.ProjectOptions, error) {

@@ -1,0 +1,107 @@
+package simmatrix
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// inForms gives every other row a form of some bytes.
+func inForms(rows []TermRow) []TermRow {
+	for i := range rows {
+		if i%2 == 0 {
+			rows[i].Form = rows[i].Term + strings.Repeat("s", 1+i%7)
+		}
+	}
+	return rows
+}
+
+func TestFileWithFormsHasTheDocumentedBytes(t *testing.T) {
+	rows := []TermRow{{Term: "ga", Form: "gas"}, {Term: "oil", Form: "oil"}}
+	file := encoded(t, mustNew(t, Meta{}, rows))
+	plain := encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "ga"}, {Term: "oil"}}))
+	header := func(f []byte) int { return len(fileMagic) + 8 + int(binary.LittleEndian.Uint32(f[len(fileMagic)+4:])) }
+	body, plainBody := file[header(file):len(file)-checksumSize], plain[header(plain):len(plain)-checksumSize]
+	if want := append(bytes.Clone(plainBody), "\x03\x00gas"...); !bytes.Equal(body, want) {
+		t.Errorf("sections %q, want %q", body, want)
+	}
+	if file[len(fileMagic)] != 2 || plain[len(fileMagic)] != 1 {
+		t.Errorf("versions %d with forms and %d without, want 2 and 1", file[len(fileMagic)], plain[len(fileMagic)])
+	}
+	if !bytes.Contains(file, []byte(`"forms":1,`)) || bytes.Contains(plain, []byte("forms")) {
+		t.Error("the headers do not count the forms")
+	}
+}
+
+// formFile returns a file of one term with a form of any bytes.
+func formFile(version uint32, count, form string, length byte) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte(fileMagic), version)
+	header := `{"source":"","docs":0,"terms":1,"forms":` + count + `,"non_zeros":0,"max_neighbors":0,"symmetric":true,"dominant":true}`
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	b = append(append(b, header...), "\x02\x00ga"+"\x00\x00\x00\x00"+"\x00\x00"...)
+	return signed(append(append(b, length), form...))
+}
+
+func TestDecodeRefusesHostileForms(t *testing.T) {
+	if m, err := Decode(bytes.NewReader(formFile(2, "1", "gas", 3))); err != nil || m.Form("ga") != "gas" {
+		t.Fatal(m, err)
+	}
+	for name, tt := range map[string]struct {
+		message string
+		file    []byte
+	}{
+		"control characters":       {"control", formFile(2, "1", "\x1b[2J", 4)},
+		"text from right to left":  {"control", formFile(2, "1", "g\u202ea", 5)},
+		"invalid UTF-8":            {"UTF-8", formFile(2, "1", "\xff", 1)},
+		"the term itself":          {"itself", formFile(2, "1", "ga", 2)},
+		"none":                     {"none", formFile(2, "1", "", 0)},
+		"another count":            {"does not describe", formFile(2, "2", "gas", 3)},
+		"counted in version 1":     {"1 forms in version 1", formFile(1, "1", "gas", 3)},
+		"not counted in version 2": {"0 forms in version 2", formFile(2, "0", "gas", 3)},
+		"10 KB":                    {"checksum", formFile(2, "1", strings.Repeat("s", 10_000), 255)},
+		"shorter than it says":     {"inside the", formFile(2, "1", "gas", 200)},
+	} {
+		m, err := Decode(bytes.NewReader(tt.file))
+		damaged := errors.Is(err, ErrFormat) || errors.Is(err, ErrChecksum)
+		if !damaged || m != nil || !strings.Contains(err.Error(), tt.message) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.message)
+		}
+	}
+}
+
+func TestTableTakesTheFirstFormThatIsOne(t *testing.T) {
+	table := mustNew(t, Meta{}, []TermRow{{Term: "ga"}, {Term: "oil"}, {Term: "pipe"}, {Term: "tank"}, {Term: "valv"}}).Table()
+	from := func(forms map[string]string) func(string) string {
+		return func(term string) string { return forms[term] }
+	}
+	table.TakeForms(
+		from(map[string]string{"ga": "gas", "oil": "oil", "tank": strings.Repeat("s", 10_000), "valv": "\x07"}),
+		from(map[string]string{"ga": "gases", "oil": "oils", "tank": "tanks", "valv": "\xff", "other": "others"}),
+	)
+	m, err := table.Matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"ga": "gas", "tank": "tanks"}
+	if diff := cmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Meta().Forms != 2 {
+		t.Errorf("%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)
+	}
+	for term, form := range map[string]string{"ga": "gas", "oil": "", "pipe": "", "none": ""} {
+		if got := m.Form(term); got != form {
+			t.Errorf("form of %s: %q, want %q", term, got, form)
+		}
+	}
+}
+
+func TestMatrixRefusesFormsThatDoNotFit(t *testing.T) {
+	for name, forms := range map[string][]string{"of other terms": {"gas", "oils"}, "none": {""}, "control": {"\n"}, "too long": {strings.Repeat("s", 256)}} {
+		if _, err := (&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
