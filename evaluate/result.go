@@ -117,6 +117,9 @@ type AddedTerm struct {
 	Term  string  `json:"term"`
 	From  string  `json:"from"` // the term of the search that it is added for
 	Boost float64 `json:"boost"`
+	// Word and FromWord are what people write for Term and From, "" for the same.
+	Word     string `json:"word,omitempty"`
+	FromWord string `json:"from_word,omitempty"`
 }
 
 // LeftOut lists what of a judged set could not be used.

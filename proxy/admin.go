@@ -121,14 +121,14 @@ func (a adminPort) condition(ctx context.Context) (c health.Condition) {
 
 // expansion is the answer of POST /_akin/expand/{index}.
 type expansion struct {
-	Rewritten bool                 `json:"rewritten"`
-	Reason    string               `json:"reason,omitempty"`
-	Cause     string               `json:"cause,omitempty"` // of a failure, as in the metrics
-	Error     string               `json:"error,omitempty"`
-	RawQuery  string               `json:"raw_query"`
-	Body      json.RawMessage      `json:"body,omitempty"`
-	Failures  []string             `json:"failures,omitempty"`
-	Clauses   []expand.Explanation `json:"clauses"`
+	Rewritten bool                  `json:"rewritten"`
+	Reason    string                `json:"reason,omitempty"`
+	Cause     string                `json:"cause,omitempty"` // of a failure, as in the metrics
+	Error     string                `json:"error,omitempty"`
+	RawQuery  string                `json:"raw_query"`
+	Body      json.RawMessage       `json:"body,omitempty"`
+	Failures  []string              `json:"failures,omitempty"`
+	Clauses   []explain.ShownClause `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why.
@@ -145,7 +145,7 @@ func (a adminPort) show(c *gin.Context) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
+	answer := expansion{RawQuery: in.RawQuery, Clauses: []explain.ShownClause{}}
 	switch {
 	case err != nil:
 		answer.Cause, answer.Error = a.cause(err), err.Error()
@@ -162,7 +162,7 @@ func (a adminPort) show(c *gin.Context) {
 	for _, failure := range res.Failures {
 		answer.Failures = append(answer.Failures, failure.Error())
 	}
-	answer.Clauses = append(answer.Clauses, res.Clauses...)
+	answer.Clauses = explain.Show(ctx, res.Clauses, a.opts.Forms)
 	writeJSON(c.Writer, answer)
 }
 
@@ -251,7 +251,7 @@ func (a adminPort) showExplanation(c *gin.Context) {
 		refuse(c.Writer, http.StatusNotFound, "no explanation with this id; only the last ones are kept")
 		return
 	}
-	writeJSON(c.Writer, shown)
+	writeJSON(c.Writer, shown.Show(c.Request.Context(), a.opts.Forms))
 }
 
 // writeJSON encodes without HTML escapes, which would change bodies inside.

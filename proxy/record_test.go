@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,6 +164,36 @@ func TestExplanationShows(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheAdminPortShowsWordsOfTerms(t *testing.T) {
+	res := &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Explanation{{
+		Path: "query.match", Matrix: "main@1", Form: "linear", Terms: []string{"nappi"},
+		Added: []expand.Added{{Term: "ga", From: "nappi"}, {Term: "oil", From: "nappi"}},
+	}}}
+	o := Options{
+		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) { return res, nil }),
+		Forms: func(ctx context.Context, matrix string, terms []string) map[string]string {
+			if _, bounded := ctx.Deadline(); matrix != "main@1" || len(terms) != 3 || !bounded {
+				t.Errorf("asked for %q of %s, bounded %t", terms, matrix, bounded)
+			}
+			return map[string]string{"ga": "gas\x1b[2J\"<b>", "nappi": "nappies"}
+		},
+	}
+	const want = `"terms":["nappi"],"words":{"nappi":"nappies"},"added":[` +
+		`{"term":"ga","from":"nappi","similarity":0,"weight":0,"boost":0,"word":"gas\u001b[2J\"<b>"},` +
+		`{"term":"oil","from":"nappi","similarity":0,"weight":0,"boost":0}]}]`
+	if _, answer := askAdmin(t, o, http.MethodPost, "/_akin/expand/help", "{}"); !strings.Contains(answer, want) {
+		t.Errorf("a search that is only shown: %s", answer)
+	}
+	s := newServer(t, o)
+	x := searchFor(expand.EndpointSearch, "help", "", "{}")
+	s.record(x, httptest.NewRequest(http.MethodPost, "/", nil), 0, res, "")
+	w := httptest.NewRecorder()
+	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, explanationsPath+"/"+x.id, ""))
+	if !strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), `"clauses"`) != 1 {
+		t.Errorf("a search that was sent: %s", w.Body)
 	}
 }
 

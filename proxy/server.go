@@ -127,6 +127,8 @@ type Options struct {
 	// Registry, explanations, and knowledge of the cluster's security go on.
 	Previous *Server
 
+	// Forms returns the words that the admin port shows for terms; nil shows none.
+	Forms explain.Forms
 	// Check returns the state of the process, until ctx ends at the latest; nil is
 	// a good one. It may be called concurrently.
 	Check func(ctx context.Context) health.Condition

@@ -24,7 +24,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/evaluate/measure"
-	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -312,7 +312,7 @@ func (s *demoShow) post(ctx context.Context, url, body string, answer any) error
 // the terms that were added.
 func (s *demoShow) show(ctx context.Context, c compared) error {
 	var answer struct {
-		Clauses []expand.Explanation `json:"clauses"`
+		Clauses []explain.ShownClause `json:"clauses"`
 	}
 	if err := s.post(ctx, s.admin+"/_akin/expand/"+c.query.Index, demoBody(c.query, shownHits), &answer); err != nil {
 		return err
@@ -340,7 +340,7 @@ func cell(c compared, hits []hit, i int) string {
 }
 
 // addedTerms lists the strongest added terms, each with the term it comes from.
-func addedTerms(clauses []expand.Explanation) string {
+func addedTerms(clauses []explain.ShownClause) string {
 	const shown = 6
 	var parts []string
 	seen := map[string]bool{}
@@ -348,7 +348,8 @@ func addedTerms(clauses []expand.Explanation) string {
 		for _, a := range c.Added {
 			if len(parts) < shown && !seen[a.Term] {
 				seen[a.Term] = true
-				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", a.Term, a.From, a.Similarity))
+				from := cmp.Or(c.Words[a.From], a.From)
+				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", cmp.Or(a.Word, a.Term), from, a.Similarity))
 			}
 		}
 	}

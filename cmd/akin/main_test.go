@@ -478,7 +478,7 @@ func TestDemoShowsSearchesSideBySide(t *testing.T) {
 	if n := strings.Count(out, "without akin   "); n != shownQueries {
 		t.Errorf("%d queries shown, want %d:\n%s", n, shownQueries, out)
 	}
-	for _, want := range []string{"added: ", "nDCG@10 over 62 judged queries"} {
+	for _, want := range []string{"added: ", "diapers (nappies", "gas (cooker", "nDCG@10 over 62 judged queries"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

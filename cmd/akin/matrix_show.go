@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +21,7 @@ type showFlags struct {
 	redis redisFlags
 	file  string
 	top   int
+	json  bool
 }
 
 func newMatrixShow() *cobra.Command {
@@ -32,7 +31,8 @@ func newMatrixShow() *cobra.Command {
 		Long: `show prints the neighbors of index terms, most similar first, with the similarity and
 the document frequency, from a file or from the active version in Redis. Terms are
 index terms: what the field's analyzer makes of a word ("rental" may be "rental",
-"cars" is "car"). Where entries have several origins, as in an ensemble, with
+"cars" is "car"). A term that people write in another form comes after it: gas (ga).
+Where entries have several origins, as in an ensemble, with
 overrides and where they were learned, each line ends with them.`,
 		Example: `  akin matrix show --file docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
@@ -54,33 +54,33 @@ overrides and where they were learned, each line ends with them.`,
 			if err != nil {
 				return err
 			}
-			return found.print(cmd.OutOrStdout(), args, f.top)
+			if f.json {
+				return found.PrintJSON(cmd.OutOrStdout(), args, f.top)
+			}
+			return found.Print(cmd.OutOrStdout(), args, f.top)
 		},
 	}
 	f.redis.register(cmd)
 	cmd.Flags().StringVar(&f.file, "file", "", "matrix file to look into instead of Redis")
 	cmd.Flags().IntVar(&f.top, "top", 20, "how many neighbors of each term")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	return cmd
 }
 
-// foundRows are rows of one matrix.
-type foundRows struct {
-	matrix  string // which one
-	origins []string
-	rows    map[string]simmatrix.Row // by term, the zero Row where there is none
-}
-
 // lookUp returns the rows of terms in the matrix of the flags.
-func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, error) {
-	found := &foundRows{rows: make(map[string]simmatrix.Row, len(terms))}
+func (f *showFlags) lookUp(ctx context.Context, terms []string) (*tables.Neighbors, error) {
+	found := &tables.Neighbors{Rows: make(map[string]simmatrix.Row, len(terms)), Forms: make(map[string]string)}
 	if f.file != "" {
 		m, err := files.ReadMatrix(ctx, f.file)
 		if err != nil {
 			return nil, err
 		}
-		found.matrix, found.origins = f.file, m.Meta().Origins
+		found.Matrix, found.Origins = f.file, m.Meta().Origins
 		for _, term := range terms {
-			found.rows[term] = m.Row(term)
+			found.Rows[term] = m.Row(term)
+		}
+		for _, term := range found.Shown(f.top) {
+			found.Forms[term] = m.Form(term)
 		}
 		return found, nil
 	}
@@ -89,9 +89,12 @@ func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, err
 		if err != nil {
 			return err
 		}
-		found.matrix = f.redis.name + "@" + version
+		found.Matrix = f.redis.name + "@" + version
 		for k, term := range terms {
-			found.rows[term] = rows[k]
+			found.Rows[term] = rows[k]
+		}
+		if found.Forms, err = admin.Forms(ctx, f.redis.name, version, found.Shown(f.top)); err != nil {
+			return err
 		}
 		if !slices.ContainsFunc(rows, hasOrigins) {
 			return nil
@@ -101,7 +104,7 @@ func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, err
 			return err
 		}
 		if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
-			found.origins = versions[k].Origins
+			found.Origins = versions[k].Origins
 		}
 		return nil
 	})
@@ -115,30 +118,4 @@ func hasOrigins(r simmatrix.Row) bool {
 		return n.Origins != 0
 	}
 	return false
-}
-
-// print prints the first top neighbors of each term.
-func (f *foundRows) print(out io.Writer, terms []string, top int) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, term := range terms {
-		row := f.rows[term]
-		if row.IsZero() {
-			hint := ""
-			if lower := strings.ToLower(term); !f.rows[lower].IsZero() {
-				hint = ", but " + terminal.Visible(lower) + " is"
-			}
-			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.matrix, hint)
-			continue
-		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", terminal.Visible(term), row.Len(), f.matrix, row.DocFreq())
-		shown := 0
-		for n := range row.All() {
-			if shown == top {
-				break
-			}
-			shown++
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), tables.Decimals(float64(n.Similarity)), n.DocFreq, tables.Origins(f.origins, n))
-		}
-	}
-	return w.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -71,6 +72,41 @@ func TestShowTellsOfTermsThatAreNotThere(t *testing.T) {
 	}
 }
 
+func TestShowPrintsTermsAsPeopleWriteThem(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{Origins: []string{"docs", "overrides"}},
+		simmatrix.TermRow{Term: "ga", Form: "gas", DocFreq: 12, Neighbors: []simmatrix.Neighbor{
+			{Term: "oil", Similarity: 1, Origins: 3}, {Term: "petrol", Similarity: 0.5, Origins: 1}, {Term: "zeppelin", Similarity: 0.25, Origins: 1},
+		}},
+		simmatrix.TermRow{Term: "oil", DocFreq: 3, Form: "oils"},
+		simmatrix.TermRow{Term: "petrol"},
+		simmatrix.TermRow{Term: "zeppelin", Form: "zeppelins"},
+	)
+	show := []string{"matrix", "show", "--file", file, "--top", "2", "ga", "petrol", "none"}
+	stdout, stderr, status := akin(t, show...)
+	want := []string{
+		"gas (ga) 3 neighbors in " + file + " df 12",
+		"oils (oil) 1.0000 df 3 docs, overrides",
+		"petrol 0.5000 df 0 docs",
+		"petrol 0 neighbors in " + file + " df 0",
+		"none not in " + file,
+	}
+	if diff := cmp.Diff(want, squeezed(stdout)); status != 0 || diff != "" {
+		t.Errorf("status %d\n%s%s", status, stderr, diff)
+	}
+	stdout, stderr, status = akin(t, append(show, "--json")...)
+	wantJSON := `{"matrix":"` + file + `","terms":[` +
+		`{"term":"ga","word":"gas","doc_freq":12,"neighbors":[` +
+		`{"term":"oil","word":"oils","doc_freq":3,"similarity":1,"origins":["docs","overrides"]},` +
+		`{"term":"petrol","doc_freq":0,"similarity":0.5000076,"origins":["docs"]}]},` +
+		`{"term":"petrol","doc_freq":0,"neighbors":[]},{"term":"none","doc_freq":0,"neighbors":null}]}` + "\n"
+	if diff := cmp.Diff(wantJSON, stdout); status != 0 || diff != "" {
+		t.Errorf("--json: status %d\n%s%s", status, stderr, diff)
+	}
+	if stdout, _, _ := akin(t, "matrix", "check", file); !strings.Contains(stdout, "3 terms that people write in another form") {
+		t.Errorf("check does not count them:\n%s", stdout)
+	}
+}
+
 func TestShowRefusesEmptyTermsAndCounts(t *testing.T) {
 	for name, args := range map[string][]string{
 		"empty term":      {"--file", "x", "car", ""},
@@ -89,8 +125,8 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	found := foundRows{matrix: "docs@7", rows: map[string]simmatrix.Row{"a": row}}
-	if err := found.print(&out, []string{"a"}, 1); err != nil {
+	found := tables.Neighbors{Matrix: "docs@7", Rows: map[string]simmatrix.Row{"a": row}}
+	if err := found.Print(&out, []string{"a"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a 2 neighbors in docs@7 df 1", "b 0.9000 df 0"}, squeezed(out.String())); diff != "" {

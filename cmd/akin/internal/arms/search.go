@@ -17,7 +17,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 // A target is where the searches of an arm go.
@@ -86,9 +86,9 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		return a, err
 	}
 	var explanation struct {
-		Reason  string               `json:"reason"`
-		Outcome string               `json:"outcome"`
-		Clauses []expand.Explanation `json:"clauses"`
+		Reason  string                `json:"reason"`
+		Outcome string                `json:"outcome"`
+		Clauses []explain.ShownClause `json:"clauses"`
 	}
 	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
@@ -104,14 +104,16 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 }
 
 // addedBy returns the terms that were added to the clauses of a search.
-func addedBy(clauses []expand.Explanation) []evaluate.AddedTerm {
+func addedBy(clauses []explain.ShownClause) []evaluate.AddedTerm {
 	added := []evaluate.AddedTerm{}
 	for _, c := range clauses {
 		for _, t := range c.Added {
-			added = append(added, evaluate.AddedTerm{Term: t.Term, From: t.From, Boost: t.Boost})
+			added = append(added, evaluate.AddedTerm{
+				Term: t.Term, Word: t.Word, From: t.From, FromWord: c.Words[t.From], Boost: t.Boost,
+			})
 		}
 		for _, t := range c.Feedback {
-			added = append(added, evaluate.AddedTerm{Term: t.Term, Boost: t.Boost})
+			added = append(added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
 		}
 	}
 	return added

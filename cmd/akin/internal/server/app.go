@@ -207,7 +207,7 @@ func (a *App) proxyOptions() proxy.Options {
 		Nodes:  a.nodes,
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
-		Cause: cause, Causes: causes(), Check: a.check,
+		Cause: cause, Causes: causes(), Check: a.check, Forms: a.forms,
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
 		Trials: trials(cfg.Expansion.Trials), Impressions: cfg.Log.Impressions,
 		// Who has credentials for akin's own calls has a cluster that asks for them.

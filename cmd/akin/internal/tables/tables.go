@@ -56,6 +56,9 @@ func printHead(w io.Writer, r *inspect.Report) {
 	}
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
 	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
+	if r.Meta.Forms > 0 {
+		fmt.Fprintf(w, "forms\t%d terms that people write in another form\n", r.Meta.Forms)
+	}
 	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
 	for _, o := range r.Entries.Origins {
 		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
@@ -103,10 +106,10 @@ func printDistributions(w io.Writer, r *inspect.Report) {
 		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
 			fmt.Fprint(w, "\t"+format(v))
 		}
-		fmt.Fprintf(w, "\t%s\n", Decimals(d.Mean))
+		fmt.Fprintf(w, "\t%s\n", decimals(d.Mean))
 	}
 	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	line("similarity", r.Entries.Similarities, Decimals)
+	line("similarity", r.Entries.Similarities, decimals)
 	line("neighbors of a term", r.Rows.Lengths, whole)
 	line("rows with a term", r.Hubs.NeighborOf, whole)
 	fmt.Fprintln(w)
@@ -123,7 +126,7 @@ func printSamples(w io.Writer, r *inspect.Report) {
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", terminal.Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), Decimals(float64(n.Similarity)), n.DocFreq, Origins(r.Meta.Origins, n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(r.Meta.Origins, n))
 		}
 		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
 			fmt.Fprintf(w, "  and %d more\n", more)
@@ -205,19 +208,19 @@ func printChange(w io.Writer, c inspect.RowChange) {
 		}
 	}
 	neighbor := func(mark string, n simmatrix.Neighbor) {
-		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, terminal.Visible(n.Term), Decimals(float64(n.Similarity)))
+		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, terminal.Visible(n.Term), decimals(float64(n.Similarity)))
 	}
 	some("+", len(c.Gained), func(k int) { neighbor("+", c.Gained[k]) })
 	some("-", len(c.Lost), func(k int) { neighbor("-", c.Lost[k]) })
 	some("~", len(c.Changed), func(k int) {
 		n := c.Changed[k]
-		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", terminal.Visible(n.Term), Decimals(float64(n.From)), Decimals(float64(n.To)))
+		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", terminal.Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
 	})
 }
 
-// Decimals returns a number from 0 with four Decimals, and with as many more as
+// decimals returns a number from 0 with four decimals, and with as many more as
 // three digits of a smaller one take.
-func Decimals(v float64) string {
+func decimals(v float64) string {
 	digits := 4
 	if v > 0 && v < 0.01 {
 		digits = min(2-int(math.Floor(math.Log10(v))), 8)
@@ -225,17 +228,34 @@ func Decimals(v float64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
-// Origins returns the names of what an entry comes from as a column, nothing
+// readable returns a term after the word that people write for it, "" for the same.
+func readable(term, word string) string {
+	if word == "" {
+		return terminal.Visible(term)
+	}
+	return terminal.Visible(word) + " (" + terminal.Visible(term) + ")"
+}
+
+// originColumn returns the names of what an entry comes from as a column, nothing
 // where the matrix has no names.
-func Origins(origins []string, n simmatrix.Neighbor) string {
-	var names []string
-	for k, name := range origins {
-		if n.Origins>>k&1 == 1 {
-			names = append(names, terminal.Visible(name))
-		}
+func originColumn(origins []string, n simmatrix.Neighbor) string {
+	names := originNames(origins, n)
+	for k, name := range names {
+		names[k] = terminal.Visible(name)
 	}
 	if names == nil {
 		return ""
 	}
-	return "\t" + strings.Join(reweigh.Describe(names), ", ")
+	return "\t" + strings.Join(names, ", ")
+}
+
+// originNames returns the names of what an entry comes from.
+func originNames(origins []string, n simmatrix.Neighbor) []string {
+	var names []string
+	for k, name := range origins {
+		if n.Origins>>k&1 == 1 {
+			names = append(names, name)
+		}
+	}
+	return reweigh.Describe(names)
 }

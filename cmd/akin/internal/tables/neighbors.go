@@ -1,0 +1,106 @@
+package tables
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Neighbors are rows of one matrix.
+type Neighbors struct {
+	Matrix  string // which one
+	Origins []string
+	Rows    map[string]simmatrix.Row // by term, the zero Row where there is none
+	Forms   map[string]string        // in which people write terms, by term, those that differ
+}
+
+// Shown returns the terms that have a row, and the first top neighbors of each.
+func (f *Neighbors) Shown(top int) []string {
+	all := map[string]bool{}
+	for term, row := range f.Rows {
+		if !row.IsZero() {
+			all[term] = true
+		}
+		for _, n := range nearest(row, top) {
+			all[n.Term] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// nearest returns the first top neighbors of a row.
+func nearest(row simmatrix.Row, top int) []simmatrix.Neighbor {
+	all := slices.Collect(row.All())
+	return all[:min(len(all), top)]
+}
+
+// Print prints the first top neighbors of each term.
+func (f *Neighbors) Print(out io.Writer, terms []string, top int) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, term := range terms {
+		row := f.Rows[term]
+		if row.IsZero() {
+			hint := ""
+			if lower := strings.ToLower(term); !f.Rows[lower].IsZero() {
+				hint = ", but " + terminal.Visible(lower) + " is"
+			}
+			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.Matrix, hint)
+			continue
+		}
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", readable(term, f.Forms[term]), row.Len(), f.Matrix, row.DocFreq())
+		for _, n := range nearest(row, top) {
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n",
+				readable(n.Term, f.Forms[n.Term]), decimals(float64(n.Similarity)), n.DocFreq, originColumn(f.Origins, n))
+		}
+	}
+	return w.Flush()
+}
+
+// A shownTerm is a term in the JSON of "matrix show".
+type shownTerm struct {
+	Term    string `json:"term"`
+	Word    string `json:"word,omitempty"` // that people write, where it is another
+	DocFreq uint32 `json:"doc_freq"`
+}
+
+type shownNeighbor struct {
+	shownTerm
+
+	Similarity float32  `json:"similarity"`
+	Origins    []string `json:"origins,omitempty"`
+}
+
+type shownRow struct {
+	shownTerm
+
+	Neighbors []shownNeighbor `json:"neighbors"` // null for a term that the matrix lacks
+}
+
+// PrintJSON prints the same as Print.
+func (f *Neighbors) PrintJSON(out io.Writer, terms []string, top int) error {
+	result := struct {
+		Matrix string     `json:"matrix"`
+		Terms  []shownRow `json:"terms"`
+	}{Matrix: f.Matrix}
+	for _, term := range terms {
+		row := f.Rows[term]
+		shown := shownRow{shownTerm: shownTerm{term, f.Forms[term], row.DocFreq()}}
+		if !row.IsZero() {
+			shown.Neighbors = []shownNeighbor{}
+		}
+		for _, n := range nearest(row, top) {
+			shown.Neighbors = append(shown.Neighbors, shownNeighbor{
+				shownTerm{n.Term, f.Forms[n.Term], n.DocFreq}, n.Similarity, originNames(f.Origins, n),
+			})
+		}
+		result.Terms = append(result.Terms, shown)
+	}
+	return json.NewEncoder(out).Encode(result)
+}

@@ -1,0 +1,55 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
+	forms := map[string]map[string]string{
+		"main@1":  {"nappi": "nappies", "diaper": "diapers", "pin": "pins"},
+		"other@2": {"ga": "gas"},
+	}
+	asked := map[string][]string{}
+	clauses := []expand.Explanation{
+		{
+			Matrix: "main@1", Terms: []string{"nappi", "cheap"}, NoRow: []string{"cheap"},
+			Added:    []expand.Added{{Term: "diaper", From: "nappi"}, {Term: "ga", From: "nappi"}},
+			Feedback: []expand.AddedFeedback{{Term: "pin"}},
+		},
+		{Path: "query.term"},
+		{Matrix: "other@2", Terms: []string{"ga"}, Added: []expand.Added{{Term: "oil", From: "ga"}}},
+		{Matrix: "main@1", Terms: []string{"diaper"}},
+	}
+	got := Show(t.Context(), clauses, func(_ context.Context, matrix string, terms []string) map[string]string {
+		asked[matrix] = append(asked[matrix], terms...)
+		return forms[matrix]
+	})
+	want := []ShownClause{
+		{
+			Explanation: clauses[0], Words: map[string]string{"nappi": "nappies"},
+			Added:    []ShownAdded{{clauses[0].Added[0], "diapers"}, {clauses[0].Added[1], ""}},
+			Feedback: []ShownFeedback{{clauses[0].Feedback[0], "pins"}},
+		},
+		{Explanation: clauses[1]},
+		{Explanation: clauses[2], Words: map[string]string{"ga": "gas"}, Added: []ShownAdded{{clauses[2].Added[0], ""}}},
+		{Explanation: clauses[3], Words: map[string]string{"diaper": "diapers"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	wantAsked := map[string][]string{"main@1": {"cheap", "diaper", "ga", "nappi", "pin"}, "other@2": {"ga", "oil"}}
+	if diff := cmp.Diff(wantAsked, asked); diff != "" {
+		t.Errorf("asked once for each matrix (-want +got):\n%s", diff)
+	}
+	for _, c := range Show(t.Context(), clauses, nil) {
+		if c.Words != nil || slices.ContainsFunc(c.Added, func(a ShownAdded) bool { return a.Word != "" }) {
+			t.Errorf("words without forms: %+v", c)
+		}
+	}
+}
