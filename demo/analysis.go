@@ -10,10 +10,10 @@ import (
 )
 
 // A token is one term of a text. Offsets count bytes of the text, positions
-// start at 0.
+// start at 0. A token of length 0 takes one.
 type token struct {
-	term                 string
-	start, end, position int
+	term                         string
+	start, end, position, length int
 }
 
 // An analyzer makes terms of texts. It is safe for concurrent use.
@@ -26,7 +26,7 @@ type analyzer struct {
 func analyzers() map[string]*analyzer {
 	unchanged := func(term string) (string, bool) { return term, true }
 	lower := func(term string) (string, bool) { return strings.ToLower(term), true }
-	whole := func(text string) []token { return []token{{text, 0, len(text), 0}} }
+	whole := func(text string) []token { return []token{{text, 0, len(text), 0, 0}} }
 	return map[string]*analyzer{
 		"standard": {splitWords, lower},
 		"english":  {splitWords, englishTerm},
@@ -107,11 +107,11 @@ func appendCut(tokens []token, text string, start, end int) []token {
 	from, units := start, 0
 	for i, r := range text[start:end] {
 		if units += utf16.RuneLen(r); units > maxTokenUnits {
-			tokens = append(tokens, token{text[from : start+i], from, start + i, len(tokens)})
+			tokens = append(tokens, token{text[from : start+i], from, start + i, len(tokens), 0})
 			from, units = start+i, utf16.RuneLen(r)
 		}
 	}
-	return append(tokens, token{text[from:end], from, end, len(tokens)})
+	return append(tokens, token{text[from:end], from, end, len(tokens), 0})
 }
 
 // utf16Len returns the number of UTF-16 units of s, in which the engines count

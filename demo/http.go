@@ -69,15 +69,20 @@ func noHandler(c *call) any {
 		"no handler found for uri [%s] and method [%s]: the embedded engine does not serve it", c.URL.RequestURI(), c.Method))
 }
 
-// serve answers requests by h, one at a time.
+// serve answers requests by h: searches at the same time, others one by one.
 func (e *Engine) serve(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, params: r.URL.Query(), status: http.StatusOK}
 		var body any
 		if refusal := caught(func() {
 			c.read(w)
-			e.mu.Lock()
-			defer e.mu.Unlock()
+			if strings.HasSuffix(r.URL.Path, "/_search") && !c.params.Has("scroll") {
+				e.mu.RLock()
+				defer e.mu.RUnlock()
+			} else {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+			}
 			c.started = e.now()
 			if index := r.PathValue("index"); strings.HasPrefix(index, "_") && index != "_all" {
 				noHandler(c)

@@ -22,7 +22,14 @@ type index struct {
 // A document is never changed.
 type document struct {
 	id     string
-	source []byte // as it came
+	source []byte                  // as it came
+	terms  map[string][]occurrence // by field, where the source does not have them
+}
+
+// An occurrence says how often a document has a term.
+type occurrence struct {
+	of   *postings
+	freq int32
 }
 
 // A fieldEntry is one field of one document as it is indexed.
@@ -43,6 +50,7 @@ type inverted struct {
 
 // The postings of a term, in ascending order of documents.
 type postings struct {
+	term      string
 	list      []posting
 	totalFreq int
 }
@@ -78,7 +86,7 @@ func (ix *index) put(id string, source []byte) {
 			entries[field] = ix.mapping.entry(field, values)
 		}
 	}
-	ix.add(document{id, source}, entries)
+	ix.add(id, source, entries)
 }
 
 // entry inverts the values of a field of a document.
@@ -104,9 +112,13 @@ func (m *mapping) entry(name string, values []string) *fieldEntry {
 }
 
 // add puts a document behind the others, with its fields.
-func (ix *index) add(d document, entries map[string]*fieldEntry) {
+func (ix *index) add(id string, source []byte, entries map[string]*fieldEntry) {
 	number := int32(len(ix.docs)) //nolint:gosec // as many documents do not fit in memory
-	ix.known[d.id] = len(ix.docs)
+	d := document{id: id, source: source}
+	if ix.mapping.loaded {
+		d.terms = make(map[string][]occurrence, len(entries))
+	}
+	ix.known[id] = len(ix.docs)
 	ix.docs = append(ix.docs, d)
 	for name, e := range entries {
 		f := ix.fields[name]
@@ -122,11 +134,14 @@ func (ix *index) add(d document, entries map[string]*fieldEntry) {
 		for term, freq := range e.freqs {
 			p := f.terms[term]
 			if p == nil {
-				p = &postings{}
+				p = &postings{term: term}
 				f.terms[term] = p
 			}
 			p.list = append(p.list, posting{number, int32(freq), int32(e.length)}) //nolint:gosec // of a text that was sent
 			p.totalFreq += freq
+			if d.terms != nil {
+				d.terms[name] = append(d.terms[name], occurrence{p, int32(freq)}) //nolint:gosec // as above
+			}
 		}
 	}
 }

@@ -69,6 +69,7 @@ type searchRequest struct {
 	source     sourceFilter
 	totalUpTo  int // hits are counted up to here; 0 is not at all
 	explain    bool
+	states     bool // the version of each hit is wanted, and the number of its write
 	byDocument bool // sorted by _doc instead of by score
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
@@ -83,6 +84,7 @@ func parseSearch(body map[string]any) *searchRequest {
 		from: a.integer("from", 0), size: a.integer("size", 10), explain: a.boolean("explain", false),
 		perIndex: a.integer("terminate_after", 0), minScore: float32(a.number("min_score", 0)),
 		rescore: parseRescore(a.list("rescore")), source: parseSource(a),
+		states: a.boolean("version", false) || a.boolean("seq_no_primary_term", false),
 	}
 	r.query, _ = a.take("query")
 	if v, ok := a.take("slice"); ok {
@@ -107,7 +109,7 @@ func parseSearch(body map[string]any) *searchRequest {
 		}
 		r.byDocument = true
 	}
-	a.ignore("timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile")
+	a.ignore("timeout", "track_scores", "seq_no_primary_term", "stats", "profile")
 	a.done()
 	switch {
 	case len(r.rescore) > 0 && r.byDocument:
@@ -189,6 +191,9 @@ func (r *searchRequest) render(res result) map[string]any {
 	h := map[string]any{"_index": res.ix.name, "_id": doc.id, "_score": res.score}
 	if r.byDocument {
 		h["_score"], h["sort"] = nil, []any{res.doc}
+	}
+	if r.states {
+		h["_version"], h["_seq_no"], h["_primary_term"] = 1, res.doc, 1
 	}
 	if source := r.source.apply(doc.source); source != nil {
 		h["_source"] = source

@@ -16,6 +16,7 @@ type analyzedToken struct {
 	StartOffset int    `json:"start_offset"`
 	EndOffset   int    `json:"end_offset"`
 	Position    int    `json:"position"`
+	Length      int    `json:"positionLength,omitzero"`
 }
 
 // analyzeAll analyzes the values of one field.
@@ -31,7 +32,7 @@ func (a *analyzer) analyzeAll(values []string, positionGap int) []analyzedToken 
 			return offset
 		}
 		for _, t := range tokens {
-			out = append(out, analyzedToken{t.term, advance(t.start), advance(t.end), position + t.position})
+			out = append(out, analyzedToken{t.term, advance(t.start), advance(t.end), position + t.position, t.length})
 		}
 		offset = advance(len(text)) + offsetGap
 		position += positions + positionGap
@@ -47,10 +48,11 @@ func (e *Engine) analyze(c *call) any {
 	if len(texts) == 0 {
 		panic(badRequest("action_request_validation_exception", "Validation Failed: 1: text is missing;"))
 	}
-	gap := 0
+	gap, known := 0, e.analyzers
 	if index := c.PathValue("index"); index != "" {
-		gap = textPositionGap
-		if t := e.single(index).mapping.fields[field]; t != nil && name == "" {
+		m := e.single(index).mapping
+		gap, known = textPositionGap, m.analyzers
+		if t := m.fields[field]; t != nil && name == "" {
 			if name = t.analyzer; t.name != "text" {
 				gap = 0
 			}
@@ -58,15 +60,15 @@ func (e *Engine) analyze(c *call) any {
 	} else if field != "" {
 		panic(badRequest("illegal_argument_exception", "a field needs an index to be analyzed in"))
 	}
-	return map[string]any{"tokens": e.analyzer(cmp.Or(name, "standard")).analyzeAll(texts, gap)}
+	return map[string]any{"tokens": named(known, cmp.Or(name, "standard")).analyzeAll(texts, gap)}
 }
 
-// analyzer returns the analyzer of that name.
-func (e *Engine) analyzer(name string) *analyzer {
-	if e.analyzers[name] == nil {
+// named returns the analyzer of that name.
+func named(known map[string]*analyzer, name string) *analyzer {
+	if known[name] == nil {
 		panic(badRequest("illegal_argument_exception", "failed to find analyzer [%s]", name))
 	}
-	return e.analyzers[name]
+	return known[name]
 }
 
 // termVectors answers with the terms of a document that is given in the
@@ -94,7 +96,7 @@ func (e *Engine) termVectors(c *call) any {
 		if !ok {
 			name = t.analyzer
 		}
-		if tokens := e.analyzer(name).analyzeAll(fieldValues(field, v), textPositionGap); len(tokens) > 0 {
+		if tokens := named(ix.mapping.analyzers, name).analyzeAll(fieldValues(field, v), textPositionGap); len(tokens) > 0 {
 			vectors[field] = ix.vector(field, tokens, vectorOptions{ofTerms: ofTerms, ofField: ofField})
 		}
 	}
@@ -131,8 +133,15 @@ func (e *Engine) manyTermVectors(c *call) any {
 			if !found || t == nil || t.name != "text" {
 				continue
 			}
+			if ix.mapping.loaded && places {
+				panic(unsupported("positions of documents that came as terms"))
+			}
+			if ix.mapping.loaded {
+				vectors[field] = ix.docs[number].vector(field)
+				continue
+			}
 			values := parseDocument(ix.docs[number].source)[field]
-			if tokens := e.analyzer(t.analyzer).analyzeAll(values, textPositionGap); len(tokens) > 0 {
+			if tokens := named(ix.mapping.analyzers, t.analyzer).analyzeAll(values, textPositionGap); len(tokens) > 0 {
 				vectors[field] = ix.vector(field, tokens, vectorOptions{places: places})
 			}
 		}

@@ -97,7 +97,7 @@ func newTune() *cobra.Command {
 			client, err := cluster.open()
 			return client, cluster.index, err
 		},
-		Names: originNames,
+		Names: originNames, Serve: serveHTTP,
 	})
 	cmd.Args, cmd.Long = noArgs, cmd.Long+clusterCredentials
 	cluster.register(cmd.Flags(), "URL of the cluster")

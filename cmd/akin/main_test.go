@@ -23,8 +23,8 @@ import (
 )
 
 // akin runs one command line and returns what it printed and its status.
-func akin(t *testing.T, args ...string) (stdout, stderr string, status int) {
-	t.Helper()
+func akin(tb testing.TB, args ...string) (stdout, stderr string, status int) {
+	tb.Helper()
 	var out, errs bytes.Buffer
 	status = run(args, &out, &errs)
 	return out.String(), errs.String(), status
@@ -82,11 +82,11 @@ var sharedMatrix = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(out)
 })
 
-func write(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+func write(tb testing.TB, name, content string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }

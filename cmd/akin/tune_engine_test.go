@@ -3,48 +3,94 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/tune"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// cranfield returns the texts of the collection's documents or queries by line.
-func cranfield(t *testing.T, name string) (ids, texts []string) {
-	t.Helper()
-	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join(root, "..", "shared", "data"))
-	data, err := os.ReadFile(filepath.Join(root, "cran", name))
+// A text is a document or a query of a judged collection.
+type text struct {
+	ID    string `json:"_id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// dataFolder returns where the judged collections are.
+func dataFolder() string {
+	if folder := os.Getenv("AKIN_DATA"); folder != "" {
+		return folder
+	}
+	return filepath.Join(root, "..", "shared", "data")
+}
+
+// cranfieldFile returns the path of a file of the collection.
+func cranfieldFile(tb testing.TB, name string) string {
+	tb.Helper()
+	path := filepath.Join(dataFolder(), "cran", name)
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("needs the judged collection cran: %v\nname the folder that has it in AKIN_DATA", err)
+	}
+	return path
+}
+
+// cranfield returns the collection's documents or queries.
+func cranfield(tb testing.TB, name string) (texts []text) {
+	tb.Helper()
+	data, err := os.ReadFile(cranfieldFile(tb, name))
 	if err != nil {
-		t.Skipf("needs the judged collection cran: %v\nname the folder that has it in AKIN_DATA", err)
+		tb.Fatal(err)
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var line struct {
-			ID          string `json:"_id"`
-			Title, Text string
-		}
+		var line text
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		ids, texts = append(ids, line.ID), append(texts, line.Title+" "+line.Text)
+		texts = append(texts, line)
 	}
-	return ids, texts
+	return texts
+}
+
+// loadCranfield makes an index of the collection.
+func loadCranfield(tb testing.TB, url, index string) *esclient.Client {
+	tb.Helper()
+	client, err := esclient.New(esclient.Options{URL: url})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = client.Close() })
+	api := documents.API{Client: client}
+	if _, err := api.CreateIndex(tb.Context(), index, []byte(`{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
+		`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
+		tb.Fatal(err)
+	}
+	var docs []documents.Document
+	for _, d := range cranfield(tb, "corpus.jsonl") {
+		docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Text}})
+	}
+	if err := api.Index(tb.Context(), index, docs); err != nil {
+		tb.Fatal(err)
+	}
+	return client
 }
 
 // engineWithCranfield loads the collection into the engine of
@@ -54,32 +100,42 @@ func engineWithCranfield(t *testing.T) (client *esclient.Client, url, index stri
 	if url = os.Getenv("AKIN_E2E_ENGINE_URL"); url == "" {
 		t.Skip("set AKIN_E2E_ENGINE_URL to the URL of an Elasticsearch or OpenSearch; the tests in e2e do")
 	}
-	client, err := esclient.New(esclient.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
 	index = fmt.Sprintf("akin-tune-test-%d", time.Now().UnixNano())
-	api := documents.API{Client: client}
-	if _, err := api.CreateIndex(t.Context(), index, []byte(`{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
-		`"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		r, _ := http.NewRequest(http.MethodDelete, url+"/"+index, nil)
 		if resp, err := (&http.Client{Timeout: time.Minute}).Do(r); err == nil {
 			resp.Body.Close()
 		}
 	})
-	var docs []documents.Document
-	ids, texts := cranfield(t, "corpus.jsonl")
-	for i, id := range ids {
-		docs = append(docs, documents.Document{ID: id, Source: map[string]string{"body": texts[i]}})
+	return loadCranfield(t, url, index), url, index
+}
+
+// tunedSearches are the kinds of searches that tune ranks, with TEXT for the
+// text of the query.
+var tunedSearches = map[string]string{
+	"match":             `{"query":{"match":{"body":TEXT}}}`,
+	"all terms but two": `{"query":{"match":{"body":{"query":TEXT,"minimum_should_match":-2,"boost":1.5}}}}`,
+	"best fields":       `{"query":{"multi_match":{"query":TEXT,"fields":["title^2","body"],"tie_breaker":0.3}}}`,
+	"most fields":       `{"query":{"multi_match":{"query":TEXT,"fields":["title^2","body"],"type":"most_fields"}}}`,
+	"query string":      `{"query":{"query_string":{"query":TEXT,"fields":["title","body^1.5"]}}}`,
+	"bool": `{"query":{"bool":{"must":[{"match":{"body":TEXT}}],"should":[{"match":{"title":{"query":TEXT,"boost":0.5}}},{"term":{"body":"wing"}}],` +
+		`"filter":[{"terms":{"body":["flow","pressur","effect","boundari"]}}],"must_not":[{"term":{"title":"shock"}}]}}}`,
+	"dis_max":        `{"query":{"dis_max":{"tie_breaker":0.2,"queries":[{"match":{"title":TEXT}},{"match":{"body":TEXT}}]}}}`,
+	"function score": `{"query":{"function_score":{"query":{"match":{"body":TEXT}},"functions":[{"filter":{"term":{"body":"heat"}},"weight":1.7}]}}}`,
+	"constant score": `{"query":{"bool":{"should":[{"match":{"body":TEXT}},{"constant_score":{"filter":{"term":{"body":"flow"}},"boost":0.8}}]}}}`,
+	"rescored": `{"query":{"match":{"body":TEXT}},"rescore":{"window_size":30,"query":{"rescore_query":{"match":{"title":TEXT}},` +
+		`"query_weight":0.7,"rescore_query_weight":1.2}}}`,
+}
+
+// searchesOf returns the searches of a kind for the first queries, each with a
+// size.
+func searchesOf(t *testing.T, search string, queries int) (bodies [][]byte) {
+	t.Helper()
+	for _, q := range cranfield(t, "queries.jsonl")[:queries] {
+		body := strings.ReplaceAll(search, "TEXT", fmt.Sprintf("%q", strings.NewReplacer("/", " ", "-", " ", "?", "", "(", "", ")", "").Replace(q.Text)))
+		bodies = append(bodies, []byte(strings.Replace(body, "{", `{"size":10,`, 1)))
 	}
-	if err := api.Index(t.Context(), index, docs); err != nil {
-		t.Fatal(err)
-	}
-	return client, url, index
+	return bodies
 }
 
 // What tune ranks by are the scores that the engine gives: of the searches
@@ -96,23 +152,14 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &tune.Bench{Matrices: []combine.Input{{Name: "cran", Matrix: m}}, Options: server.ExpandOptions}
-	ids, texts := cranfield(t, "queries.jsonl")
-	for i := range 40 {
-		body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{"body": texts[i]}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Queries, b.Bodies = append(b.Queries, judged.Query{ID: ids[i]}), append(b.Bodies, body)
-	}
-	if b.Index, err = tune.Read(t.Context(), client, index, []string{"body"}, nil); err != nil {
+	docs, err := tuning.Load(t.Context(), client, index, []string{"title", "body"}, func(string, int, int) {})
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Index.Close()
-	if worst, err := b.Index.Difference(t.Context(), client, b.Bodies); err != nil || worst > 1e-4 {
-		t.Errorf("direct searches differ by %v, want 1e-4 at most: %v", worst, err)
-	}
-	for name, change := range map[string]func(s *tune.Setting){
+	defer docs.Close()
+	engine := httptest.NewServer(docs.Engine)
+	t.Cleanup(engine.Close)
+	settings := map[string]func(s *tune.Setting){
 		"defaults":          func(*tune.Setting) {},
 		"linear, all found": func(s *tune.Setting) { s.Rewriting.Scoring, s.Rewriting.Strength.Linear = configs.ScoringLinear, 0.6 },
 		"grouped, same hits": func(s *tune.Setting) {
@@ -122,41 +169,60 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 		"feedback":          func(s *tune.Setting) { s.Rewriting.Feedback.Documents = 10 },
 		"blended":           func(s *tune.Setting) { s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, 0.4 },
 		"another matrix":    func(s *tune.Setting) { s.Shape = tune.Shape{Exponent: 0.5, Threshold: 0.05, Neighbors: 10} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &tune.Setting{Rewriting: configs.Default().Expansion.Rewriting, Shape: tune.Shape{Exponent: 1}}
-			change(s)
-			ours, err := b.Rank(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			shaped, err := s.Shape.Apply(t.Context(), b.Matrices)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			if err := files.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, shaped) }); err != nil {
-				t.Fatal(err)
-			}
-			var config bytes.Buffer
-			if err := tune.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"body"}, File: "tuned.akin"}, ""); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s, rerank_budget: 10s}\n", url)
-			path := filepath.Join(dir, "akin.yml")
-			if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			proxy, _ := serveConfig(t, path)
-			for i, body := range b.Bodies {
-				compareHits(t, ours[i], proxy+"/"+index+"/_search?akin_profile=tuned", body)
-			}
-		})
+	}
+	for name, change := range settings {
+		s := &tune.Setting{Rewriting: configs.Default().Expansion.Rewriting, Shape: tune.Shape{Exponent: 1}}
+		change(s)
+		proxy := serveSetting(t, url, index, s, m)
+		for kind, search := range tunedSearches {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				b := &tuning.Bench{URL: engine.URL, Matrices: []combine.Input{{Name: "cran", Matrix: m}}, Bodies: searchesOf(t, search, 15)}
+				if name == "defaults" {
+					if worst, err := b.Difference(t.Context(), client, index, len(b.Bodies)); err != nil || worst > 1e-4 {
+						t.Errorf("direct searches differ by %v, want 1e-4 at most: %v", worst, err)
+					}
+				}
+				ours, err := b.Rank(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if direct, err := b.Rank(t.Context(), nil); err != nil || cmp.Equal(direct, ours) {
+					t.Errorf("direct search has the same scores: the test shows nothing: %v", err)
+				}
+				for i, body := range b.Bodies {
+					compareHits(t, ours[i], proxy+"/"+index+"/_search?akin_profile=tuned", body)
+				}
+			})
+		}
 	}
 }
 
+// serveSetting returns the URL of an akin with a setting in the profile tuned.
+func serveSetting(t *testing.T, cluster, index string, s *tune.Setting, m *simmatrix.Matrix) string {
+	t.Helper()
+	shaped, err := s.Shape.Apply(t.Context(), []combine.Input{{Name: "m", Matrix: m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := files.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, shaped) }); err != nil {
+		t.Fatal(err)
+	}
+	var config bytes.Buffer
+	if err := tune.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: "tuned.akin"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s, rerank_budget: 10s}\n", cluster)
+	path := filepath.Join(dir, "akin.yml")
+	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy, _ := serveConfig(t, path)
+	return proxy
+}
+
 // compareHits compares hits with those that a search has: the scores by rank.
-func compareHits(t *testing.T, ours []demo.Hit, url string, body []byte) {
+func compareHits(t *testing.T, ours []evaluate.Hit, url string, body []byte) {
 	t.Helper()
 	var answer struct {
 		Hits struct {
@@ -167,11 +233,11 @@ func compareHits(t *testing.T, ours []demo.Hit, url string, body []byte) {
 		}
 	}
 	post(t, url, string(body), &answer)
-	if len(ours) != len(answer.Hits.Hits) || len(ours) == 0 {
+	if len(ours) != len(answer.Hits.Hits) {
 		t.Fatalf("%s: %d hits, want %d", body, len(ours), len(answer.Hits.Hits))
 	}
 	for k, h := range answer.Hits.Hits {
-		if d := math.Abs(float64(ours[k].Score)-h.Score) / h.Score; d > 1e-4 {
+		if d := math.Abs(ours[k].Score-h.Score) / h.Score; d > 1e-4 {
 			t.Errorf("%s: hit %d, %s with %v, is %s with %v", body, k+1, ours[k].ID, ours[k].Score, h.ID, h.Score)
 		}
 	}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // A Setting is one way to rewrite searches.
@@ -33,6 +37,35 @@ type Shape struct {
 	Neighbors int
 }
 
+// IsFirst reports whether [Shape.Apply] returns the first matrix as it is.
+func (s *Shape) IsFirst() bool {
+	return len(s.Weights) == 0 && s.Exponent == 1 && s.Threshold == 0 && s.Neighbors == 0
+}
+
+// Apply returns the matrix of a shape. Without weights the first matrix is the
+// one.
+func (s *Shape) Apply(ctx context.Context, matrices []combine.Input) (m *simmatrix.Matrix, err error) {
+	inputs := slices.Clone(matrices[:max(1, len(s.Weights))])
+	for k, w := range s.Weights {
+		inputs[k].Weight = w
+	}
+	if len(s.Weights) > 0 {
+		inputs = slices.DeleteFunc(inputs, func(in combine.Input) bool { return in.Weight == 0 })
+	}
+	if m = inputs[0].Matrix; len(inputs) > 1 {
+		o := combine.DefaultOptions()
+		o.Rule = combine.RuleWeighted
+		m, err = combine.Matrices(ctx, inputs, o, nil)
+	}
+	if err == nil && s.Exponent != 1 {
+		m, err = shape.Raise(m, s.Exponent)
+	}
+	if err == nil && (s.Threshold > 0 || s.Neighbors > 0) {
+		m, err = shape.Sparsify(m, shape.SparsifyOptions{Threshold: s.Threshold, Neighbors: s.Neighbors})
+	}
+	return m, err
+}
+
 // A Space is the settings that may be tried: one value in each dimension.
 type Space struct{ dimensions []dimension }
 
@@ -49,16 +82,12 @@ type point []int
 
 func (p point) key() string { return fmt.Sprint([]int(p)) }
 
-func numbers(name string, usual float64, set func(s *Setting, v float64), values ...float64) dimension {
+func choice[T comparable](name string, usual T, set func(s *Setting, v T), values ...T) dimension {
 	d := dimension{name: name, usual: slices.Index(values, usual), set: func(s *Setting, k int) { set(s, values[k]) }}
 	for _, v := range values {
-		d.values = append(d.values, strconv.FormatFloat(v, 'g', -1, 64))
+		d.values = append(d.values, fmt.Sprint(v))
 	}
 	return d
-}
-
-func words(name, usual string, key func(r *configs.Rewriting) *string, values ...string) dimension {
-	return dimension{name, values, slices.Index(values, usual), func(s *Setting, k int) { *key(&s.Rewriting) = values[k] }}
 }
 
 // matrixWeight begins the names of the dimensions of weights.
@@ -70,24 +99,25 @@ const matrixWeight = "weight of matrix "
 func NewSpace(matrices int) Space {
 	d := configs.Default().Expansion.Rewriting
 	s := Space{[]dimension{
-		words("scoring", d.Scoring, func(r *configs.Rewriting) *string { return &r.Scoring },
+		choice("scoring", d.Scoring, func(s *Setting, v string) { s.Rewriting.Scoring = v },
 			configs.ScoringLinear, configs.ScoringGrouped, configs.ScoringAuto),
-		numbers("times strength", 1, func(s *Setting, v float64) { // that of each form
+		choice("phase", d.Phase, func(s *Setting, v string) { s.Rewriting.Phase = v }, configs.PhaseAuto, configs.PhaseQuery),
+		choice("times strength", 1, func(s *Setting, v float64) { // that of each form
 			times := func(strength float64) float64 { return min(math.Round(v*strength*1e4)/1e4, 1) }
 			s.Rewriting.Strength = configs.Strength{
 				Linear: times(d.Strength.Linear), Grouped: times(d.Strength.Grouped), Saturated: times(d.Strength.Saturated),
 			}
 		}, .25, .5, .75, 1, 1.5, 2, 3),
-		numbers("exponent", 1, func(s *Setting, v float64) { s.Shape.Exponent = v }, .5, .75, 1, 1.5, 2),
-		numbers("threshold", 0, func(s *Setting, v float64) { s.Shape.Threshold = v }, 0, .02, .05, .1, .2),
-		numbers("neighbors", 0, func(s *Setting, v float64) { s.Shape.Neighbors = int(v) }, 5, 10, 20, 50, 0),
-		numbers("max_added_terms", float64(d.MaxAddedTerms), func(s *Setting, v float64) { s.Rewriting.MaxAddedTerms = int(v) }, 5, 10, 20, 30, 50, 100),
-		numbers("max_doc_share", d.MaxDocShare, func(s *Setting, v float64) { s.Rewriting.MaxDocShare = v }, .02, .05, .1, .2, .5),
-		words("matching", d.Matching, func(r *configs.Rewriting) *string { return &r.Matching }, configs.MatchingWiden, configs.MatchingSame),
-		numbers("feedback.documents", 0, func(s *Setting, v float64) { s.Rewriting.Feedback.Documents = int(v) }, 0, 5, 10, 20),
-		numbers("feedback.terms", float64(d.Feedback.Terms), func(s *Setting, v float64) { s.Rewriting.Feedback.Terms = int(v) }, 10, 20, 40),
-		numbers("feedback.weight", d.Feedback.Weight, func(s *Setting, v float64) { s.Rewriting.Feedback.Weight = v }, .1, .2, .3, .5),
-		numbers("soft_weight", 0, func(s *Setting, v float64) { // the blend of the mode soft; 0 is the mode bm25
+		choice("exponent", 1, func(s *Setting, v float64) { s.Shape.Exponent = v }, .5, .75, 1, 1.5, 2),
+		choice("threshold", 0, func(s *Setting, v float64) { s.Shape.Threshold = v }, 0, .02, .05, .1, .2),
+		choice("neighbors", 0, func(s *Setting, v int) { s.Shape.Neighbors = v }, 5, 10, 20, 50, 0),
+		choice("max_added_terms", d.MaxAddedTerms, func(s *Setting, v int) { s.Rewriting.MaxAddedTerms = v }, 5, 10, 20, 30, 50, 100),
+		choice("max_doc_share", d.MaxDocShare, func(s *Setting, v float64) { s.Rewriting.MaxDocShare = v }, .02, .05, .1, .2, .5),
+		choice("matching", d.Matching, func(s *Setting, v string) { s.Rewriting.Matching = v }, configs.MatchingWiden, configs.MatchingSame),
+		choice("feedback.documents", 0, func(s *Setting, v int) { s.Rewriting.Feedback.Documents = v }, 0, 5, 10, 20),
+		choice("feedback.terms", d.Feedback.Terms, func(s *Setting, v int) { s.Rewriting.Feedback.Terms = v }, 10, 20, 40),
+		choice("feedback.weight", d.Feedback.Weight, func(s *Setting, v float64) { s.Rewriting.Feedback.Weight = v }, .1, .2, .3, .5),
+		choice("soft_weight", 0, func(s *Setting, v float64) { // the blend of the mode soft; 0 is the mode bm25
 			if v > 0 {
 				s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, v
 			}
@@ -97,7 +127,7 @@ func NewSpace(matrices int) Space {
 		return s
 	}
 	for k := range matrices {
-		s.dimensions = append(s.dimensions, numbers(matrixWeight+strconv.Itoa(k+1), 1, func(s *Setting, v float64) {
+		s.dimensions = append(s.dimensions, choice(matrixWeight+strconv.Itoa(k+1), 1, func(s *Setting, v float64) {
 			s.Shape.Weights = append(s.Shape.Weights, v)
 		}, 0, .25, .5, 1, 2, 4))
 	}

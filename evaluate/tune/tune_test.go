@@ -52,7 +52,9 @@ func run(t *testing.T, n int, o Options, score func(s *Setting, q int) float64) 
 // Settings that differ by chance only: the best of them looks good on the
 // queries that it was chosen on, and on no others.
 func TestChanceIsNotRecommended(t *testing.T) {
-	r := run(t, 100, options(), noise)
+	o := options()
+	o.Settings = 300
+	r := run(t, 100, o, noise)
 	if r.Advice != UseNothing || r.Recommended() != nil {
 		t.Errorf("advice %q: %+v", r.Advice, r.HeldOut)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/plots"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -167,8 +168,34 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluat
 	}
 	arm.Plan += " " + m.Checksum()
 	arm.Density = plots.Summarize(m).Density()
+	t.profile = arm.Name
+	return s.serve(ctx, o, t, cfg, m)
+}
+
+// Direct returns an arm that is the cluster.
+func Direct(client *esclient.Client, index string) evaluate.Arm {
+	return evaluate.Arm{Name: "direct", Search: (&target{client: client, index: index}).search}
+}
+
+// Candidate returns an arm that is an akin in this process, before a cluster
+// that asks for no credentials, with a matrix and the keys of a profile. Its
+// caller calls end, with an error, too.
+func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
+	s, t := &Set{}, &target{index: o.Index, profile: "candidate"}
+	cfg, err := o.configure(t.profile, "in memory", "")
+	if err == nil {
+		p := cfg.Profiles[t.profile]
+		p.Rewriting, cfg.Cluster.Auth = r, configs.Auth{}
+		cfg.Profiles[t.profile] = p
+		err = s.serve(ctx, &o, t, cfg, m)
+	}
+	return evaluate.Arm{Name: t.profile, Search: t.search}, s.Close, err
+}
+
+// serve sets the target to an akin in this process.
+func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	a, err := server.New(ctx, server.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{arm.Name: rowstore.InMemory(m)}, Version: o.Version,
+		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Version: o.Version,
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -189,7 +216,6 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluat
 		stop()
 		<-served
 	})
-	t.profile = arm.Name
 	return s.ask(o, t, "http://"+clients.Addr().String(), "http://"+admin.Addr().String())
 }
 

@@ -20,8 +20,9 @@ type Searches struct {
 	Depth    int    // hits to ask for where the search says no size
 	Resume   string // the file that keeps the answers; "" for none
 
+	// Known is what the file of --resume has.
+	Known map[string]evaluate.Answer
 	file  *os.File
-	known map[string]evaluate.Answer
 }
 
 // Register adds the flags of the searches, with a default for the depth.
@@ -51,7 +52,7 @@ func (s *Searches) Open() (err error) {
 		return nil
 	}
 	if s.file, err = os.OpenFile(s.Resume, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
-		s.known, err = evaluate.ReadKept(s.file)
+		s.Known, err = evaluate.ReadKept(s.file)
 	}
 	if err == nil {
 		_, err = s.file.WriteString("\n") // a run that was killed may have left half a line
@@ -70,16 +71,21 @@ func (s *Searches) Close() {
 	}
 }
 
+// Keep adds an answer to the file of --resume, where there is one.
+func (s *Searches) Keep(key string, a evaluate.Answer) error {
+	if s.file == nil {
+		return nil
+	}
+	return evaluate.WriteKept(s.file, key, a)
+}
+
 // Send sends queries through the arms but for what the file of --resume has, and
 // shows its progress on stderr. Queries are left out whose error is refused; nil
 // is none.
 func (s *Searches) Send(ctx context.Context, set *Set, queries []judged.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := terminal.NewProgress(stderr)
 	defer progress.End()
-	o := evaluate.SearchOptions{Body: t.Body, Known: s.known, Refused: refused, Progress: progress.Step}
-	if s.file != nil {
-		o.Keep = func(key string, a evaluate.Answer) error { return evaluate.WriteKept(s.file, key, a) }
-	}
+	o := evaluate.SearchOptions{Body: t.Body, Known: s.Known, Keep: s.Keep, Refused: refused, Progress: progress.Step}
 	answered, err := evaluate.Search(ctx, set.List, queries, o)
 	switch {
 	case err != nil && s.file != nil:

@@ -1,10 +1,18 @@
+// Package tuning runs "akin tune": command.go gathers what is needed and writes
+// what is recommended, documents.go reads the documents, bench.go ranks them.
 package tuning
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,8 +21,11 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/evaluate/measure"
 	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
@@ -25,20 +36,28 @@ type Cluster struct {
 	Open func() (client *esclient.Client, index string, err error)
 	// Names returns names for matrix files, each once.
 	Names func(paths []string) ([]string, error)
+	// Serve serves on a free port of this machine until stop is called.
+	Serve func(ctx context.Context, h http.Handler) (url string, stop func(), err error)
 }
 
-type flags struct {
-	options  options
-	matrices []string
+type command struct {
+	Cluster
+
+	client   *esclient.Client
+	index    string
+	fields   []string
+	matrices []string // files
 	judged   evidence.Judged
 	searches arms.Searches
+	out      string // the file of the profile
+	tune     tune.Options
 	asJSON   bool
+	report   *terminal.Progress
 }
 
 // Command returns the command "tune", without the flags of the cluster.
-func Command(c Cluster) *cobra.Command {
-	f := &flags{searches: arms.Searches{Depth: tune.Measured}}
-	f.options.tune = tune.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}
+func Command(cluster Cluster) *cobra.Command {
+	c := &command{Cluster: cluster, searches: arms.Searches{Depth: measured}, tune: tune.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
@@ -54,92 +73,217 @@ only analyzes the queries. Several matrices are combined with weights.
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.register(cmd.Flags())
+	c.register(cmd.Flags())
 	return cmd
 }
 
-func (f *flags) register(set *pflag.FlagSet) {
-	o := &f.options
-	set.StringSliceVar(&o.fields, "field", nil, "text fields that the searches look at (required)")
-	set.StringSliceVar(&f.matrices, "matrix", nil, "matrix file; several are combined with weights (required)")
-	f.judged.Register(set)
-	set.StringVar(&f.searches.Template, "template", "", "file of a search body with {{query}} in a string")
-	set.StringVar(&o.out, "out", "", "write the profile to this file (required)")
-	set.IntVar(&o.tune.Settings, "settings", o.tune.Settings, "settings to try")
-	set.IntVar(&o.tune.Folds, "folds", o.tune.Folds, "parts that the queries are cut into")
-	set.Uint64Var(&o.tune.Seed, "seed", o.tune.Seed, "seed of all that is random")
-	set.Float64Var(&o.tune.Confidence, "confidence", o.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
-	set.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
+func (c *command) register(set *pflag.FlagSet) {
+	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
+	set.StringSliceVar(&c.matrices, "matrix", nil, "matrix file; several are combined with weights (required)")
+	c.judged.Register(set)
+	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
+	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, from which an interrupted run goes on")
+	set.StringVar(&c.out, "out", "", "write the profile to this file (required)")
+	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
+	set.IntVar(&c.tune.Folds, "folds", c.tune.Folds, "parts that the queries are cut into")
+	set.Uint64Var(&c.tune.Seed, "seed", c.tune.Seed, "seed of all that is random")
+	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
+	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
 }
 
-func (f *flags) run(ctx context.Context, c Cluster, stdout, stderr io.Writer) (err error) {
-	o := &f.options
-	o.report = terminal.NewProgress(stderr)
-	defer o.report.End()
-	if o.client, o.index, err = c.Open(); err != nil {
+func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	c.report = terminal.NewProgress(stderr)
+	defer c.report.End()
+	if c.client, c.index, err = c.Open(); err != nil {
 		return err
 	}
-	defer func() { _ = o.client.Close() }() // nothing was written
-	if err := f.read(ctx, c.Names); err != nil {
+	defer func() { _ = c.client.Close() }() // nothing was written
+	b, err := c.read(ctx)
+	if err != nil {
 		return terminal.Usage(err)
 	}
-	result, err := o.run(ctx)
+	result, err := c.search(ctx, b)
 	if err != nil {
 		return err
 	}
-	return terminal.Print(stdout, f.asJSON, result, result.Print)
-}
-
-// checkOut reports where the profile, or the matrix beside it, cannot be
-// written or would replace a file that is read.
-func (f *flags) checkOut() error {
-	o := &f.options
-	if err := files.CheckTarget(o.out); err != nil {
+	c.report.End()
+	if err := c.write(ctx, b, result); err != nil {
 		return err
 	}
-	written := []string{o.out, o.matrixFile()}
-	if files.Same(written[0], written[1]) {
-		return fmt.Errorf("--out %s: the matrix beside the profile would have this name: name it .yml", o.out)
+	return terminal.Print(stdout, c.asJSON, result, result.Print)
+}
+
+// read checks what the flags say, and reads the files that they name.
+func (c *command) read(ctx context.Context) (*Bench, error) {
+	if c.index == "" || len(c.fields) == 0 || len(c.matrices) == 0 || c.out == "" {
+		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
-	for _, read := range append(f.matrices, f.judged.Judgments, f.judged.Queries, f.searches.Template) {
+	if err := c.checkOut(); err != nil {
+		return nil, err
+	}
+	b := &Bench{}
+	if err := c.queries(ctx, b); err != nil {
+		return nil, err
+	}
+	names, err := c.Names(c.matrices)
+	if err != nil {
+		return nil, fmt.Errorf("--matrix: %w", err)
+	}
+	for k, path := range c.matrices {
+		m, err := files.ReadMatrix(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		b.Matrices = append(b.Matrices, combine.Input{Name: names[k], Matrix: m})
+	}
+	return b, errors.Join(c.tune.Validate(len(b.Bodies)), Check(c.fields, b.Bodies))
+}
+
+// checkOut reports where the profile, or the matrix next to it, cannot be
+// written or would replace a file that is read.
+func (c *command) checkOut() error {
+	if err := files.CheckTarget(c.out); err != nil {
+		return err
+	}
+	written := []string{c.out, c.matrixFile()}
+	if files.Same(written[0], written[1]) {
+		return fmt.Errorf("--out %s: the matrix beside the profile would have this name: name it .yml", c.out)
+	}
+	for _, read := range append(slices.Clone(c.matrices), c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume) {
 		for _, path := range written {
 			if read != "" && files.Same(read, path) {
-				return fmt.Errorf("--out %s: %s would be written over, which is read: name another file", o.out, path)
+				return fmt.Errorf("--out %s: %s would be written over, which is read: name another file", c.out, path)
 			}
 		}
 	}
 	return nil
 }
 
-// read checks what the flags say, and reads the files that they name.
-func (f *flags) read(ctx context.Context, names func(paths []string) ([]string, error)) (err error) {
-	o := &f.options
-	if o.index == "" || len(o.fields) == 0 || len(f.matrices) == 0 || o.out == "" {
-		return errors.New("give --index, --field, --matrix and --out")
-	}
-	if err := f.checkOut(); err != nil {
-		return err
-	}
-	if o.set, err = f.judged.Read(ctx); err == nil {
-		o.template, err = f.searches.ReadTemplate(ctx, "")
-	}
+// matrixFile is where the matrix goes that a recommendation needs.
+func (c *command) matrixFile() string {
+	return strings.TrimSuffix(c.out, filepath.Ext(c.out)) + ".akin"
+}
+
+// queries takes the judged queries of which a document is relevant: no
+// setting changes the measure of the others.
+func (c *command) queries(ctx context.Context, b *Bench) error {
+	set, err := c.judged.Read(ctx)
 	if err != nil {
 		return err
 	}
-	o.first = f.matrices[0]
-	named, err := names(f.matrices)
+	template, err := c.searches.ReadTemplate(ctx, "")
 	if err != nil {
-		return fmt.Errorf("--matrix: %w", err)
+		return err
 	}
-	for k, path := range f.matrices {
-		m, err := files.ReadMatrix(ctx, path)
+	for _, q := range set.Queries {
+		if len(measure.Relevant(set.Grades[q.ID])) == 0 {
+			continue
+		}
+		body, err := template.Body(q)
 		if err != nil {
 			return err
 		}
-		o.matrices = append(o.matrices, combine.Input{Name: named[k], Matrix: m})
+		b.Bodies, b.Grades = append(b.Bodies, body), append(b.Grades, set.Grades[q.ID])
+	}
+	if left := len(set.Queries) - len(b.Bodies); left > 0 {
+		c.report.Tell("%d of %d queries have no relevant document and are left out", left, len(set.Queries))
+	}
+	if unknown := set.Unknown(); len(unknown) > 0 {
+		c.report.Tell("warning: judgments of %d unknown queries are left out: %s", len(unknown), terminal.Some(unknown))
 	}
 	return nil
+}
+
+// search reads the documents and tries settings on them.
+func (c *command) search(ctx context.Context, b *Bench) (*tune.Result, error) {
+	if err := c.searches.Open(); err != nil {
+		return nil, err
+	}
+	defer c.searches.Close()
+	docs, err := Load(ctx, c.client, c.index, c.fields, c.report.Step)
+	defer docs.Close()
+	if err != nil {
+		return nil, err
+	}
+	var stop func()
+	if b.URL, stop, err = c.Serve(ctx, docs.Engine); err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := c.compare(ctx, b, docs); err != nil {
+		return nil, err
+	}
+	c.tune.Progress = c.report.Step
+	b.Known, b.Keep, b.plan = c.searches.Known, c.searches.Keep, c.plan(b, docs)
+	result, err := tune.Run(ctx, len(b.Bodies), tune.NewSpace(len(b.Matrices)), c.tune, b.Score)
+	if err != nil {
+		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
+	}
+	return result, err
+}
+
+// compare warns where the ranking without the cluster is not the cluster's.
+func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error {
+	missing := map[string]bool{}
+	for _, grades := range b.Grades {
+		for id, grade := range grades {
+			if grade > 0 && !docs.Has(id) {
+				missing[id] = true
+			}
+		}
+	}
+	if len(missing) > 0 {
+		c.report.Tell("warning: %d relevant documents are not in %s, and count as not found: %s",
+			len(missing), c.index, terminal.Some(slices.Sorted(maps.Keys(missing))))
+	}
+	const compared, tolerated = 20, 1e-3
+	worst, err := b.Difference(ctx, c.client, c.index, compared)
+	if err == nil && worst > tolerated {
+		c.report.Tell("warning: scores differ from the cluster's by up to %.1f %%: it has several shards, deleted documents, terms at one position, "+
+			"or the searches look at other fields. Settings are chosen by these scores.", 100*worst)
+	}
+	return err
+}
+
+// plan says what the score of a setting depends on besides it.
+func (c *command) plan(b *Bench, docs *Documents) string {
+	hash := sha256.New()
+	fmt.Fprintln(hash, c.index, c.fields, len(docs.ids), docs.terms)
+	for i, body := range b.Bodies {
+		fmt.Fprintf(hash, "%q %v\n", body, b.Grades[i]) // maps are printed in the order of their keys
+	}
+	for _, m := range b.Matrices {
+		fmt.Fprintln(hash, m.Matrix.Checksum())
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil))
+}
+
+// write writes what is recommended, if anything is.
+func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
+	s := r.Recommended()
+	if s == nil {
+		return nil
+	}
+	path, err := filepath.Abs(c.matrices[0])
+	if err != nil {
+		return err
+	}
+	if !s.Shape.IsFirst() {
+		m, err := s.Shape.Apply(ctx, b.Matrices)
+		if err != nil {
+			return err
+		}
+		path = filepath.Base(c.matrixFile())
+		if err := files.Write(ctx, c.matrixFile(), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+			return err
+		}
+	}
+	return files.Write(ctx, c.out, func(w io.Writer) error {
+		return tune.WriteProfile(w, s, configs.Matrix{
+			Name: "tuned", Indices: []string{c.index}, Fields: c.fields, File: path,
+		}, "Written by akin tune.\n"+r.Summary())
+	})
 }

@@ -1,0 +1,131 @@
+package tuning
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/evaluate/measure"
+	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/simmatrix/combine"
+)
+
+// measured is how many documents of a ranking count.
+const measured = 10
+
+// A Bench scores searches under settings: by an akin in this process, before
+// an engine that has the terms of the documents.
+type Bench struct {
+	// URL is that of an engine that [Load] has filled.
+	URL      string
+	Matrices []combine.Input
+	// Bodies are the searches, and Grades those of the documents of each, by id.
+	Bodies [][]byte
+	Grades []map[string]int
+	// Known are the scores of earlier runs, the nDCG@10 of the searches in the place
+	// of hits, and Keep is called with new ones; nil is not.
+	Known map[string]evaluate.Answer
+	Keep  func(key string, a evaluate.Answer) error
+	plan  string // what the scores depend on besides the setting
+}
+
+// Score returns the nDCG@10 of each search under a setting, nil for direct
+// search.
+func (b *Bench) Score(ctx context.Context, s *tune.Setting) ([]float64, error) {
+	key := fmt.Sprintf("%s %+v", b.plan, s)
+	scored, known := b.Known[key]
+	if !known {
+		rankings, err := b.Rank(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for i, hits := range rankings {
+			var ids []string
+			for _, h := range evaluate.Ranking(hits) {
+				ids = append(ids, h.ID)
+			}
+			scored.Hits = append(scored.Hits, evaluate.Hit{Score: measure.NDCG(ids, b.Grades[i], measured)})
+		}
+		if b.Keep != nil {
+			if err := b.Keep(key, scored); err != nil {
+				return nil, err
+			}
+		}
+	}
+	scores := make([]float64, len(scored.Hits))
+	for i, h := range scored.Hits {
+		scores[i] = h.Score
+	}
+	return scores, nil
+}
+
+// Rank returns the hits of each search under a setting, nil for direct search.
+func (b *Bench) Rank(ctx context.Context, s *tune.Setting) ([][]evaluate.Hit, error) {
+	open := func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }
+	if s == nil {
+		client, err := open(b.URL)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = client.Close() }() // nothing was written
+		return rank(ctx, arms.Direct(client, loadedIndex), b.Bodies)
+	}
+	m, err := s.Shape.Apply(ctx, b.Matrices)
+	if err != nil {
+		return nil, err
+	}
+	arm, end, err := arms.Candidate(ctx, arms.Options{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	return rank(ctx, arm, b.Bodies)
+}
+
+// rank returns the hits of each search by an arm.
+func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.Hit, error) {
+	rankings := make([][]evaluate.Hit, len(bodies))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, body := range bodies {
+		group.Go(func() error {
+			answer, err := arm.Search(ctx, body)
+			if err == nil && answer.FailedOpen {
+				err = fmt.Errorf("akin failed open for the search %s", body)
+			}
+			rankings[i] = answer.Hits
+			return err
+		})
+	}
+	return rankings, group.Wait()
+}
+
+// Difference returns how far the scores of the first searches lie from those
+// that the cluster gives at the same ranks: the largest difference, as a share
+// of the cluster's score.
+func (b *Bench) Difference(ctx context.Context, client *esclient.Client, index string, searches int) (worst float64, err error) {
+	first := *b
+	first.Bodies = b.Bodies[:min(searches, len(b.Bodies))]
+	ours, err := first.Rank(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	theirs, err := rank(ctx, arms.Direct(client, index), first.Bodies)
+	for i, hits := range theirs {
+		if len(ours[i]) != len(hits) {
+			worst = max(worst, 1)
+			continue
+		}
+		for k, h := range hits {
+			worst = max(worst, math.Abs(ours[i][k].Score-h.Score)/max(h.Score, math.SmallestNonzeroFloat32))
+		}
+	}
+	return worst, err
+}

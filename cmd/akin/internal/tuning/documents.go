@@ -1,0 +1,180 @@
+package tuning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// maxTerms bounds the terms of all documents together, each term of a field
+// counted once: they take some 35 bytes each, and Go as much again.
+const maxTerms = 20_000_000
+
+var errTooLarge = fmt.Errorf("the documents have more than %d million different terms each, together: "+
+	"tune on an index with fewer documents, the judged ones among them", maxTerms/1_000_000)
+
+// loadedIndex is the name of the index that documents are loaded into.
+const loadedIndex = "documents"
+
+// Documents are those of an index as terms, in an engine in this process.
+type Documents struct {
+	// Engine answers as the cluster would, in one index.
+	Engine *demo.Engine
+
+	index   string // an expression
+	client  *esclient.Client
+	cluster *esclient.Cached // which analyzes texts, each once
+	ids     map[string]bool
+	terms   int // of all documents together
+}
+
+// Check returns why the engine cannot run searches of those fields.
+func Check(fields []string, bodies [][]byte) error {
+	described := map[string]demo.Field{}
+	for _, field := range fields {
+		described[field] = demo.Field{Analyze: func(string) ([]demo.Token, error) { return nil, nil }}
+	}
+	for _, body := range bodies {
+		if err := demo.NewEngine().Check(described, body); err != nil {
+			return fmt.Errorf("tune ranks without the cluster, and cannot run searches such as %s: %w", body, err)
+		}
+	}
+	return nil
+}
+
+// Load reads the terms of all documents of an index in some fields, once. They
+// should not change meanwhile. What it returns is to be closed, with an error,
+// too.
+func Load(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *Documents, err error) {
+	d = &Documents{
+		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},
+		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}), //nolint:contextcheck // What it loads ends with Close.
+	}
+	described := map[string]demo.Field{}
+	for _, field := range fields {
+		if described[field], err = d.describe(ctx, field); err != nil {
+			return d, err
+		}
+	}
+	var failed error
+	err = d.Engine.Load(loadedIndex, described, func(yield func(string, map[string]map[string]int) bool) {
+		failed = d.scan(ctx, fields, progress, yield)
+	})
+	if err = errors.Join(err, failed); err == nil && d.terms == 0 {
+		err = fmt.Errorf("the documents of %q have no terms in %q that the cluster tells", index, fields)
+	}
+	return d, err
+}
+
+// Has reports whether a document was read.
+func (d *Documents) Has(id string) bool { return d.ids[id] }
+
+// Close ends what Load started.
+func (d *Documents) Close() { d.cluster.Close() }
+
+// scan hands the documents on, with how often each has its terms.
+func (d *Documents) scan(ctx context.Context, fields []string, progress simmatrix.Progress, yield func(string, map[string]map[string]int) bool) error {
+	api := documents.API{Client: d.client}
+	total, err := api.Count(ctx, d.index, nil)
+	if err != nil {
+		return err
+	}
+	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
+		page := make([]documents.VectorRequest, len(refs))
+		for i, r := range refs {
+			page[i] = documents.VectorRequest{Index: r.Index, ID: r.ID, Routing: r.Routing, Fields: fields}
+		}
+		vectors, err := readVectors(ctx, api, page)
+		for i, v := range vectors {
+			if err == nil {
+				err = d.add(refs[i].ID, v, yield)
+			}
+		}
+		progress("reading documents", len(d.ids), int(total))
+		return err
+	})
+}
+
+// readVectors reads the terms of documents, in several calls where one answer
+// would be too large.
+func readVectors(ctx context.Context, api documents.API, page []documents.VectorRequest) ([]documents.DocTerms, error) {
+	all, err := api.DocVectors(ctx, page)
+	if half := len(page) / 2; half > 0 && errors.Is(err, esclient.ErrTooLarge) {
+		if all, err = readVectors(ctx, api, page[:half]); err == nil {
+			var rest []documents.DocTerms
+			rest, err = readVectors(ctx, api, page[half:])
+			all = append(all, rest...)
+		}
+	}
+	return all, err
+}
+
+// add hands a document on.
+func (d *Documents) add(id string, doc documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
+	if doc.Err != nil {
+		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
+	}
+	if d.ids[id] {
+		return fmt.Errorf("two documents have the id %q: name one index", id)
+	}
+	d.ids[id] = true
+	fields := make(map[string]map[string]int, len(doc.Fields))
+	for field, terms := range doc.Fields {
+		fields[field] = make(map[string]int, len(terms))
+		for _, t := range terms {
+			fields[field][t.Term] = int(t.Freq)
+		}
+		d.terms += len(terms)
+	}
+	if d.terms > maxTerms {
+		return errTooLarge
+	}
+	yield(id, fields)
+	return nil
+}
+
+// describe asks the cluster how a field scores, by the words of a document.
+func (d *Documents) describe(ctx context.Context, field string) (demo.Field, error) {
+	schema, err := d.client.Schema(ctx, d.index, field)
+	if err != nil {
+		return demo.Field{}, err
+	}
+	text, _ := d.client.SampleText(ctx, d.index, field) // without it the scale is that of the cluster's version
+	tokens, err := d.analyze(ctx, field, text)
+	if err != nil {
+		return demo.Field{}, err
+	}
+	terms := make([]string, len(tokens))
+	for i, t := range tokens {
+		terms[i] = t.Term
+	}
+	learned, err := d.cluster.Statistics(ctx, esclient.Indices{Expression: d.index}, field, terms, make([]int64, len(terms)))
+	if err == nil && learned.Scale == 0 {
+		err = fmt.Errorf("field %q of %q is not scored by BM25: tune ranks by nothing else", field, d.index)
+	}
+	return demo.Field{K1: schema.K1, B: schema.B, Scale: learned.Scale, Analyze: func(text string) ([]demo.Token, error) { //nolint:contextcheck // The engine has none.
+		return d.analyze(context.Background(), field, text)
+	}}, err
+}
+
+// analyze has the cluster analyze a text that is searched for.
+func (d *Documents) analyze(ctx context.Context, field, text string) ([]demo.Token, error) {
+	analysis, err := d.cluster.Analyze(ctx, esclient.Indices{Expression: d.index}, field, "", text)
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]demo.Token, len(analysis.Terms))
+	for i, t := range analysis.Terms {
+		tokens[i] = demo.Token{Term: t, Position: analysis.Positions[i]}
+		if analysis.Graph { // it is not known which of them
+			tokens[i].Length = 2
+		}
+	}
+	return tokens, nil
+}
