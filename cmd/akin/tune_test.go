@@ -3,18 +3,29 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // demoJudgments writes the judged queries of an index of the demo, and returns
@@ -143,28 +154,225 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The cluster goes away while its documents are read.
-func TestTuneEndsWhereTheClusterGoesAway(t *testing.T) {
-	engine := demoEngine(t)
-	args, out := tuneArgs(t, engine)
-	target, err := url.Parse(engine)
+// relayTo returns the URL of a relay to a cluster, which asks before what
+// status to answer a request with instead, 0 for none.
+func relayTo(t *testing.T, cluster string, before func(r *http.Request) int) string {
+	t.Helper()
+	target, err := url.Parse(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var vectors atomic.Int32
 	relay := httputil.NewSingleHostReverseProxy(target)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1 {
-			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, http.StatusInternalServerError)
+		if status := before(r); status != 0 {
+			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, status)
 			return
 		}
 		relay.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	if _, stderr, status := akin(t, append(args, "--cluster", server.URL)...); status != exitFailure || !strings.Contains(stderr, "going away") {
+	return server.URL
+}
+
+// The cluster goes away while its documents are read.
+func TestTuneEndsWhereTheClusterGoesAway(t *testing.T) {
+	engine := demoEngine(t)
+	args, out := tuneArgs(t, engine)
+	var vectors atomic.Int32
+	relay := relayTo(t, engine, func(r *http.Request) int {
+		if r.URL.Path == "/_mtermvectors" && vectors.Add(1) > 1 {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	if _, stderr, status := akin(t, append(args, "--cluster", relay)...); status != exitFailure || !strings.Contains(stderr, "going away") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a profile was written")
 	}
+}
+
+// However many settings are tried, the cluster is asked the same: for the
+// documents once, and for the terms of each query once.
+func TestTuneAsksTheClusterOnceForAllSettings(t *testing.T) {
+	engine := demoEngine(t)
+	args, _ := tuneArgs(t, engine)
+	asked := map[string]int{} // by path
+	var mu sync.Mutex
+	relay := relayTo(t, engine, func(r *http.Request) int {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path]++
+		return 0
+	})
+	var before map[string]int
+	for _, settings := range []string{"2", "12"} {
+		clear(asked)
+		if stdout, stderr, status := akin(t, append(args, "--cluster", relay, "--settings", settings)...); status != 0 {
+			t.Fatalf("%s\n%s", stdout, stderr)
+		}
+		queries := asked["/knowledge/_analyze"]
+		if n := len(demo.Queries()); queries == 0 || queries > 3*n || asked["/_mtermvectors"] == 0 {
+			t.Errorf("%d queries: %v", n, asked)
+		}
+		if diff := cmp.Diff(before, asked); before != nil && diff != "" {
+			t.Errorf("%s settings: %s", settings, diff)
+		}
+		before = maps.Clone(asked)
+	}
+}
+
+// A run that is interrupted goes on from the scores that it has, and comes to
+// the same result; with other documents it begins nothing.
+func TestTuneGoesOnWhereItWasInterrupted(t *testing.T) {
+	args, _ := tuneArgs(t, demoEngine(t))
+	state := filepath.Join(t.TempDir(), "tune.state")
+	whole, stderr, status := akin(t, append(args, "--json", "--resume", state)...)
+	if status != 0 {
+		t.Fatal(stderr)
+	}
+	text, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	if len(lines) < 7 { // the plan, direct search, the settings
+		t.Fatalf("%d lines: %s", len(lines), text)
+	}
+	// One score of those that are known is another: what is known is not computed again.
+	known := regexp.MustCompile(`"scores":\[[^,]*`).ReplaceAllString(strings.Join(lines[:4], ""), `"scores":[0.125`)
+	if err := os.WriteFile(state, []byte(known+lines[4][:len(lines[4])/2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, stderr, status := akin(t, append(args, "--json", "--resume", state)...)
+	if status != 0 || again == whole {
+		t.Fatalf("status %d, as if nothing was known: %s", status, stderr)
+	}
+	if err := os.WriteFile(state, []byte(strings.Join(lines[:4], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, stderr, status = akin(t, append(args, "--json", "--resume", state)...); status != 0 || again != whole {
+		t.Errorf("status %d, another result: %s\n%s", status, stderr, again)
+	}
+	if _, stderr, status = akin(t, append(args, "--field", "body", "--resume", state)...); status == 0 || !strings.Contains(stderr, "begun with other documents") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// What the embedded engine cannot rank is an error before a document is read.
+func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
+	engine := demoEngine(t)
+	args, _ := tuneArgs(t, engine)
+	relay := relayTo(t, engine, func(*http.Request) int {
+		t.Error("the cluster was asked")
+		return http.StatusInternalServerError
+	})
+	for template, want := range map[string]string{
+		`{"query":{"multi_match":{"query":"{{query}}","fields":["title","body"],"type":"cross_fields"}}}`:              "type [cross_fields]",
+		`{"query":{"combined_fields":{"query":"{{query}}","fields":["title","body"]}}}`:                                "unknown query [combined_fields]",
+		`{"query":{"match_phrase":{"body":"{{query}}"}}}`:                                                              "unknown query [match_phrase]",
+		`{"query":{"match":{"body":{"query":"{{query}}","fuzziness":"AUTO"}}}}`:                                        "[match] query does not support [fuzziness]",
+		`{"query":{"match":{"body":{"query":"{{query}}","analyzer":"standard"}}}}`:                                     "[match] query does not support [analyzer]",
+		`{"query":{"nested":{"path":"a","query":{"match":{"a.b":"{{query}}"}}}}}`:                                      "unknown query [nested]",
+		`{"query":{"function_score":{"query":{"match":{"body":"{{query}}"}},"field_value_factor":{"field":"likes"}}}}`: "[field_value_factor]",
+		`{"query":{"query_string":{"query":"{{query}} AND car","fields":["body"]}}}`:                                   "operators in a query string",
+		`{"query":{"match":{"abstract":"{{query}}"}}}`:                                                                 "field [abstract]",
+		`{"query":{"match":{"body":"{{query}}"}},"sort":["date"]}`:                                                     "sort by [date]",
+		`{"query":{"match":{"body":"{{query}}"}},"aggs":{"a":{"terms":{"field":"tag"}}}}`:                              "[aggs]",
+	} {
+		_, stderr, status := akin(t, append(args, "--cluster", relay, "--template", write(t, "search.json", template))...)
+		if status != exitUsage || !strings.Contains(stderr, "tune ranks without the cluster, and cannot run") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, want %q in %s", template, status, want, stderr)
+		}
+	}
+}
+
+// Of two matrices one is junk: of equally good documents it prefers useless
+// ones, however little it counts for, since it is surer of its neighbors than
+// the other. Only its weight leaves it out.
+func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
+	const topics = 24
+	server := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(server.Close)
+	client, err := esclient.New(esclient.Options{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	api := documents.API{Client: client}
+	if _, err := api.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"standard"}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	var docs []documents.Document
+	var queries strings.Builder
+	judgments := "query-id\tcorpus-id\tscore\n"
+	rows := map[string][]simmatrix.TermRow{}
+	for k := range topics {
+		name := strconv.Itoa(k)
+		add := func(id, text string) {
+			docs = append(docs, documents.Document{ID: id + name, Source: map[string]string{"body": text}})
+		}
+		add("z", "query"+name+" plain"+name) // ties go to the last id
+		add("a", "query"+name+" junk"+name)
+		add("m", "good"+name+" other"+name)
+		fmt.Fprintf(&queries, "{\"_id\":%q,\"text\":%q}\n", name, "query"+name)
+		judgments += name + "\tz" + name + "\t1\n" + name + "\tm" + name + "\t1\n"
+		for kind, similarity := range map[string]float32{"good": 0.05, "junk": 1} {
+			rows[kind] = append(rows[kind],
+				simmatrix.TermRow{Term: "query" + name, DocFreq: 2, Neighbors: []simmatrix.Neighbor{{Term: kind + name, Similarity: similarity}}},
+				simmatrix.TermRow{Term: kind + name, DocFreq: 1})
+		}
+	}
+	if err := api.Index(t.Context(), "docs", docs); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for kind, of := range rows {
+		m, err := simmatrix.New(simmatrix.Meta{Docs: uint64(len(docs))}, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := files.Write(t.Context(), filepath.Join(dir, kind+".akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, status := akin(t, "tune", "--cluster", server.URL, "--index", "docs", "--field", "body",
+		"--matrix", filepath.Join(dir, "good.akin")+","+filepath.Join(dir, "junk.akin"), "--template", write(t, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`),
+		"--queries", write(t, "queries.jsonl", queries.String()), "--judgments", write(t, "qrels.tsv", judgments),
+		"--out", filepath.Join(dir, "tuned.yml"), "--settings", "150", "--folds", "2")
+	if status != 0 || !strings.Contains(stdout, "Recommended: The tuned setting") || !strings.Contains(stdout, "weight of matrix 2 0") {
+		t.Fatalf("status %d: %s\n%s", status, stderr, stdout)
+	}
+	m, err := files.ReadMatrix(t.Context(), filepath.Join(dir, "tuned.akin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if good, junk := m.Row("good0"), m.Row("junk0"); m.Row("query0").Len() != 1 || good.DocFreq() == 0 || junk.DocFreq() != 0 {
+		t.Errorf("the matrix that is left: %v, %v", good, junk)
+	}
+}
+
+// What akin tune takes for 200 settings on the collection cran, the documents
+// read once, in settings for each ten minutes on the processors that it has.
+func BenchmarkTuneSettings(b *testing.B) {
+	server := httptest.NewServer(demo.NewEngine())
+	b.Cleanup(server.Close)
+	loadCranfield(b, server.URL, "cran")
+	dir := b.TempDir()
+	matrix := filepath.Join(dir, "cran.akin")
+	if _, stderr, status := akin(b, "matrix", "build", "--from-index", server.URL, "--index", "cran", "--field", "body", "--out", matrix); status != 0 {
+		b.Fatal(stderr)
+	}
+	const settings = 200
+	for b.Loop() {
+		stdout, stderr, status := akin(b, "tune", "--cluster", server.URL, "--index", "cran", "--field", "body", "--matrix", matrix,
+			"--template", write(b, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`), "--queries", cranfieldFile(b, "queries.jsonl"),
+			"--judgments", cranfieldFile(b, "qrels.tsv"), "--settings", strconv.Itoa(settings), "--out", filepath.Join(dir, "tuned.yml"))
+		if status != 0 {
+			b.Fatalf("%s\n%s", stdout, stderr)
+		}
+		b.Log(stdout)
+	}
+	b.ReportMetric(settings*float64(b.N)*600/b.Elapsed().Seconds(), "settings/10min")
 }
