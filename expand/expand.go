@@ -147,6 +147,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	if why != "" {
 		return &Result{Reason: why, Clauses: s.notes()}, nil
 	}
+	a.adjust()
 	p := newPlanner(a)
 	plan, res := p.write(a.clauses)
 	if !a.later {

@@ -80,9 +80,9 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	want := []Explanation{{
 		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
 		Added: []Added{
-			{Term: "automobile", From: "car", Similarity: 0.8, Weight: 2.9515, Boost: 0.1295},
-			{Term: "lease", From: "rental", Similarity: 0.4, Weight: 2.1936, Boost: 0.0843},
-			{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1.8422, Boost: 0.1055},
+			{Term: "automobile", From: "car", Similarity: 0.8, IDF: 4.5574, Weight: 2.9515, Boost: 0.1295},
+			{Term: "lease", From: "rental", Similarity: 0.4, IDF: 5.2040, Weight: 2.1936, Boost: 0.0843},
+			{Term: "hire", From: "rental", Similarity: 0.5, IDF: 3.4910, Weight: 1.8422, Boost: 0.1055},
 		},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-4 })

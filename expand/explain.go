@@ -7,6 +7,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // explain says of every field in a plan what is done with it; reranked says
@@ -71,7 +72,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		a := &f.Added[k]
 		e.Added[k] = Added{
 			Term: a.Term, From: f.Terms.Origins[a.Origin].Term,
-			Similarity: a.Similarity, Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
+			Similarity: a.Similarity, IDF: simmatrix.IDF(a.DocFreq, f.Stats.DocCount), Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
 		}
 	}
 	return e

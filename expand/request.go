@@ -40,6 +40,8 @@ type Request struct {
 	Discloses Disclosure
 	// Feedback says whether terms of the first hits are added.
 	Feedback FeedbackWish
+	// Adjusted changes what added terms count for.
+	Adjusted []Adjustment
 	// FirstHits are the hits of the first passes of its searches, as
 	// [Result.FirstPasses] asked for them; nil for those that have none. It is
 	// empty in the first call.
@@ -173,6 +175,8 @@ type Added struct {
 	// Similarity s_ij.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
+	// IDF is that of j in the field.
+	IDF float64 `json:"idf,omitempty"`
 	// Weight is v_j = Σ_i x_i w_i w_j s_ij, the score mass that the term
 	// brings at λ = 1, and Boost the factor in the rewritten search.
 	Weight float64 `json:"weight"`

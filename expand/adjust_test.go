@@ -1,0 +1,80 @@
+package expand
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+func boostsOf(r *Result) map[string]float64 {
+	boosts := map[string]float64{}
+	for i := range r.Clauses {
+		for _, a := range r.Clauses[i].Added {
+			boosts[a.Term] = a.Boost
+		}
+		for _, f := range r.Clauses[i].Feedback {
+			boosts[f.Term] = f.Boost
+		}
+	}
+	return boosts
+}
+
+func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
+	for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
+		c, m := rental(t)
+		e := New(c, m, with(func(o *Options) { o.Scoring = scoring }))
+		expanded := func(adjusted ...Adjustment) *Result {
+			r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: adjusted})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		before := boostsOf(expanded())
+		changed := expanded(Adjustment{"automobile", 0}, Adjustment{"hire", 2}, Adjustment{"lease", 0.5}, Adjustment{"unknown", 2})
+		after := boostsOf(changed)
+		if _, there := after["automobile"]; there || strings.Contains(string(changed.Body), "automobile") {
+			t.Errorf("%v: automobile is still there: %s", scoring, changed.Body)
+		}
+		for term, factor := range map[string]float64{"hire": 2, "lease": 0.5} {
+			if got, want := after[term], factor*before[term]; got < want*0.999 || got > want*1.001 {
+				t.Errorf("%v: the boost of %s is %v, want %v", scoring, term, got, want)
+			}
+		}
+		if first := changed.Clauses[0].Added[0].Term; first != "hire" {
+			t.Errorf("%v: %s is the first, not the one that adds most", scoring, first)
+		}
+		none := expanded(Adjustment{"automobile", 0}, Adjustment{"hire", 0}, Adjustment{"lease", 0})
+		if none.Rewritten || none.Reason != reason.NoNeighbors {
+			t.Errorf("%v: without all terms it is rewritten: %v, %s", scoring, none.Rewritten, none.Reason)
+		}
+		if again := boostsOf(expanded()); again["automobile"] != before["automobile"] {
+			t.Errorf("%v: the next search is adjusted, too", scoring)
+		}
+	}
+}
+
+func TestAdjustedTermsOfTheFirstHits(t *testing.T) {
+	body := []byte(`{"query":{"match":{"body":"car"}}}`)
+	_, plain := expandTwice(t, &Request{Body: body})
+	_, without := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 0}}})
+	_, twice := expandTwice(t, &Request{Body: body, Adjusted: []Adjustment{{"tariff", 2}}})
+	before, after := boostsOf(plain)["tariff"], boostsOf(twice)["tariff"]
+	if before == 0 || after < before*1.999 || after > before*2.001 {
+		t.Errorf("the boost is %v, and doubled %v", before, after)
+	}
+	if _, there := boostsOf(without)["tariff"]; there || strings.Contains(string(without.Body), "tariff") {
+		t.Errorf("it is still there: %s", without.Body)
+	}
+}
+
+func TestAdjustedTermsOfTheModeHard(t *testing.T) {
+	e := hardRental(t, nil)
+	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: []Adjustment{{"lease", 0}}})
+	if err != nil || !r.Rewritten || strings.Contains(string(r.Body), "lease") || !slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" }) {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
