@@ -8,6 +8,8 @@
 package configs
 
 import (
+	"net"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -54,10 +56,20 @@ type ServerTLS struct {
 	KeyFile  string `yaml:"key_file"`
 }
 
-// Admin is the listener for operators. It has no access control of its own.
+// Admin is the listener for operators.
 type Admin struct {
-	Address string   `yaml:"address"` // host:port
-	Hosts   []string `yaml:"hosts"`
+	Address   string   `yaml:"address"` // host:port
+	Hosts     []string `yaml:"hosts"`
+	TokenFile string   `yaml:"token_file"`
+	Token     Secret   `yaml:"-"` // set by Load; "" is none
+}
+
+// Exposed reports whether others than programs on this machine may reach the
+// listener.
+func (a *Admin) Exposed() bool {
+	host, _, _ := net.SplitHostPort(a.Address) // checked already
+	ip, err := netip.ParseAddr(host)
+	return host != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
 // Shutdown says how the process ends.

@@ -21,6 +21,7 @@ const (
 	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
+	EnvAdminToken      = "AKIN_ADMIN_TOKEN" //nolint:gosec // The name of a variable, not a credential.
 )
 
 // Bounds of what Load reads: far above what is sensible, and what servers
@@ -73,6 +74,7 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 	}
 	c.Cluster.Auth.Password = NewSecret(getenv(EnvClusterPassword))
 	c.Cluster.Auth.APIKey = NewSecret(getenv(EnvClusterAPIKey))
+	c.Admin.Token = NewSecret(getenv(EnvAdminToken))
 	if url := getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {
@@ -95,6 +97,7 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		{"cluster.tls.ca_file", &c.Cluster.TLS.CAFile, nil},
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
+		{"admin.token_file", &c.Admin.TokenFile, &c.Admin.Token},
 		{"redis.tls.ca_file", &redis.CAFile, nil},
 		{"redis.tls.cert_file", &redis.CertFile, nil},
 		{"redis.tls.key_file", &redis.KeyFile, nil},

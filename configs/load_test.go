@@ -152,6 +152,11 @@ log: {level: loud}
 			want:  []string{"akin.yml:1: cluster.auth.api_key_file: " + credential},
 		},
 		{
+			name:  "token that can be guessed",
+			files: map[string]string{"akin.yml": "admin: {token_file: token}", "token": "0123456789abcde\n"},
+			want:  []string{"akin.yml:1: admin.token_file: has a token of 15 bytes, or AKIN_ADMIN_TOKEN has; the least is 16: it could be guessed"},
+		},
+		{
 			name:  "file too large",
 			files: map[string]string{"akin.yml": "cluster: {tls: {ca_file: ca.pem}}", "ca.pem": strings.Repeat("x", 1<<20+1)},
 			want:  []string{"akin.yml:1: cluster.tls.ca_file: the file is larger than 1MiB"},
@@ -262,5 +267,16 @@ func TestAConfigurationFromAPipeIsReadAndOneThatNobodyWritesEndsWithTheContext(t
 	w.Close()
 	if c, err := Load(t.Context(), path); err != nil || c.Log.Level != "warn" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAdminPortIsExposedUnlessOnThisMachineOnly(t *testing.T) {
+	for address, exposed := range map[string]bool{
+		"127.0.0.1:9281": false, "127.1.2.3:0": false, "[::1]:9281": false, "localhost:9281": false, "[::ffff:127.0.0.1]:1": false,
+		":9281": true, "0.0.0.0:9281": true, "[::]:9281": true, "10.0.0.1:9281": true, "akin.example.org:9281": true, "localhost.example.org:1": true,
+	} {
+		if a := (Admin{Address: address}); a.Exposed() != exposed {
+			t.Errorf("%s: exposed %v", address, a.Exposed())
+		}
 	}
 }

@@ -187,6 +187,10 @@ func (d *decoder) patterns(key string, list []string, wrong func(string) error) 
 	}
 }
 
+// minToken is the length in bytes of the shortest token of the admin port, where
+// nothing else keeps anybody from guessing.
+const minToken = 16
+
 // crossCheck reports contradicting settings, after the credentials have been
 // read.
 func (d *decoder) crossCheck(c *Config) {
@@ -201,6 +205,9 @@ func (d *decoder) crossCheck(c *Config) {
 	}
 	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
 		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
+	}
+	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
+		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
 	}
 	d.auth(&c.Cluster.Auth)
 	d.redisTLS(&c.Redis)

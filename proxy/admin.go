@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +20,7 @@ import (
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -51,7 +49,13 @@ func newAdminEngine(s *Server) *gin.Engine {
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
 	e.GET("/readyz", a.ready)
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
-	shows := e.Group("", a.keepPagesOut)
+	shows := e.Group("", a.letIn)
+	shows.GET("/", func(c *gin.Context) { c.Redirect(http.StatusSeeOther, strings.TrimPrefix(playground.Page, "/")) })
+	page := playground.New(playground.Options{Search: s.proxy, Explained: a.explanation, Matrices: s.opts.Matrices})
+	for route, h := range page.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		shows.Handle(method, path, gin.WrapF(h))
+	}
 	shows.POST(expandPath, a.show)
 	shows.POST(expandPath+"/*index", a.show)
 	shows.GET(explanationsPath, a.listExplanations)
@@ -59,30 +63,12 @@ func newAdminEngine(s *Server) *gin.Engine {
 	return e
 }
 
-// keepPagesOut refuses what a web page in an operator's browser may have sent:
-// requests by a name that is not akin's, which a page can have resolved to
-// akin's address (DNS rebinding), and posts from other sites.
-func (a adminPort) keepPagesOut(c *gin.Context) {
-	switch {
-	case !a.knowsHost(c.Request.Host):
-		refuse(c.Writer, http.StatusForbidden, "the host of the request is neither an address nor localhost nor one of admin.hosts")
-	case new(http.CrossOriginProtection).Check(c.Request) != nil:
-		refuse(c.Writer, http.StatusForbidden, "the request comes from a web page of another site")
-	default:
-		return
+// letIn refuses who may not see texts of searches.
+func (a adminPort) letIn(c *gin.Context) {
+	if status, why := a.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
+		refuse(c.Writer, status, why)
+		c.Abort()
 	}
-	c.Abort()
-}
-
-// knowsHost reports whether the admin port may be called by a header Host. An
-// address is never rebound: that takes a name.
-func (a adminPort) knowsHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || strings.EqualFold(host, "localhost") ||
-		slices.ContainsFunc(a.opts.AdminHosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 
 // status is the answer of /healthz and /readyz.
@@ -243,15 +229,20 @@ func (a adminPort) listExplanations(c *gin.Context) {
 
 // showExplanation answers with all that is known of one search.
 func (a adminPort) showExplanation(c *gin.Context) {
-	shown, ok := a.explanations.Find(c.Param("id"), func(packed []byte) []byte {
-		plain, _ := a.decompressShown(packed) // one that cannot be is not shown
-		return plain
-	})
+	shown, ok := a.explanation(c.Param("id"))
 	if !ok {
 		refuse(c.Writer, http.StatusNotFound, "no explanation with this id; only the last ones are kept")
 		return
 	}
 	writeJSON(c.Writer, shown.Show(c.Request.Context(), a.opts.Forms))
+}
+
+// explanation returns all that is known of one search.
+func (a adminPort) explanation(id string) (explain.Explanation, bool) {
+	return a.explanations.Find(id, func(packed []byte) []byte {
+		plain, _ := a.decompressShown(packed) // one that cannot be is not shown
+		return plain
+	})
 }
 
 // writeJSON encodes without HTML escapes, which would change bodies inside.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/gate"
 )
 
 // askAdmin sends a request to the admin handler of a server for o.
@@ -241,7 +242,7 @@ func TestBrokenExpansionIsShownAsAnError(t *testing.T) {
 }
 
 func TestAdminPortServesNothingElse(t *testing.T) {
-	for target, want := range map[string]int{"/": 404, "/a/_search": 404, "/healthz/": 404, "/_akin": 404} {
+	for target, want := range map[string]int{"/": 303, "/a/_search": 404, "/healthz/": 404, "/_akin": 404} {
 		if status, _ := askAdmin(t, Options{}, http.MethodGet, target, ""); status != want {
 			t.Errorf("GET %s = %d, want %d", target, status, want)
 		}
@@ -397,7 +398,7 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
 	}
 	s, err := New(Options{
-		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), AdminHosts: []string{"akin-admin.search.svc"},
+		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), Gate: gate.Gate{Hosts: []string{"akin-admin.search.svc"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/connections"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -293,9 +294,10 @@ func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expa
 
 // callExpander returns what the expander makes of a search, as it is sent.
 func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+	adjusted, _ := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Fixed: w.fixed(x, r.Header), Allowed: w.access.checker(r, x), Feedback: x.control.feedback,
+		Adjusted: adjusted, Fixed: w.fixed(x, r.Header), Allowed: w.access.checker(r, x), Feedback: x.control.feedback,
 	}
 	var t *templates.Rendering
 	if x.isTemplate() {

@@ -31,8 +31,10 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/trial"
 )
@@ -59,9 +61,10 @@ type Options struct {
 	// Secured says that the cluster has security, so that a search is expanded only
 	// for a client that may search. The first 401 or 403 shows it, too.
 	Secured bool
-	// AdminHosts are the host names, with localhost and any address, by which the
-	// admin port shows the texts of searches.
-	AdminHosts []string
+	// Gate says who may see texts of searches on the admin port.
+	Gate gate.Gate
+	// Matrices are what the playground shows of matrices; nil shows none.
+	Matrices playground.Matrices
 
 	// Expander rewrites the searches; with nil their bodies pass unread.
 	Expander Expander

@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/trial"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -81,10 +82,10 @@ type part struct {
 type enroller struct{ *Server }
 
 // enroll has a search take part in the first trial of its index, unless the
-// client says how it is to be searched.
+// client says how it is to be searched, or it is no user's.
 func (s enroller) enroll(x *search, r *http.Request) {
 	at := slices.IndexFunc(s.opts.Trials, func(t trial.Trial) bool { return t.Covers(x.index) })
-	if at < 0 || x.control.off || x.control.profile != "" || x.control.feedback != 0 {
+	if _, tried := playground.Adjusted(r.Context()); tried || at < 0 || x.control.off || x.control.profile != "" || x.control.feedback != 0 {
 		return
 	}
 	p := &part{Trial: &s.opts.Trials[at], unit: x.client.Name}

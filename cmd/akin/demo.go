@@ -25,6 +25,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/evaluate/measure"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -148,8 +149,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
-		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, time.Since(began).Seconds())
+	took := time.Since(began)
 	cfg := demoConfig(engine)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	a, err := server.New(ctx, server.Options{
@@ -165,6 +165,11 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err != nil {
 		return err
 	}
+	if !once {
+		fmt.Fprintf(stdout, "Playground: http://%s%s#index=catalogue&q=nappies\n\n", admin.Addr(), playground.Page)
+	}
+	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
+		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
 	served := make(chan error, 1)
 	go func() { served <- a.Serve(ctx, clients, admin) }()
 	show := demoShow{

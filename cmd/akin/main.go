@@ -84,8 +84,9 @@ func newServe() *cobra.Command {
 		Use: "serve --config FILE", Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
 Whatever goes wrong, the original request goes on. The admin port has /healthz,
-/readyz, /metrics, POST /_akin/expand/{index} and GET /_akin/explanations; it
-shows the texts of searches.
+/readyz, /metrics, the page /playground, POST /_akin/expand/{index} and GET
+/_akin/explanations; the last three show the texts of searches, to those who know
+its token (admin.token_file) where there is one.
 SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
 good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,

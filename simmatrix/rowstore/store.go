@@ -335,6 +335,16 @@ type Snapshot struct {
 	rows     []*Rows // one for each binding, nil without a version
 }
 
+// Of returns the rows of a matrix, nil where it is bound to nothing or has no
+// version.
+func (s *Snapshot) Of(name string) *Rows {
+	at := slices.IndexFunc(s.bindings, func(b bound) bool { return b.name == name })
+	if at < 0 {
+		return nil
+	}
+	return s.rows[at]
+}
+
 // A Match is what [Snapshot.Match] has found.
 type Match struct {
 	// Rows are nil where no matrix is bound to the field or the bound one has no

@@ -142,12 +142,17 @@ func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
 	return client, err
 }
 
-// ask sets the target to an akin and its admin port, which gets no credentials.
+// ask sets the target to an akin and its admin port, which gets its token and no
+// credentials for the cluster.
 func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
 	if t.client, err = s.client(o, akin); err != nil {
 		return err
 	}
-	plain := Options{Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }}
+	known := esclient.Options{URL: admin, Password: os.Getenv(configs.EnvAdminToken)}
+	if known.Password != "" {
+		known.Username = "akin" // any will do
+	}
+	plain := Options{Client: func(string) (*esclient.Client, error) { return esclient.New(known) }}
 	t.admin, err = s.client(&plain, admin)
 	return err
 }

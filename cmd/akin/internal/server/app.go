@@ -30,6 +30,7 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -132,6 +133,9 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if a.expander != nil {
 		c.limits = a.expander.Limits
 	}
+	if options.Matrices, err = a.openPlayground(); err != nil {
+		return a, err
+	}
 	if a.server, err = proxy.New(options); err != nil {
 		return a, err
 	}
@@ -211,9 +215,11 @@ func (a *App) proxyOptions() proxy.Options {
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
 		Trials: trials(cfg.Expansion.Trials), Impressions: cfg.Log.Impressions,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
-		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
-		AdminHosts: append([]string{host}, cfg.Admin.Hosts...),
-		Logger:     a.log, LogQueries: cfg.Log.Queries,
+		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
+		Gate: gate.Gate{
+			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
+		},
+		Logger: a.log, LogQueries: cfg.Log.Queries,
 		Registry: a.process.registry, Guard: a.process.guard,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
 		MaxHeader:        int(cfg.Listen.MaxHeader),

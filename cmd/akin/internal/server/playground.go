@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/proxy/playground"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+const (
+	// setupTimeout bounds the questions what there is to choose from.
+	setupTimeout = 3 * time.Second
+	// shownNeighbors and shownVersions are how many the playground gets.
+	shownNeighbors, shownVersions = 200, 50
+)
+
+// playgroundMatrices tells the playground of the matrices of an App.
+type playgroundMatrices struct {
+	*App
+
+	redis *rowstore.Admin // nil where no matrix comes from Redis
+}
+
+// openPlayground returns what the playground asks, nil without matrices.
+func (a *App) openPlayground() (playground.Matrices, error) {
+	m := playgroundMatrices{App: a}
+	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
+		return m, nil
+	}
+	certificates, err := files.RedisTLS(a.cfg.Redis.TLS)
+	if err != nil {
+		return nil, err
+	}
+	if m.redis, err = rowstore.OpenAdmin(rowstore.Redis{URL: a.cfg.Redis.URL.Reveal(), TLS: certificates}); err != nil {
+		return nil, err
+	}
+	a.onClose(func() { a.closing("connection to Redis", m.redis.Close()) })
+	return m, nil
+}
+
+// Setup implements [playground.Matrices]. What cannot be had is left out.
+func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	out := playground.Setup{
+		Indices: []playground.Index{}, Matrices: []playground.Matrix{}, Cluster: m.cfg.Cluster.URLs[0],
+		Profiles: append([]string{}, slices.Sorted(maps.Keys(m.cfg.Profiles))...),
+	}
+	if m.store == nil {
+		return out, nil
+	}
+	fields, err := m.boundFields(ctx)
+	if err != nil {
+		m.log.DebugContext(ctx, "the playground lists no indices", "err", err)
+	}
+	for _, f := range fields {
+		at := slices.IndexFunc(out.Indices, func(i playground.Index) bool { return i.Name == f.index })
+		if at < 0 {
+			at, out.Indices = len(out.Indices), append(out.Indices, playground.Index{Name: f.index})
+		}
+		out.Indices[at].Fields = append(out.Indices[at].Fields, f.field)
+	}
+	for _, s := range m.store.State() {
+		out.Matrices = append(out.Matrices, playground.Matrix{Name: s.Name, Versions: m.versions(ctx, s)})
+	}
+	return out, nil
+}
+
+// versions returns the versions of a matrix, of a file the one that is served.
+func (m playgroundMatrices) versions(ctx context.Context, s rowstore.State) []playground.Version {
+	all := []playground.Version{}
+	if s.Source == rowstore.SourceRedis && m.redis != nil {
+		versions, err := m.redis.Versions(ctx, s.Name)
+		if err != nil {
+			m.log.DebugContext(ctx, "the playground lists no versions", "err", err)
+		}
+		for _, v := range versions[:min(len(versions), shownVersions)] {
+			all = append(all, playground.Version{ID: v.ID, Active: v.Active})
+		}
+	} else if s.Version != "" {
+		all = append(all, playground.Version{ID: s.Version, Active: true})
+	}
+	return all
+}
+
+// Neighbors implements [playground.Matrices].
+func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, term string) (playground.Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	if m.store == nil {
+		return playground.Row{}, playground.ErrUnknown
+	}
+	states := m.store.State()
+	at := slices.IndexFunc(states, func(s rowstore.State) bool { return s.Name == matrix })
+	if at < 0 {
+		return playground.Row{}, fmt.Errorf("%w: %.80q", playground.ErrUnknown, matrix)
+	}
+	state, rows := states[at], make([]simmatrix.Row, 1)
+	var err error
+	if served := m.store.Pin().Of(matrix); version == "" || version == state.Version {
+		if version = state.Version; served == nil {
+			return playground.Row{}, playground.ErrUnknown
+		}
+		err = served.Rows(ctx, []string{term}, rows)
+	} else if state.Source != rowstore.SourceRedis || m.redis == nil {
+		err = playground.ErrUnknown
+	} else if version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term}); errors.Is(err, rowstore.ErrUnknownVersion) || errors.Is(err, rowstore.ErrName) {
+		err = fmt.Errorf("%w: %w", playground.ErrUnknown, err)
+	}
+	if err != nil {
+		return playground.Row{}, err
+	}
+	out := playground.Row{Version: version, DocFreq: rows[0].DocFreq(), Neighbors: []playground.Neighbor{}}
+	for n := range rows[0].All() {
+		if len(out.Neighbors) == shownNeighbors {
+			break
+		}
+		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
+	}
+	return out, nil
+}

@@ -1,0 +1,500 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/akin-search/akin/simmatrix/combine"
+)
+
+// A browser shows one page and notes what it complains of and asks for.
+type browser struct {
+	context.Context
+	mu       sync.Mutex
+	problems []any
+	urls     []string
+}
+
+// openBrowser opens Chromium, or skips the test.
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs Chromium")
+	}
+	at := slices.IndexFunc([]string{"chromium", "chromium-browser", "google-chrome"}, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+	if at < 0 {
+		missing(t, "no Chromium in PATH: install it (apt-get install chromium)")
+	}
+	path, _ := exec.LookPath([]string{"chromium", "chromium-browser", "google-chrome"}[at])
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &browser{Context: ctx}
+	if err := chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch event := event.(type) {
+		case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
+			b.problems = append(b.problems, event)
+		case *network.EventRequestWillBeSent:
+			b.urls = append(b.urls, event.Request.URL)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// missing skips a test that lacks something, which has to be there in CI.
+func missing(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(b, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The page is ready when it is not busy.
+const helpers = `
+	const until = async (f) => { for (let n = 0; n < 800; n++) { if (f()) return; await new Promise(r => setTimeout(r, 25)) } throw new Error('never: ' + f) }
+	const ready = () => until(() => document.querySelector('main').getAttribute('aria-busy') == 'false')
+	const id = (name) => document.getElementById(name)
+	const all = (what, within = document) => [...within.querySelectorAll(what)]
+	const texts = (what) => all(what).map(e => e.textContent)
+	const settled = async () => { await new Promise(r => setTimeout(r, 200)); await ready() }
+	await ready()
+`
+
+// inPage runs JavaScript in the page, when it is ready, and returns its result.
+func inPage[T any](t *testing.T, b *browser, script string) T {
+	t.Helper()
+	value, err := chromedp.Run(b, chromedp.Evaluate[T]("(async () => {"+helpers+script+"})()", chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, script)
+	}
+	return value
+}
+
+// startDemo runs akin demo and returns what it prints.
+func startDemo(t *testing.T) *lockedBuffer {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out := &lockedBuffer{}
+	root := newRoot()
+	root.SetArgs([]string{"demo"})
+	root.SetOut(out)
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("demo: %v", err)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if strings.Contains(out.String(), "Ctrl-C") {
+			return out
+		}
+	}
+	t.Fatalf("the demo does not invite:\n%s", out.String())
+	return nil
+}
+
+// odd are terms that the lines of an overrides file have to quote.
+var odd = []string{"station wagon", `"quoted"`, "#hash", "->", "two\nlines", "tab\t", "\u2028", "\x7f", "ünïcode", "🚗", "a\\b", `</script><img src=x onerror=hacked=1>`}
+
+// matricesBefore stands before the admin port and adds a matrix with two
+// versions, whose rows have odd terms.
+func matricesBefore(t *testing.T, admin string) string {
+	t.Helper()
+	target, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type neighbor struct {
+		Term       string  `json:"term"`
+		Similarity float64 `json:"similarity"`
+		DocFreq    int     `json:"doc_freq"`
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", httputil.NewSingleHostReverseProxy(target))
+	mux.HandleFunc("GET /_akin/playground/setup", func(w http.ResponseWriter, r *http.Request) {
+		resp, err := http.Get(admin + r.URL.Path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		var setup map[string]any
+		if err := json.NewDecoder(resp.Body).Decode(&setup); err != nil {
+			t.Error(err)
+		}
+		setup["matrices"] = append(setup["matrices"].([]any), map[string]any{"name": "two", "versions": []map[string]any{{"id": "new"}, {"id": "old", "active": true}}})
+		json.NewEncoder(w).Encode(setup)
+	})
+	forward := httputil.NewSingleHostReverseProxy(target)
+	mux.HandleFunc("POST /_akin/playground/neighbors", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var asked struct{ Matrix, Version, Term string }
+		if json.Unmarshal(body, &asked) != nil || asked.Matrix != "two" {
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			forward.ServeHTTP(w, r)
+			return
+		}
+		row := []neighbor{{"same", 0.9, 1}, {"automobile", 0.8, 10}, {"added", 0.3, 3}}
+		if asked.Version == "old" {
+			row = []neighbor{{"same", 0.9, 1}, {"automobile", 0.5, 10}, {"removed", 0.1, 3}}
+		}
+		if asked.Term == "odd" {
+			row = nil
+			for _, term := range odd {
+				row = append(row, neighbor{term, 0.5, 1})
+			}
+		}
+		json.NewEncoder(w).Encode(map[string]any{"version": asked.Version, "doc_freq": 7, "neighbors": row})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestPlaygroundInABrowser does in Chromium what people do with the page.
+func TestPlaygroundInABrowser(t *testing.T) {
+	b := openBrowser(t)
+	printed := startDemo(t).String()
+	first, _, _ := strings.Cut(printed, "\n")
+	page, found := strings.CutPrefix(first, "Playground: ")
+	if !found {
+		t.Fatalf("the demo's first line is %q", first)
+	}
+	admin, hash, _ := strings.Cut(page, "/playground")
+	b.do(t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
+
+	// The keyboard is enough: the words are there, Enter searches.
+	if got := inPage[string](t, b, `return document.activeElement.id + ' ' + id('query').value`); got != "query nappies" {
+		t.Fatalf("focus and words are %q", got)
+	}
+	b.do(t, chromedp.KeyEvent("\r"))
+	got := inPage[map[string]any](t, b, `await until(() => shown); await ready()
+		return { summary: id('summary').textContent, direct: all('#direct li').length, akin: all('#akin li').length, moves: texts('.move'),
+			own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
+			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
+	for name, want := range map[string]string{
+		"summary": "4 hits without akin, 75 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "own": "nappies", "added": "diaper", "chips": "diaper",
+		"figures": "for nappi · similarity 0.159 · idf ", "legend": "added for nappi", "ins": `"diaper"`, "rest": `"query": "nappies"`,
+	} {
+		if !strings.Contains(strings.ToLower(fmt.Sprint(got[name])), want) {
+			t.Errorf("%s: %v, without %q", name, got[name], want)
+		}
+	}
+	if strings.Contains(fmt.Sprint(got["ins"]), `"query": "nappies"`) || strings.Contains(fmt.Sprint(got["rest"]), "diaper") {
+		t.Errorf("what is added is marked badly: %v", got["ins"])
+	}
+
+	// Terms are switched off and weighed otherwise, and the search runs again.
+	changed := inPage[map[string]any](t, b, `
+		const chip = (word) => all('#chips li').find(li => li.querySelector('label').textContent == word)
+		const boost = (word) => Number(chip(word).querySelector('.figures').textContent.match(/boost ([^ ]+)/)[1])
+		const before = boost('soft'), out = {}
+		chip('diaper').querySelector('input[type=checkbox]').click()
+		await settled()
+		out.without = id('sent').textContent.includes('"diaper"') || boost('diaper') != 0
+		const slider = chip('soft').querySelector('input[type=range]')
+		slider.value = '2'; slider.dispatchEvent(new Event('change'))
+		await settled()
+		out.ratio = boost('soft') / before
+		id('reset').click()
+		await settled()
+		out.back = id('sent').textContent.includes('"diaper"') && Math.abs(boost('soft') - before) < 1e-6
+		return out`)
+	if ratio, _ := changed["ratio"].(float64); changed["without"] != false || changed["back"] != true || ratio < 1.98 || ratio > 2.02 {
+		t.Errorf("after switching off, doubling and going back: %v", changed)
+	}
+
+	// The command that is copied finds what the page shows.
+	command := inPage[string](t, b, `let copied = ''
+		Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (s) => { copied = s } } })
+		id('curl').click()
+		await until(() => id('copied').textContent == 'Copied.')
+		return copied`)
+	if _, err := exec.LookPath("curl"); err == nil {
+		answer, err := exec.Command("sh", "-c", command).Output()
+		if err != nil || !strings.Contains(string(answer), `"value":75`) {
+			t.Errorf("%s\n%v %s", command, err, answer)
+		}
+	}
+
+	testNeighborsAndRules(t, b)
+
+	// A recent search is loaded and searched again.
+	recent := inPage[map[string]any](t, b, `
+		id('query').value = 'couch'
+		document.querySelector('#search button').click()
+		await settled()
+		const button = all('#recent button')[1]
+		button.click()
+		await until(() => id('body').value.includes('nappies')); await settled()
+		return { summary: id('summary').textContent, focus: document.activeElement.id }`)
+	if !strings.HasPrefix(fmt.Sprint(recent["summary"]), "4 hits") || recent["focus"] != "hits" {
+		t.Errorf("a recent search: %v", recent)
+	}
+
+	// What the cluster refuses is said.
+	refused := inPage[string](t, b, `
+		id('body').value = '{"query": {"no_such_query": {}}}'
+		document.querySelector('#search button').click()
+		await settled()
+		const first = id('error').textContent
+		id('body').value = '{'
+		document.querySelector('#search button').click()
+		await settled()
+		return first + ' / ' + id('error').textContent`)
+	if !strings.Contains(refused, "The cluster answers with status 400") || !strings.Contains(refused, "The body is no JSON") {
+		t.Errorf("errors are shown as %q", refused)
+	}
+
+	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/knowledge`).FindStringSubmatch(printed)[1]
+	testHostileHits(t, b, proxy)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, problem := range b.problems {
+		data, _ := json.Marshal(problem)
+		t.Errorf("the browser complains: %s", data)
+	}
+	if len(b.urls) < 20 {
+		t.Errorf("only %d requests are seen", len(b.urls))
+	}
+	for _, u := range b.urls {
+		if strings.Contains(u, "nappi") && !strings.Contains(u, "#") || strings.Contains(u, "couch") || strings.Contains(u, "secret") {
+			t.Errorf("a URL has the text of a search: %s", u)
+		}
+	}
+}
+
+func testNeighborsAndRules(t *testing.T, b *browser) {
+	t.Helper()
+	folder := t.TempDir()
+	if _, err := chromedp.CallBrowser(b, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder}); err != nil {
+		t.Fatal(err)
+	}
+	got := inPage[map[string]any](t, b, `
+		const out = {}
+		all('#chips button').find(e => e.textContent == 'Neighbors' && e.getAttribute('aria-label') == 'Neighbors of diaper').click()
+		await until(() => id('found').textContent)
+		out.found = id('found').textContent
+		const bars = all('#bars meter').map(m => m.value)
+		out.sorted = bars.length > 5 && bars.every((v, k) => !k || v <= bars[k - 1])
+		id('term').value = 'Nappies' // which is no index term
+		id('found').textContent = ''
+		document.querySelector('#neighbors button').click()
+		await until(() => id('found').textContent)
+		out.analyzed = id('found').textContent
+		id('matrix').value = 'two'; id('matrix').dispatchEvent(new Event('change'))
+		out.served = id('version').value
+		id('version').value = 'new'; id('other').value = 'old'; id('term').value = 'car'
+		id('found').textContent = ''
+		document.querySelector('#neighbors button').click()
+		await until(() => id('found').textContent)
+		out.difference = texts('#bars li').join('|')
+		id('other').value = ''; id('term').value = 'odd'
+		id('found').textContent = ''
+		document.querySelector('#neighbors button').click()
+		await until(() => id('found').textContent)
+		all('#bars button').filter(e => e.textContent == 'ban').forEach(e => e.click())
+		const pin = all('#chips button').filter(e => e.textContent == 'pin')
+		pin[0].click(); pin[1].click(); pin[1].click() // a second time removes it
+		out.pressed = [pin[0], pin[1]].map(e => e.getAttribute('aria-pressed')).join()
+		out.shown = id('rules').value
+		id('download').click()
+		return out`)
+	for name, want := range map[string]string{
+		"found": "of diaper, which is in ", "analyzed": "neighbors of nappi,", "sorted": "true", "served": "old",
+		"difference": "automobile0.5 → 0.8banpin|added+ new: 0.3banpin|removed− gone: 0.1banpin", "pressed": "true,false",
+	} {
+		if !strings.Contains(fmt.Sprint(got[name]), want) {
+			t.Errorf("%s: %v, without %q", name, got[name], want)
+		}
+	}
+	var saved []byte
+	for deadline := time.Now().Add(10 * time.Second); len(saved) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		saved, _ = os.ReadFile(filepath.Join(folder, "overrides.txt"))
+	}
+	if string(saved) != got["shown"] {
+		t.Errorf("saved %q, shown %q", saved, got["shown"])
+	}
+	rules, err := combine.ParseOverrides(bytes.NewReader(saved))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, saved)
+	}
+	var banned []string
+	pinned := 0
+	for r := range rules.All() {
+		if r.Action == combine.ActionBan && r.Term == "odd" {
+			banned = append(banned, r.Neighbor)
+		} else if r.Action == combine.ActionPin {
+			pinned++
+		}
+	}
+	if !slices.Equal(banned, odd) || pinned != 1 {
+		t.Errorf("%d pinned, banned %q, want %q", pinned, banned, odd)
+	}
+}
+
+// hostile is a text that is no text to a page that does not take care.
+const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerror=hacked=1>" onmouseover="hacked=1' &lt;b&gt; {{.}} ` + "\u202e\u2067\x01\x7f\ufffe"
+
+// testHostileHits shows documents of hostile and of long texts, and looks at the
+// page on a laptop and on a phone, light and dark.
+func testHostileHits(t *testing.T, b *browser, proxy string) {
+	t.Helper()
+	for k, title := range []string{hostile + " nappies", strings.Repeat("nappies", 500), "nappies"} {
+		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 5000)})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, fmt.Sprintf("%s/help/_doc/%d%s?refresh=true", proxy, k, url.PathEscape("<b>"+hostile[:20])), strings.NewReader(string(doc)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode >= 300 {
+			t.Fatalf("%v %v", resp, err)
+		}
+		resp.Body.Close()
+	}
+	title := inPage[string](t, b, `
+		id('body').value = ''
+		id('index').value = 'help'
+		id('query').value = 'nappies'
+		document.querySelector('#search button').click()
+		await settled()
+		return texts('.hit').find(t => t.includes('onerror')) || ''`)
+	if title != hostile+" nappies" {
+		t.Errorf("the hostile title is shown as %q", title)
+	}
+	axe := axeSource(t)
+	backgrounds := map[string]bool{}
+	for _, width := range []int64{1280, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+				t.Fatal(err)
+			}
+			b.do(t, chromedp.EmulateViewport(width, 800))
+			for _, fault := range inPage[[]string](t, b, faults) {
+				t.Errorf("%d wide, %s: %s", width, scheme, fault)
+			}
+			backgrounds[inPage[string](t, b, `return getComputedStyle(document.body).backgroundColor`)] = true
+			if axe == "" {
+				continue
+			}
+			if _, err := chromedp.Run(b, chromedp.Evaluate[bool](axe+"\n;true")); err != nil {
+				t.Fatal(err)
+			}
+			for _, fault := range inPage[[]string](t, b, `const found = await axe.run(document)
+				return found.violations.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(' '))`) {
+				t.Errorf("%d wide, %s: axe: %s", width, scheme, fault)
+			}
+		}
+	}
+	if len(backgrounds) != 2 {
+		t.Errorf("light and dark have the backgrounds %v", backgrounds)
+	}
+}
+
+// faults lists what is wrong with the page as the browser has laid it out.
+const faults = `
+	const faults = []
+	all('details').forEach(d => d.open = true)
+	if (document.documentElement.scrollWidth > innerWidth) faults.push('scrolls sideways: ' + document.documentElement.scrollWidth + ' > ' + innerWidth)
+	if (window.hacked || all('body script, img, iframe, object, base, [onerror], [onmouseover]').length) faults.push('text became markup')
+	const part = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4 }
+	const light = (color) => { const [r, g, b] = color.match(/[\d.]+/g).map(Number); return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b) }
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (c != 'rgba(0, 0, 0, 0)') return c } return 'rgb(255, 255, 255)' }
+	const seen = new Set()
+	for (const e of all('body *')) {
+		if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()) || e.closest('.skip, option, datalist')) continue
+		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))], where = e.tagName + '.' + e.className
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
+		if (ratio < 4.5 && !seen.has(where)) faults.push('contrast of ' + where + ' is ' + ratio.toFixed(1))
+		seen.add(where)
+	}
+	return faults`
+
+// axeSource returns the source of axe-core, which npm installs in the user's
+// cache folder, or "" where there is no npm.
+func axeSource(t *testing.T) string {
+	t.Helper()
+	npm, err := exec.LookPath("npm")
+	cache, err2 := os.UserCacheDir()
+	if err != nil || err2 != nil {
+		if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+			t.Fatal("no npm in PATH: install Node.js, for the rules of accessibility")
+		}
+		t.Log("not checked: the rules of axe-core, for which npm is needed")
+		return ""
+	}
+	pins := filepath.Join("testdata", "axe")
+	data, err := os.ReadFile(filepath.Join(pins, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	if err := json.Unmarshal(data, &lock); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "akin-axe-"+lock.Packages["node_modules/axe-core"].Version)
+	source := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
+	if _, err := os.Stat(source); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(pins)); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), npm, "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+				t.Fatalf("npm ci: %v\n%s", err, out)
+			}
+			t.Logf("not checked: the rules of axe-core: npm ci: %v\n%s", err, out)
+			return ""
+		}
+	}
+	if data, err = os.ReadFile(source); err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

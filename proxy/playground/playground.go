@@ -1,0 +1,242 @@
+// Package playground is a page on the admin port that shows what akin does to a
+// search: the hits without and with it, the terms that it adds, what they count
+// for, and where they come from. playground.html, .css and .js are the page,
+// this file serves it and what it asks for, and search.go searches.
+//
+// Its searches go the way of clients' searches, with the credentials that
+// somebody types into the page, and never with akin's own.
+package playground
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/wire"
+)
+
+//go:embed playground.html playground.css playground.js
+var files embed.FS
+
+// contentPolicy lets the page load its own script and styles, ask its own
+// server, and nothing else.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Matrices are what the page shows of matrices and the fields that they are
+// bound to.
+type Matrices interface {
+	// Setup returns what there is to choose from.
+	Setup(ctx context.Context) (Setup, error)
+	// Neighbors returns the neighbors of an index term in a version of a matrix, ""
+	// for the one that is served; [ErrUnknown] is wrapped where there is none.
+	Neighbors(ctx context.Context, matrix, version, term string) (Row, error)
+}
+
+// ErrUnknown says that there is no such matrix or version.
+var ErrUnknown = errors.New("unknown matrix or version")
+
+// A Setup is what there is to choose from.
+type Setup struct {
+	Indices  []Index  `json:"indices"`
+	Profiles []string `json:"profiles"`
+	Matrices []Matrix `json:"matrices"`
+	// Cluster is the URL of a node, without credentials.
+	Cluster string `json:"cluster"`
+}
+
+// An Index is one with a matrix, and its text fields that have one.
+type Index struct {
+	Name   string   `json:"name"`
+	Fields []string `json:"fields"`
+}
+
+// A Matrix is one with its versions, the newest first.
+type Matrix struct {
+	Name     string    `json:"name"`
+	Versions []Version `json:"versions"`
+}
+
+// A Version is one of a matrix; Active says that it is served.
+type Version struct {
+	ID     string `json:"id"`
+	Active bool   `json:"active"`
+}
+
+// A Row has the neighbors of a term, the most similar first.
+type Row struct {
+	Version   string     `json:"version"`
+	DocFreq   uint32     `json:"doc_freq"`
+	Neighbors []Neighbor `json:"neighbors"`
+}
+
+// A Neighbor is one of them, and in how many documents it is.
+type Neighbor struct {
+	Term       string  `json:"term"`
+	Similarity float32 `json:"similarity"`
+	DocFreq    uint32  `json:"doc_freq"`
+}
+
+// Options are what a [Playground] works with.
+type Options struct {
+	// Search answers requests as the cluster's clients send them.
+	Search http.Handler
+	// Explained returns what became of a search, by the id that its answer names.
+	Explained func(id string) (explain.Explanation, bool)
+	// Matrices may be nil.
+	Matrices Matrices
+}
+
+// A Playground serves the page. It is safe for concurrent use.
+type Playground struct {
+	options Options
+	places  chan struct{} // for searches under way
+}
+
+// New returns a playground.
+func New(o Options) *Playground {
+	return &Playground{options: o, places: make(chan struct{}, maxSearches)}
+}
+
+// Paths of the page, and before those of what it asks for.
+const (
+	Page     = "/playground"
+	endpoint = "/_akin/playground/"
+)
+
+// Routes returns the handlers by method and path, which their caller guards.
+func (p *Playground) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET " + Page:                    asset("playground.html", "text/html; charset=utf-8"),
+		"GET " + Page + ".js":            asset("playground.js", "text/javascript; charset=utf-8"),
+		"GET " + Page + ".css":           asset("playground.css", "text/css; charset=utf-8"),
+		"GET " + endpoint + "setup":      p.setup,
+		"POST " + endpoint + "search":    post(p.search),
+		"POST " + endpoint + "analysis":  post(p.analyze),
+		"POST " + endpoint + "neighbors": post(p.neighbors),
+	}
+}
+
+// asset serves a file of the page.
+func asset(name, contentType string) http.HandlerFunc {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		guardHeaders(w.Header())
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(data) // nobody is left to tell
+	}
+}
+
+// guardHeaders sets what browsers are to keep to, and to keep nothing.
+func guardHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+}
+
+// maxRequest is the most that the page sends.
+const maxRequest = 256 << 10
+
+// A refusal is an answer to a request that cannot be met.
+type refusal struct {
+	Status int    `json:"-"`
+	Reason string `json:"error"`
+}
+
+func (r *refusal) Error() string { return r.Reason }
+
+func bad(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// post reads the JSON of a request, which pages of other sites cannot send
+// without asking first, and answers with what f returns.
+func post[T any](f func(r *http.Request, asked *T) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !wire.IsJSON(r.Header["Content-Type"]) {
+			answer(w, nil, &refusal{http.StatusUnsupportedMediaType, "the body is not said to be JSON"})
+			return
+		}
+		asked := new(T)
+		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+		decoder.DisallowUnknownFields()
+		err := decoder.Decode(asked)
+		if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+			err = errors.New("there is more behind it")
+		}
+		var out any
+		switch _, large := errors.AsType[*http.MaxBytesError](err); {
+		case large:
+			err = &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", maxRequest)}
+		case err != nil:
+			err = bad("the request is not as the page sends it: %v", err)
+		default:
+			out, err = f(r, asked)
+		}
+		answer(w, out, err)
+	}
+}
+
+// answer writes JSON, or the error.
+func answer(w http.ResponseWriter, out any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		refused, ok := errors.AsType[*refusal](err)
+		if !ok {
+			refused = &refusal{http.StatusBadGateway, err.Error()}
+		}
+		out, status = refused, refused.Status
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // bodies inside stay as they are
+	if err := enc.Encode(out); err != nil {
+		http.Error(w, "{}", http.StatusInternalServerError)
+		return
+	}
+	guardHeaders(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // nobody is left to tell
+}
+
+// setup answers with what there is to choose from.
+func (p *Playground) setup(w http.ResponseWriter, r *http.Request) {
+	out := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}
+	var err error
+	if p.options.Matrices != nil {
+		out, err = p.options.Matrices.Setup(r.Context())
+	}
+	answer(w, out, err)
+}
+
+// asksNeighbors asks for a row.
+type asksNeighbors struct {
+	Matrix  string `json:"matrix"`
+	Version string `json:"version"`
+	Term    string `json:"term"`
+}
+
+func (p *Playground) neighbors(r *http.Request, asked *asksNeighbors) (any, error) {
+	if asked.Term == "" || len(asked.Term) > maxTerm {
+		return nil, bad("the term is empty or longer than %d bytes", maxTerm)
+	}
+	if p.options.Matrices == nil {
+		return nil, &refusal{http.StatusNotFound, ErrUnknown.Error()}
+	}
+	row, err := p.options.Matrices.Neighbors(r.Context(), asked.Matrix, asked.Version, asked.Term)
+	if errors.Is(err, ErrUnknown) {
+		return nil, &refusal{http.StatusNotFound, err.Error()}
+	}
+	return row, err
+}

@@ -1,0 +1,209 @@
+package playground
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
+)
+
+// Bounds of what the page asks for, and of what it gets.
+const (
+	maxSearches    = 4 // under way at a time, of two requests each
+	maxAnswer      = 4 << 20
+	maxIndex       = 1000
+	maxTerm        = 512
+	maxAdjusted    = 400
+	maxFactor      = 4
+	maxCredentials = 8 << 10
+	searchTimeout  = 10 * time.Second
+)
+
+// asked is what each request of the page says that goes to the cluster.
+type asked struct {
+	Index string `json:"index"`
+	// Authorization is the header of that name, "" for none.
+	Authorization string `json:"authorization"`
+}
+
+// check returns why that cannot be asked.
+func (a *asked) check() error {
+	switch {
+	case a.Index == "" || a.Index[0] == '_' && a.Index != "_all" || len(a.Index) > maxIndex:
+		return bad("the index is missing, begins with _, or is longer than %d bytes", maxIndex)
+	case len(a.Authorization) > maxCredentials || strings.ContainsFunc(a.Authorization, func(c rune) bool { return c < ' ' || c > '~' }):
+		return bad("the credentials are no header")
+	}
+	return nil
+}
+
+// asksSearch asks for the hits of a search without and with akin.
+type asksSearch struct {
+	asked
+
+	Body     json.RawMessage     `json:"body"`
+	Profile  string              `json:"profile"`
+	Adjusted []expand.Adjustment `json:"adjusted"`
+}
+
+func (a *asksSearch) check() error {
+	if err := a.asked.check(); err != nil {
+		return err
+	}
+	if trimmed := bytes.TrimSpace(a.Body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return bad("the search is no JSON object")
+	}
+	if len(a.Adjusted) > maxAdjusted {
+		return bad("more than %d terms are adjusted", maxAdjusted)
+	}
+	for _, t := range a.Adjusted {
+		if len(t.Term) > maxTerm || !(t.Factor >= 0 && t.Factor <= maxFactor) { // written so that NaN fails
+			return bad("a factor is not from 0 to %d, or a term longer than %d bytes", maxFactor, maxTerm)
+		}
+	}
+	return nil
+}
+
+// Found is the answer to one search.
+type Found struct {
+	Status int             `json:"status"`
+	Millis float64         `json:"took_ms"`
+	Answer json.RawMessage `json:"answer"`
+}
+
+// Compared is what a search finds without and with akin.
+type Compared struct {
+	Direct Found `json:"direct"`
+	Akin   Found `json:"akin"`
+	// Explanation says what akin did, nil where it is not kept.
+	Explanation *explain.Explanation `json:"explanation"`
+}
+
+func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	default:
+		return nil, &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
+	defer cancel()
+	ctx = context.WithValue(ctx, adjustedKey{}, a.Adjusted)
+	var out Compared
+	var err error
+	if out.Direct, _, err = p.ask(ctx, r, &a.asked, "_search?akin=off", a.Body); err != nil {
+		return nil, err
+	}
+	way := "_search?akin=explain"
+	if a.Profile != "" {
+		way += "&akin_profile=" + url.QueryEscape(a.Profile)
+	}
+	var h http.Header
+	if out.Akin, h, err = p.ask(ctx, r, &a.asked, way, a.Body); err != nil {
+		return nil, err
+	}
+	if e, ok := p.options.Explained(h.Get("X-Akin-Explanation")); ok {
+		out.Explanation = &e
+	}
+	return out, nil
+}
+
+type adjustedKey struct{}
+
+// Adjusted returns what a search of a playground says of added terms, and
+// whether it is one.
+func Adjusted(ctx context.Context) (adjusted []expand.Adjustment, is bool) {
+	adjusted, is = ctx.Value(adjustedKey{}).([]expand.Adjustment)
+	return adjusted, is
+}
+
+// asksAnalysis asks which terms a field's analyzer makes of a text, and where
+// they stand in it.
+type asksAnalysis struct {
+	asked
+
+	Field string `json:"field"`
+	Text  string `json:"text"`
+}
+
+func (p *Playground) analyze(r *http.Request, a *asksAnalysis) (any, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
+	defer cancel()
+	body, err := json.Marshal(map[string]string{"field": a.Field, "text": a.Text})
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := p.ask(ctx, r, &a.asked, "_analyze", body)
+	return found, err
+}
+
+// ask sends a request the way of clients' requests. The page's own headers do
+// not go with it: they are for the admin port.
+func (p *Playground) ask(ctx context.Context, r *http.Request, a *asked, what string, body []byte) (Found, http.Header, error) {
+	index := strings.ReplaceAll(url.PathEscape(a.Index), "%2C", ",")
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://akin/"+index+"/"+what, bytes.NewReader(body))
+	if err != nil {
+		return Found{}, nil, bad("the index is no name")
+	}
+	req.RemoteAddr = r.RemoteAddr
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "akin-playground")
+	if a.Authorization != "" {
+		req.Header.Set("Authorization", a.Authorization)
+	}
+	kept := &keptAnswer{header: http.Header{}}
+	began := time.Now()
+	if !kept.take(p.options.Search, req) {
+		return Found{}, nil, fmt.Errorf("the answer broke off, took longer than %v, or has more than %d bytes", searchTimeout, maxAnswer)
+	}
+	took := float64(time.Since(began).Microseconds()) / 1000
+	return Found{kept.status, took, explain.Body(kept.body.Bytes())}, kept.header, nil
+}
+
+// A keptAnswer keeps an answer in memory.
+type keptAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// take has h answer, and reports whether the answer is whole.
+func (k *keptAnswer) take(h http.Handler, r *http.Request) (whole bool) {
+	defer func() {
+		if e := recover(); e != nil && e != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
+			panic(e)
+		}
+	}()
+	h.ServeHTTP(k, r)
+	return true
+}
+
+// Header implements [http.ResponseWriter], as do the next two.
+func (k *keptAnswer) Header() http.Header { return k.header }
+
+// WriteHeader keeps the last status.
+func (k *keptAnswer) WriteHeader(status int) { k.status = status }
+
+// Write keeps bytes of the body, as many as there is room for.
+func (k *keptAnswer) Write(b []byte) (int, error) {
+	if k.body.Len()+len(b) > maxAnswer {
+		return 0, errTooLarge
+	}
+	return k.body.Write(b)
+}
+
+var errTooLarge = errors.New("the answer is too large")
