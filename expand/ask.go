@@ -31,6 +31,8 @@ type asker struct {
 	later bool
 }
 
+// A target is a field of a clause that terms may be added for, with what that
+// takes.
 type target struct {
 	clause *form.Clause
 	*form.Field
@@ -81,7 +83,8 @@ func (a *asker) ask(ctx context.Context) error {
 	return failed(StageStatistics, a.selectTerms(ctx, open))
 }
 
-// leave leaves out the target, and with it a clause that needs all its fields.
+// leave notes why the target is left out, and with it a clause that needs all
+// its fields.
 func (t *target) leave(why reason.Reason) {
 	t.Reason = why
 	if t.clause.TermCentric {
@@ -112,6 +115,7 @@ func leading(targets []*target) []*target {
 	return slices.DeleteFunc(slices.Clone(targets), (*target).follows)
 }
 
+// start takes the clauses of the search, of which nothing is known yet.
 func (a *asker) start() {
 	a.clauseLimit = int(a.e.limits.of(LimitClauses, a.s.req.Index))
 	a.clauses = a.m.clauses[:0]

@@ -186,6 +186,7 @@ type memory struct {
 	weighing
 }
 
+// weighing is memory for the terms of one question.
 type weighing struct {
 	terms    []string
 	rows     []simmatrix.Row

@@ -83,9 +83,8 @@ type FieldTerms struct {
 	Freqs []float64
 }
 
-// kept are the members of a body that decide which hits are the first.
-// search_after is not: all pages have the same first pass.
-// slice neither: all slices of a search have the same first pass.
+// kept are the members of a body that decide which hits are the first, without
+// search_after and slice: all pages and slices of a search have one first pass.
 var kept = []string{
 	"query", "rescore", "post_filter", "indices_boost", "runtime_mappings", "pit", "collapse", "timeout", "terminate_after",
 }

@@ -69,9 +69,9 @@ func newPITs() *otter.Cache[pitKey, *firstPage] {
 	})
 }
 
-// askPage asks for a search with a point in time what the first page got,
-// and for any other what there is. It returns the reason to leave the page
-// alone, as the first one was, or "".
+// askPage gives a page of a point in time what the first page got, and asks for
+// any other search. It returns the reason to leave the page alone, as the first
+// one was, or "".
 func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 	a.start()
 	if a.s.PIT.ID == "" {

@@ -169,7 +169,7 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if alone := f.Analysis == nil; !c.Additive || c.TermCentric || alone && !c.ByField || !alone && !f.OneTermPerWord() {
+		if unread := f.Analysis == nil; !c.Additive || c.TermCentric || unread && !c.ByField || !unread && !f.OneTermPerWord() {
 			return form.Linear, reason.NotAdditive
 		}
 	}
@@ -215,9 +215,23 @@ func (p *planner) findsMany(clauses []form.Clause) bool {
 // notRescored returns why the best hits cannot be rescored, "" where they can;
 // limit is how many the indices are known to take, 0 where that is not known.
 func (s *search) notRescored(limit int64) reason.Reason {
-	switch {
+	switch why := s.fixedOrder(); {
 	case s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
 		return reason.Endpoint
+	case why != "":
+		return why
+	case limit > 0 && form.RescoreWindow > limit:
+		return reason.RescoreWindow
+	case namesQueries(s.Query.Of(s.Body)):
+		return reason.Named
+	}
+	return ""
+}
+
+// fixedOrder returns why the search does not let its first hits be ordered
+// again, "" where it does.
+func (s *search) fixedOrder() reason.Reason {
+	switch {
 	case s.PIT.Has:
 		return reason.PointInTime // the pages after the first have a search_after
 	case s.NoRescore != "":
@@ -226,10 +240,6 @@ func (s *search) notRescored(limit int64) reason.Reason {
 		return reason.MinScore
 	case s.Hits.None:
 		return reason.NoScores
-	case limit > 0 && form.RescoreWindow > limit:
-		return reason.RescoreWindow
-	case namesQueries(s.Query.Of(s.Body)):
-		return reason.Named
 	}
 	return ""
 }

@@ -13,7 +13,7 @@ import (
 // Errors of [Request.Allowed].
 var (
 	ErrNotAuthorized = errors.New("the client may not search these indices")
-	ErrUnknown       = errors.New("not known to the cluster") // which will tell the client
+	ErrUnknown       = errors.New("not known to the cluster") // which will say so to the client
 )
 
 // A Cluster answers what expansion asks of the search cluster;

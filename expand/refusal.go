@@ -58,8 +58,8 @@ var limitSentences = []struct {
 }
 
 // Limit returns the limit that the cluster names, false where it names none.
-// A script of the client's can throw an error with any text: where one
-// failed nothing is believed. Nor is a limit that the search kept.
+// A script of the client's can throw an error with any text: where one failed
+// nothing is believed, and never a limit that the search did not exceed.
 func (r *Refusal) Limit() (Limit, bool) {
 	if r.has("script_exception") {
 		return Limit{}, false

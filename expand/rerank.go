@@ -54,19 +54,13 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 
 // noRerank returns why the request does not let them be reranked, or "".
 func (s *search) noRerank() reason.Reason {
-	switch {
+	switch why := s.fixedOrder(); {
 	case s.req.Endpoint != EndpointSearch:
 		return reason.Endpoint
 	case s.req.Fixed != "":
 		return s.req.Fixed
-	case s.PIT.Has:
-		return reason.PointInTime
-	case s.NoRescore != "":
-		return s.NoRescore
-	case s.Scores.Min:
-		return reason.MinScore
-	case s.Hits.None:
-		return reason.NoScores
+	case why != "":
+		return why
 	case s.Scores.Others:
 		return reason.OtherScores
 	case s.Hits.Bare || s.Hits.Ext:

@@ -32,8 +32,8 @@ const (
 	maxKnown = 10_000
 )
 
-// A store is all that is remembered. The numbers of terms are valid in one store
-// only: when too many have numbers a new one takes its place.
+// A store is all that is remembered. The numbers of terms are valid in one
+// store only: when too many have numbers a new one takes its place.
 type store struct {
 	limit   uint64 // of the bytes of terms
 	terms   vocabulary

@@ -39,10 +39,10 @@ var (
 	// search found it: it was deleted or changed since, or another copy of its
 	// shard answered.
 	ErrMissing = errors.New("a hit is no longer as it was found")
-	// ErrNoTerms says that a field is one of which the cluster may tell no terms,
+	// ErrNoTerms says that a field is one of which the cluster may report no terms,
 	// such as an alias, or the target of a copy_to, and that no document of the
 	// index was ever seen to have some.
-	ErrNoTerms = errors.New("the cluster tells no terms of a field")
+	ErrNoTerms = errors.New("the cluster reports no terms of a field")
 	// ErrTooLarge says that hits have more terms than are read at a time.
 	ErrTooLarge = errors.New("the hits have too many terms")
 )
@@ -224,7 +224,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 
 const fetching = "asking for hits"
 
-// Stats tell of a [Reranker] since it was made.
+// Stats are counts of a [Reranker] since it was made.
 type Stats struct {
 	Hits, Misses uint64 // fields of hits whose terms were remembered, and were not
 	Bytes        uint64 // about what is remembered

@@ -171,12 +171,12 @@ func (c *Clause) settle(err error) {
 // matchBoolPrefix reads a match whose last term is the beginning of one.
 func (c *Clause) matchBoolPrefix(raw []byte) {
 	c.match(raw)
-	c.beginning()
+	c.lastIsPrefix()
 }
 
-// beginning says that the last term is the beginning of one. How many of the
+// lastIsPrefix says that the last term is the beginning of one. How many of the
 // terms match is then counted by the original only.
-func (c *Clause) beginning() {
+func (c *Clause) lastIsPrefix() {
 	c.Prefix, c.Additive = true, false
 	c.SameMatches = c.SameMatches || c.Counted()
 }
@@ -193,12 +193,12 @@ func (c *Clause) matchPhrasePrefix(raw []byte) {
 
 func (c *Clause) matchPhrase(raw []byte) {
 	c.match(raw)
-	c.sequence()
+	c.isPhrase()
 }
 
-// sequence says that the clause looks for a phrase, which only the original
+// isPhrase says that the clause looks for a phrase, which only the original
 // can: related words change the order of what it finds.
-func (c *Clause) sequence() {
+func (c *Clause) isPhrase() {
 	c.Phrase, c.SameMatches, c.Additive = true, true, false
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
@@ -280,13 +280,13 @@ func (c *Clause) multiMatch(raw []byte) {
 			c.TieBreaker = 1 // the sum of the fields
 		}
 		if kind == "bool_prefix" {
-			c.beginning()
+			c.lastIsPrefix()
 		}
 	case "cross_fields":
 		c.TermCentric, c.Additive = true, false
 	case "phrase", "phrase_prefix":
 		c.Prefix = kind == "phrase_prefix"
-		c.sequence()
+		c.isPhrase()
 	default:
 		err = errOptions
 	}

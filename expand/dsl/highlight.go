@@ -105,15 +105,15 @@ func (s *Search) mark(first int, query jsonspan.Span) {
 // markHits sets the queries of the highlights that are of the search's hits:
 // the query of the search, or those of its standard retrievers.
 func (s *Search) markHits(standards []jsonspan.Span) {
-	var queries []jsonspan.Span
+	if len(s.Highlights) == 0 {
+		return
+	}
+	queries := slices.Clone(standards)
+	if !s.Query.IsZero() {
+		queries = []jsonspan.Span{s.Query}
+	}
 	for i := range s.Highlights {
-		h := &s.Highlights[i]
-		if queries == nil {
-			if queries = slices.Clone(standards); !s.Query.IsZero() {
-				queries = []jsonspan.Span{s.Query}
-			}
-		}
-		if h.Queries == nil {
+		if h := &s.Highlights[i]; h.Queries == nil {
 			h.Queries = queries
 		}
 	}

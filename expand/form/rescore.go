@@ -32,8 +32,8 @@ const (
 	findShare = 0.7
 	findRatio = 3.2
 	// Where the form is the query because the hits cannot be rescored.
-	aloneTerms = 12
-	aloneShare = 0.5
+	wholeTerms = 12
+	wholeShare = 0.5
 	// Of the added terms only those in at least one of rareShare documents are
 	// scored in a rescore: others are seldom in the window.
 	rareShare = 500
@@ -85,7 +85,7 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 		common, rare := f.common()
 		return division{scored: common, set: rare}
 	}
-	return f.split(aloneTerms, all, aloneShare*p.Strength.Saturated)
+	return f.split(wholeTerms, all, wholeShare*p.Strength.Saturated)
 }
 
 // split leaves n of all terms of a search to be scored, or the field's share of

@@ -29,7 +29,7 @@ func naturalOrder(s *Similarities) []int32 {
 // rowOf returns row i of E, the coordinates of term i.
 func rowOf(b *Basis, i int) Vector {
 	cols, values := b.factor.row(int(b.places[i]))
-	return Vector{Terms: cols, Values: values}.Scaled(1) // without zeros
+	return Vector{Terms: cols, Values: values}.mapped(func(_ int32, v float64) float64 { return v }) // without zeros
 }
 
 // symmetricOf returns the symmetric matrix with the given pairs.

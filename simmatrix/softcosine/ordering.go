@@ -13,7 +13,7 @@ import (
 type Ordering func(s *Similarities) (order []int32)
 
 // MinimumDegree is an [Ordering] that takes again and again the term that has
-// the fewest neighbors left, whereupon these become neighbors of each other. It
+// the fewest neighbors left, which then become neighbors of each other. It
 // gives the sparsest factors for the S of words. A tree takes O(n·log n).
 // Elsewhere a term of d neighbors is looked at whenever one of them is taken,
 // d² steps at worst.

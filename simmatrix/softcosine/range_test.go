@@ -263,7 +263,6 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func(){
-		"Scaled":             func() { x.Scaled(1e200) },
 		"Weighted":           func() { sp.Weighted(x) },
 		"DotQuery":           func() { sp.DotQuery(x) },
 		"Expand":             func() { sp.Expand(x) },

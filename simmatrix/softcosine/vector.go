@@ -70,11 +70,6 @@ func (x Vector) Norm() float64 {
 	return math.Ldexp(math.Sqrt(u.dot(u)), e)
 }
 
-// Scaled returns f·x without zeros. It panics at a coordinate out of range.
-func (x Vector) Scaled(f float64) Vector {
-	return x.mapped(func(_ int32, v float64) float64 { return f * v }).checked()
-}
-
 // mapped returns the vector of fn's values, without its zeros.
 func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
 	out := Vector{Terms: make([]int32, 0, len(x.Terms)), Values: make([]float64, 0, len(x.Terms))}

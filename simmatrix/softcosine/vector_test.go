@@ -46,16 +46,3 @@ func TestVectorDotAndNormAreThoseOfTheDenseVectors(t *testing.T) {
 		}
 	})
 }
-
-func TestVectorScaledLeavesOutWhatVanishes(t *testing.T) {
-	v := NewVector(map[int32]float64{1: 2, 2: math.SmallestNonzeroFloat64})
-	if got := v.Scaled(0.25); got.Len() != 1 || got.At(1) != 0.5 {
-		t.Errorf("a quarter is %v", got)
-	}
-	if got := v.Scaled(0); got.Len() != 0 {
-		t.Errorf("0 times is %v", got)
-	}
-	if v.At(1) != 2 {
-		t.Error("the vector itself was changed")
-	}
-}
