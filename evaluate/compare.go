@@ -3,6 +3,7 @@ package evaluate
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/akin-search/akin/evaluate/judged"
@@ -33,9 +34,10 @@ type Comparison struct {
 
 // A ComparedArm is what one arm did.
 type ComparedArm struct {
-	Name        string `json:"name"`
-	WithoutHits int    `json:"without_hits"` // searches
-	Trouble            // queries
+	Trouble // counts queries
+
+	Name        string  `json:"name"`
+	WithoutHits int     `json:"without_hits"` // searches
 	Latency     Latency `json:"latency"`
 }
 
@@ -71,7 +73,7 @@ func Compare(arms [2]string, log []judged.Query, answered []Answered) *Compariso
 		}
 		c.add(each, len(first) > 0 && len(second) > 0 && first[0] != second[0])
 		for k, answer := range a.Answers {
-			c.Arms[k].Trouble.add(answer)
+			c.Arms[k].add(answer)
 			took[k] = append(took[k], millis(answer.Took))
 		}
 	}
@@ -121,10 +123,7 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
 	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
 	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
-	notes := []Note{{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}}
-	for _, a := range c.Arms {
-		notes = append(notes, a.notes(a.Name)...)
-	}
-	writeNotes(out, notes)
+	refused := Note{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}
+	writeNotes(out, slices.Concat([]Note{refused}, c.Arms[0].notes(c.Arms[0].Name), c.Arms[1].notes(c.Arms[1].Name)))
 	return out.Flush()
 }

@@ -77,7 +77,7 @@ const shownText = 300
 // the last column, and [judged.Read] reads it. A query whose text is its id
 // has no other one there.
 func WriteDifferences(w io.Writer, all []Difference) error {
-	rows := [][]string{{"query_id", "query", "document", "text", "grade"}}
+	rows := append(make([][]string, 0, 1+len(all)), []string{"query_id", "query", "document", "text", "grade"})
 	for _, d := range all {
 		text := []rune(strings.Join(strings.Fields(d.Document.Title), " "))
 		if len(text) > shownText {

@@ -81,7 +81,7 @@ func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: body}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(*asked, " "), "xa xa ya ya yb xb xc yc"; got != want {
+	if got, want := strings.Join(*asked, ","), "xa,xa,ya,ya,yb,xb,xc,yc"; got != want {
 		t.Errorf("asked %s, want %s (the first of each to warm up)", got, want)
 	}
 }
@@ -110,12 +110,12 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-at once +resumed)\n%s", diff)
 	}
-	if got, want := strings.Join(*asked, " "), "xc xc yc yc"; got != want {
+	if got, want := strings.Join(*asked, ","), "xc,xc,yc,yc"; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
 	both, asked = arms("")
 	both[1].Plan = "another matrix"
-	if _, err := Search(t.Context(), both, queries[:2], options(known, &all)); err != nil || strings.Join(*asked, " ") != "ya ya yb" {
+	if _, err := Search(t.Context(), both, queries[:2], options(known, &all)); err != nil || strings.Join(*asked, ",") != "ya,ya,yb" {
 		t.Errorf("another plan of y: asked %s, %v", *asked, err)
 	}
 }

@@ -73,7 +73,7 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 			added += len(q.Arms[k].Added)
 			known++
 		}
-		sum.Trouble.add(answered[i].Answers[k])
+		sum.add(answered[i].Answers[k])
 	}
 	if known > 0 {
 		mean := float64(added) / float64(known)

@@ -62,19 +62,19 @@ type Note struct {
 // Notes returns what there is to say besides the figures.
 func (r *Result) Notes() []Note {
 	l := &r.LeftOut
-	notes := []Note{
-		{len(l.Unjudged), "queries without judgments are left out", l.Unjudged},
-		{len(l.Unknown), "judged queries without a text are left out", l.Unknown},
-		{len(l.Documents), "judged documents are not in the index, and count as not found", l.Documents},
-		{l.Ungraded, "lines without a grade are left out", nil},
-	}
+	notes := append(make([]Note, 0, 4+2*len(r.Arms)),
+		Note{len(l.Unjudged), "queries without judgments are left out", l.Unjudged},
+		Note{len(l.Unknown), "judged queries without a text are left out", l.Unknown},
+		Note{len(l.Documents), "judged documents are not in the index, and count as not found", l.Documents},
+		Note{l.Ungraded, "lines without a grade are left out", nil},
+	)
 	for _, a := range r.Arms {
 		notes = append(notes, a.notes(a.Name)...)
 	}
 	return slices.DeleteFunc(notes, func(n Note) bool { return n.Count == 0 })
 }
 
-func (t Trouble) notes(arm string) []Note {
+func (t *Trouble) notes(arm string) []Note {
 	return []Note{
 		{t.FailedOpen, "searches of " + arm + " went on as they came, since something failed: see the log of akin", nil},
 		{t.Unexplained, "searches of " + arm + " have no explanation any more: their added terms are not known, nor whether they failed", nil},
@@ -105,15 +105,16 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	for _, q := range r.Queries {
 		for k, a := range q.Arms {
-			row := []string{judged.Cell(q.ID), judged.Cell(q.Text), r.Arms[k].Name}
-			for _, m := range r.Measures {
-				row = append(row, number(a.Measures[m]))
+			values := make([]string, len(r.Measures))
+			for i, m := range r.Measures {
+				values[i] = number(a.Measures[m])
 			}
 			added := ""
 			if a.Added != nil {
 				added = strconv.Itoa(len(a.Added))
 			}
-			rows = append(rows, append(row, number(a.Unjudged), added, number(a.TookMillis)))
+			rows = append(rows, slices.Concat([]string{judged.Cell(q.ID), judged.Cell(q.Text), r.Arms[k].Name}, values,
+				[]string{number(a.Unjudged), added, number(a.TookMillis)}))
 		}
 	}
 	return csv.NewWriter(w).WriteAll(rows)

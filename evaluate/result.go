@@ -18,6 +18,8 @@ type Result struct {
 
 // An ArmResult sums up an arm over all queries.
 type ArmResult struct {
+	Trouble // counts searches
+
 	Name     string              `json:"name"`
 	Measures map[string]Estimate `json:"measures"` // by name
 	// Unjudged is the mean share of documents without a grade in the top ten.
@@ -26,7 +28,6 @@ type ArmResult struct {
 	// AddedTerms is the mean number of terms that akin added to a search; nil where
 	// nobody knows.
 	AddedTerms *float64 `json:"added_terms,omitempty"`
-	Trouble
 	// Density is how many of all pairs of terms the matrix has, in percent; 0 is
 	// unknown or no matrix.
 	Density float64 `json:"density_percent,omitempty"`

@@ -39,8 +39,8 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
-// begin opens the file of --resume, and the arms. Its caller closes the arms, and
-// the searches in any case.
+// begin opens the file of --resume, and the arms. Its caller closes the arms,
+// and the searches in any case.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*arms.Set, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err

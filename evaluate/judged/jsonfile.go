@@ -48,9 +48,9 @@ type workbenchQuery struct {
 	Text string `json:"queryText"`
 }
 
-// A rating has the document under the name of _rank_eval, of the workbench, or
-// of older versions of Quepid. The grade is a number, a text such as "3.000", or
-// null.
+// A rating has the document under the name of _rank_eval, of the workbench,
+// or of older versions of Quepid. The grade is a number, a text such as
+// "3.000", or null.
 type rating struct {
 	ID    string         `json:"_id"`
 	DocID string         `json:"docId"`
@@ -164,12 +164,9 @@ func withoutFields(query string) string {
 
 func (r *reader) rate(query string, all ratings, line func(offset int64) int) {
 	for _, g := range all {
-		grade := string(g.value.Grade)
-		switch g.value.Grade.Kind() {
-		case jsontext.KindNull:
+		grade := strings.Trim(string(g.value.Grade), `"`)
+		if grade == "null" {
 			grade = ""
-		case jsontext.KindString:
-			grade = strings.Trim(grade, `"`)
 		}
 		r.grade(line(g.end), query, cmp.Or(g.value.ID, g.value.DocID, g.value.InOld), grade)
 	}

@@ -65,8 +65,8 @@ func Read(queries, judgments *File) (*Set, error) {
 // A reader reads one set.
 type reader struct {
 	set      Set
-	file     string // the one that is read
-	given    bool   // the queries have a file of their own
+	file     string               // the one that is read
+	given    bool                 // the queries have a file of their own
 	queries  map[string]string    // by id, the place
 	grades   map[[2]string]string // by query and document, the place
 	problems []error
@@ -161,25 +161,18 @@ func (r *reader) queryFormat(first string) format {
 }
 
 func (r *reader) gradeFormat(first string) format {
-	tabs := strings.Split(first, "\t")
-	switch {
-	case strings.HasPrefix(first, "{"):
+	if strings.HasPrefix(first, "{") {
 		return r.json
-	case columns(strings.Split(first, ",")) != nil:
-		return func(text []byte) { r.csv(text, ',') }
-	case columns(strings.Split(first, ";")) != nil: // as spreadsheets write where the comma is in numbers
-		return func(text []byte) { r.csv(text, ';') }
-	case len(tabs) == 3 && !isNumber(tabs[2]):
-		return r.beir
-	case len(strings.Fields(first)) == 4:
+	}
+	for _, separator := range ",;\t" { // spreadsheets write ; where the comma is in numbers
+		if _, ok := columnsOf(strings.Split(first, string(separator))); ok {
+			return func(text []byte) { r.table(text, separator) }
+		}
+	}
+	if len(strings.Fields(first)) == 4 {
 		return r.qrels
 	}
 	return nil
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	return err == nil
 }
 
 // integer reads a grade, which some programs write as 2.0.
@@ -281,20 +274,6 @@ func (r *reader) topics(text []byte) {
 	}
 }
 
-func (r *reader) beir(text []byte) {
-	header := true
-	r.lines(text, func(n int, line string) {
-		fields := strings.Split(line, "\t")
-		switch {
-		case len(fields) != 3:
-			r.fail(n, "want query, document and grade, separated by tabs")
-		case !header:
-			r.grade(n, fields[0], fields[1], fields[2])
-		}
-		header = false
-	})
-}
-
 func (r *reader) qrels(text []byte) {
 	r.lines(text, func(n int, line string) {
 		if fields := strings.Fields(line); len(fields) == 4 {
@@ -305,46 +284,54 @@ func (r *reader) qrels(text []byte) {
 	})
 }
 
-// columns returns where query, document, grade and, unless −1, the query's id
-// are, nil where one is missing.
-func columns(header []string) []int {
-	at := map[string]int{}
-	for i, name := range header {
-		at[strings.ToLower(strings.Trim(name, " \"\r"))] = i + 1
+// columns says where the cells of a table are, −1 for nowhere: the text of a
+// query, its id, and as judged the document and its grade.
+type columns struct{ text, id, document, grade int }
+
+// columnsOf returns the columns that a header names, false where one is
+// missing.
+func columnsOf(header []string) (columns, bool) {
+	at := func(names ...string) int {
+		for _, name := range names {
+			for i, cell := range header {
+				if strings.EqualFold(strings.Trim(cell, " \"\r"), name) {
+					return i
+				}
+			}
+		}
+		return -1
 	}
-	found := []int{at["query"], cmp.Or(at["document"], at["docid"]), cmp.Or(at["grade"], at["rating"]), at["query_id"]}
-	if min(found[0], found[1], found[2]) == 0 {
-		return nil
-	}
-	for i := range found {
-		found[i]--
-	}
-	return found
+	c := columns{at("query"), at("query_id", "query-id"), at("document", "docid", "doc_id", "corpus-id"), at("grade", "rating", "score", "relevance")}
+	return c, max(c.text, c.id) >= 0 && min(c.document, c.grade) >= 0
 }
 
-func (r *reader) csv(text []byte, comma rune) {
+// table reads CSV, and BEIR's qrels.tsv, which has the ids of queries only.
+func (r *reader) table(text []byte, separator rune) {
 	rows := csv.NewReader(bytes.NewReader(text))
-	rows.Comma = comma
+	rows.Comma, rows.LazyQuotes = separator, separator == '\t'
 	header, err := rows.Read()
-	at := columns(header)
-	if err == nil && at == nil { // the whole line is in quotes, or blanks come first
+	at, ok := columnsOf(header)
+	if err == nil && !ok { // the whole line is in quotes, or blanks come first
 		r.fail(1, "the first line, %.60q, does not name query, document and grade", header)
 		return
 	}
-	var row []string
 	for err == nil {
+		var row []string
 		if row, err = rows.Read(); err != nil {
 			break
 		}
 		line, _ := rows.FieldPos(0)
-		query, text := row[at[0]], row[at[0]]
-		if at[3] >= 0 {
-			query = cmp.Or(row[at[3]], query)
+		query := ""
+		if at.id >= 0 {
+			query = row[at.id]
 		}
-		if !r.given && strings.TrimSpace(query) != "" {
-			r.queryOnce(line, query, text)
+		if at.text >= 0 {
+			query = cmp.Or(query, row[at.text])
+			if !r.given && strings.TrimSpace(query) != "" {
+				r.queryOnce(line, query, row[at.text])
+			}
 		}
-		r.grade(line, query, row[at[1]], row[at[2]])
+		r.grade(line, query, row[at.document], row[at.grade])
 	}
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 		r.fail(bad.Line, "%w", bad.Err)

@@ -142,33 +142,16 @@ func signed(value float64) string {
 
 // number writes the value of a tick.
 func number(value float64) string {
-	unit := ""
-	switch {
-	case value == 0:
-		return "0" // not −0
-	case value >= 1e6:
-		value, unit = value/1e6, " M"
-	case value >= 1e4:
-		value, unit = value/1e3, " k"
-	}
-	return strings.Replace(strconv.FormatFloat(value, 'g', 4, 64), "-", "−", 1) + unit
+	return strings.Replace(strconv.FormatFloat(value+0, 'g', 4, 64), "-", "−", 1) // −0 + 0 is 0
 }
 
 // A point is what an arm reached, with the interval that holds it.
 type point struct {
-	arm                int // from 0, which the others are compared with
-	name               string
-	value, least, most float64
-	x, xHigh           float64 // where it is drawn, to the right as far as xHigh
-}
-
-func newPoint(arm int, name string, value float64, i evaluate.Interval) point {
-	return point{arm: arm, name: name, value: value, least: i.Low, most: i.High}
-}
-
-func (p point) above(x, xHigh float64) point {
-	p.x, p.xHigh = x, max(x, xHigh)
-	return p
+	arm      int // from 0, which the others are compared with
+	name     string
+	value    float64
+	in       evaluate.Interval
+	x, xHigh float64 // where it is drawn, to the right as far as xHigh
 }
 
 func (p point) class() string {
@@ -182,13 +165,13 @@ func (p point) class() string {
 func (p point) label() string { return strconv.Itoa(p.arm+1) + " " + clip(p.name, 44) }
 
 func (p point) says() string {
-	return fmt.Sprintf("%s: %.4f (%.4f to %.4f)", p.label(), p.value, p.least, p.most)
+	return fmt.Sprintf("%s: %.4f (%.4f to %.4f)", p.label(), p.value, p.in.Low, p.in.High)
 }
 
 func spread(points []point) []float64 {
 	values := make([]float64, 0, 3*len(points)+1)
 	for _, p := range points {
-		values = append(values, p.value, p.least, p.most)
+		values = append(values, p.value, p.in.Low, p.in.High)
 	}
 	return values
 }
@@ -212,7 +195,7 @@ func intervals(name, title, horizontal string, base float64, arms []point) plot 
 	p.path("base", "M%.1f %dV%.1f", x.at(base), plotTop, p.Height-46)
 	for k, arm := range arms {
 		y := plotTop + row*float64(k) + 30
-		p.path(arm.class(), "M%.1f %.1fH%.1f", x.at(arm.least), y, x.at(arm.most))
+		p.path(arm.class(), "M%.1f %.1fH%.1f", x.at(arm.in.Low), y, x.at(arm.in.High))
 		p.Dots = append(p.Dots, dot{arm.class(), x.at(arm.value), y, arm.says()})
 		p.Texts = append(p.Texts, label{Class: "name", Anchor: "start", X: 16, Y: y - 12, Text: arm.label()})
 	}
@@ -233,7 +216,7 @@ func scatter(name, title, vertical, horizontal string, base float64, arms []poin
 	p.vertical(y, vertical)
 	p.path("base", "M%d %.1fH%d", plotLeft, y.at(base), plotRight)
 	for _, arm := range arms {
-		p.path(arm.class()+" thin", "M%.1f %.1fV%.1f", x.at(arm.x), y.at(arm.least), y.at(arm.most))
+		p.path(arm.class()+" thin", "M%.1f %.1fV%.1f", x.at(arm.x), y.at(arm.in.Low), y.at(arm.in.High))
 		p.path(arm.class()+" thin", "M%.1f %.1fH%.1f", x.at(arm.x), y.at(arm.value), x.at(arm.xHigh))
 		p.Dots = append(p.Dots, dot{arm.class(), x.at(arm.x), y.at(arm.value), arm.says()})
 		p.Texts = append(p.Texts, label{Class: "name", Anchor: "start", X: x.at(arm.x) + 7, Y: y.at(arm.value) + 5 - 13*float64(arm.arm%2*2-1), Text: strconv.Itoa(arm.arm + 1)})
@@ -242,35 +225,27 @@ func scatter(name, title, vertical, horizontal string, base float64, arms []poin
 	return p
 }
 
-// bars draws what changed in each query, the most improved first.
-func bars(name, title, measure string, changes []float64) plot {
-	p := plot{Name: name, Title: title, Height: plotHeight}
-	sorted := slices.Clone(changes)
-	slices.Sort(sorted)
-	slices.Reverse(sorted)
-	y := around(append([]float64{0}, sorted...), false)
+// bars draws the changes of queries, the most improved first.
+func bars(name, measure string, changes []change) plot {
+	p := plot{Name: name, Title: "Change of each query, sorted", Height: plotHeight}
+	values := make([]float64, 1, 1+len(changes)) // with 0
+	for _, c := range changes {
+		values = append(values, c.Difference())
+	}
+	y := around(values, false)
 	y.start, y.end = plotHeight-46, plotTop
 	p.vertical(y, "change of "+measure)
-	wide := float64(plotRight-plotLeft) / float64(max(1, len(sorted)))
-	var up, down strings.Builder
-	better, worse := 0, 0
-	for k, change := range sorted {
-		b := &up
-		switch {
-		case change > 0:
-			better++
-		case change < 0:
-			worse++
-			b = &down
-		default:
-			continue
-		}
-		fmt.Fprintf(b, "M%.2f %.1fV%.1fh%.2fV%.1fZ", plotLeft+wide*float64(k), y.at(0), y.at(change), max(0.5, wide*0.85), y.at(0))
+	wide := float64(plotRight-plotLeft) / float64(max(1, len(changes)))
+	count, drawn := map[string]int{}, map[string]*strings.Builder{"up": {}, "down": {}, "quiet": {}} // by class
+	for k, change := range values[1:] {
+		class := direction(change)
+		count[class]++
+		fmt.Fprintf(drawn[class], "M%.2f %.1fV%.1fh%.2fV%.1fZ", plotLeft+wide*float64(k), y.at(0), y.at(change), max(0.5, wide*0.85), y.at(0))
 	}
-	p.path("up", "%s", up.String())
-	p.path("down", "%s", down.String())
+	p.path("up", "%s", drawn["up"])
+	p.path("down", "%s", drawn["down"])
 	p.path("base", "M%d %.1fH%d", plotLeft, y.at(0), plotRight)
-	p.Says = fmt.Sprintf("%d queries better, %d worse, %d the same", better, worse, len(sorted)-better-worse)
+	p.Says = fmt.Sprintf("%d queries better, %d worse, %d the same", count["up"], count["down"], count["quiet"])
 	p.text("middle", (plotLeft+plotRight)/2, plotHeight-18, p.Says)
 	return p
 }

@@ -93,15 +93,15 @@ func armPlots(r *evaluate.Result) []plot {
 	var gains, dense, fast []point
 	for k, arm := range r.Arms {
 		e := arm.Measures[measure]
-		means[k] = newPoint(k, arm.Name, e.Mean, e.Interval)
+		means[k] = point{k, arm.Name, e.Mean, e.Interval, arm.Latency.P50, arm.Latency.P95}
 		if e.Gain != nil {
-			gains = append(gains, newPoint(k, arm.Name, e.Gain.Mean, e.Gain.Interval))
+			gains = append(gains, point{arm: k, name: arm.Name, value: e.Gain.Mean, in: e.Gain.Interval})
 		}
 		if e, ok := arm.Measures["MAP"]; ok && arm.Density > 0 {
-			dense = append(dense, newPoint(k, arm.Name, e.Mean, e.Interval).above(arm.Density, 0))
+			dense = append(dense, point{k, arm.Name, e.Mean, e.Interval, arm.Density, arm.Density})
 		}
 		if arm.Latency.P50 > 0 {
-			fast = append(fast, means[k].above(arm.Latency.P50, arm.Latency.P95))
+			fast = append(fast, means[k])
 		}
 	}
 	plots := []plot{intervals("arms", measure+" of each arm", measure, first, means)}
@@ -152,25 +152,24 @@ func (c *comparison) beats(other *comparison) bool {
 func compare(r *evaluate.Result, k int) *comparison {
 	measure := r.Measures[0]
 	c := &comparison{Measure: measure, First: r.Arms[0], Arm: r.Arms[k], Estimate: r.Arms[k].Measures[measure]}
-	differences := make([]float64, len(r.Queries))
+	changes := make([]change, len(r.Queries))
 	for i, q := range r.Queries {
 		before, after := q.Arms[0], q.Arms[k]
-		ch := change{
+		changes[i] = change{
 			Query: q.Query, Of: c, Before: before.Measures[measure], After: after.Measures[measure],
 			Added: after.Added, Rows: sideBySide(before.Hits, after.Hits),
 		}
-		differences[i] = ch.Difference()
-		switch {
-		case ch.Difference() > 0:
-			c.Improved = append(c.Improved, ch)
-		case ch.Difference() < 0:
-			c.Harmed = append(c.Harmed, ch)
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(b.Difference(), a.Difference()) })
+	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), measure, changes)
+	for i, last := 0, len(changes)-1; i < min(shownQueries, len(changes)); i++ {
+		if changes[i].Difference() > 0 {
+			c.Improved = append(c.Improved, changes[i])
+		}
+		if changes[last-i].Difference() < 0 {
+			c.Harmed = append(c.Harmed, changes[last-i])
 		}
 	}
-	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), "Change of each query, sorted", measure, differences)
-	slices.SortStableFunc(c.Improved, func(a, b change) int { return cmp.Compare(b.Difference(), a.Difference()) })
-	slices.SortStableFunc(c.Harmed, func(a, b change) int { return cmp.Compare(a.Difference(), b.Difference()) })
-	c.Improved, c.Harmed = c.Improved[:min(shownQueries, len(c.Improved))], c.Harmed[:min(shownQueries, len(c.Harmed))]
 	return c
 }
 

@@ -79,9 +79,9 @@ func (s *Searches) Keep(key string, a evaluate.Answer) error {
 	return evaluate.WriteKept(s.file, key, a)
 }
 
-// Send sends queries through the arms but for what the file of --resume has, and
-// shows its progress on stderr. Queries are left out whose error is refused; nil
-// is none.
+// Send sends queries through the arms but for what the file of --resume has,
+// and shows its progress on stderr. Queries are left out whose error is
+// refused; nil is none.
 func (s *Searches) Send(ctx context.Context, set *Set, queries []judged.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := terminal.NewProgress(stderr)
 	defer progress.End()
