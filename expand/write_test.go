@@ -125,10 +125,14 @@ func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
 		highest["body"][term], highest["title"][term] = 1, 1
 	}
 	above := map[bool]int{}
+	rounds := 200
+	if raceEnabled {
+		rounds = 50 // slow with it, and all in one goroutine
+	}
 	for _, normalize := range []bool{true, false} {
 		for _, v := range writings[:5] {
 			x := New(c, m, with(func(o *Options) { v.change(o); o.NormalizeScores = normalize }))
-			for range 200 {
+			for range rounds {
 				query := randomQuery(rng, 1)
 				body := v.expanded(t, x, query)
 				if v.member == "rescore" && !strings.Contains(string(body), `"rescore"`) {
