@@ -113,6 +113,15 @@ func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Ro
 	return m.err
 }
 
+// rounds is how often a property is tried. The race detector makes these tests
+// slow and finds nothing in them, which have one goroutine: with it they are fewer.
+func rounds(n int) int {
+	if raceEnabled {
+		return n / 4
+	}
+	return n
+}
+
 // matrixOf packs rows; the document frequencies are those of the cluster.
 func matrixOf(tb testing.TB, c *fakeCluster, rows map[string][]simmatrix.Neighbor) *fakeMatrix {
 	tb.Helper()

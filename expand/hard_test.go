@@ -245,7 +245,7 @@ func (w *hardWorld) document(rng *rand.Rand) map[string]float64 {
 func TestHardFormComputesTheMeasure(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	positive := 0
-	for n := range 400 {
+	for n := range rounds(400) {
 		w := newHardWorld(t, rng)
 		var words []string
 		x := map[string]float64{}
@@ -285,7 +285,7 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 			}
 		}
 	}
-	if positive < 1000 {
+	if positive < rounds(1000) {
 		t.Errorf("%d documents have a score, the test shows little", positive)
 	}
 }
@@ -302,7 +302,7 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 		bm25 := New(c, m, with(func(o *Options) {
 			o.Scoring, o.SameMatches, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
 		}))
-		for range 200 {
+		for range rounds(200) {
 			query := randomQuery(rng, 0)
 			body := writing{size: "10"}.expanded(t, hard, query)
 			if strings.Contains(query, "cross_fields") != !strings.Contains(string(body), "function_score") {

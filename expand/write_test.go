@@ -85,7 +85,7 @@ func TestAllFormsFindTheSame(t *testing.T) {
 				o.SameMatches = matching
 			})))
 		}
-		for range 150 {
+		for range rounds(150) {
 			query := randomQuery(rng, 0)
 			if rng.IntN(4) == 0 { // a field that is no text
 				query = strings.ReplaceAll(query, `"title`, `"sku`)
@@ -125,14 +125,10 @@ func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
 		highest["body"][term], highest["title"][term] = 1, 1
 	}
 	above := map[bool]int{}
-	rounds := 200
-	if raceEnabled {
-		rounds = 50 // slow with it, and all in one goroutine
-	}
 	for _, normalize := range []bool{true, false} {
 		for _, v := range writings[:5] {
 			x := New(c, m, with(func(o *Options) { v.change(o); o.NormalizeScores = normalize }))
-			for range rounds {
+			for range rounds(200) {
 				query := randomQuery(rng, 1)
 				body := v.expanded(t, x, query)
 				if v.member == "rescore" && !strings.Contains(string(body), `"rescore"`) {
