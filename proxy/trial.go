@@ -201,15 +201,15 @@ func (s enroller) second(x *search) (why string) {
 	return ""
 }
 
-// A ubi is what OpenSearch's User Behavior Insights has in the body of a search.
+// A ubi is what User Behavior Insights of OpenSearch has in a search.
 type ubi struct {
 	QueryID   string `json:"query_id"`
 	UserQuery string `json:"user_query"`
 }
 
 // withoutUBI returns a body without what User Behavior Insights has in ext,
-// where that has nothing else, and what it says: the cluster records each search
-// that has it, and these are two for one.
+// where that has nothing else, and what it says: the cluster records each
+// search that has it, and these are two for one.
 func withoutUBI(body []byte) (rest []byte, said ubi) {
 	var r jsonspan.Reader
 	r.Reset(body)
@@ -264,7 +264,8 @@ func (t *searchTransport) searchSecond(out *http.Request, own *search) (b second
 	case !fits || own.failedOpen: // counted
 		b.cause = interleaveAnswer
 	default:
-		whole, err := held.Read(res.Body, own.hold, res.ContentLength, held.MaxAnswer)
+		whole, err := own.client.Whole(t.opts.Memory, res)
+		own.hold.Add(int64(len(whole))) // until it is mixed: res is closed before
 		b.list, b.cause = t.readHits(own, whole, err)
 	}
 	return b
@@ -273,16 +274,18 @@ func (t *searchTransport) searchSecond(out *http.Request, own *search) (b second
 // readHits reads the hits in an arm's whole answer, or returns the cause why
 // they are not its ranking.
 func (t *searchTransport) readHits(x *search, whole []byte, err error) (list *answer.HitList, cause string) {
-	if err == nil {
-		if list, err = answer.ReadHitList(whole, x.part.end); err == nil {
-			return list, ""
-		}
-	} else if !errors.Is(err, held.ErrTooLarge) {
-		return nil, t.cause(err)
-	} else {
+	cause = interleaveAnswer
+	switch {
+	case errors.Is(err, held.ErrTooLarge):
 		t.unfit.note(t.unfit.hash(x).Sum64()) // the next one would be like it
+	case err != nil:
+		cause = t.cause(err)
+	default:
+		if list, err = answer.ReadHitList(whole, x.part.end); err == nil {
+			cause = ""
+		}
 	}
-	return nil, interleaveAnswer
+	return list, cause
 }
 
 // searchBoth sends the search of the first arm, and at the same time that of
@@ -328,13 +331,13 @@ func (t *searchTransport) interleave(out *http.Request, x *search) (*http.Respon
 	}
 	x.id = strings.Trim(x.id+","+own.id, ",")
 	good, why, arm := res.StatusCode == http.StatusOK, b.cause, 0
+	failed := why
 	switch {
 	case b.refused != nil && own.rewritten.Rewritten:
 		t.originalAnswered(ctx, own, b.refused, res, nil)
+		failed = "" // noted
 	case !good:
-		why = causeRejected
-	case why != "":
-		t.failedTrial(ctx, x, why)
+		why, failed = causeRejected, ""
 	}
 	if x.failedOpen { // it is not the arm's answer
 		why = explain.FailedOpen
@@ -344,33 +347,28 @@ func (t *searchTransport) interleave(out *http.Request, x *search) (*http.Respon
 		if why != "" {
 			b.list = new(answer.HitList)
 		}
-		result = causePanic
+		mixed := causePanic
 		_ = t.guard.Do("interleaving", func() error {
-			result, arm = t.mix(x, res, b.list)
+			mixed, arm = t.mix(x, res, b.list)
 			return nil
 		})
-		if result != interleaveDone && result != interleaveNoHits {
-			t.failedTrial(ctx, x, result)
-			if p.from > 0 { // the page cannot be cut out
+		result = cmp.Or(why, mixed)
+		if mixed != interleaveDone && mixed != interleaveNoHits {
+			if failed = mixed; p.from > 0 { // the page cannot be cut out
 				_ = res.Body.Close()
 				out.URL.RawQuery = p.rawQuery
 				res, err = t.sendOriginal(out.WithContext(nodes.Repeated(ctx)), x)
 			}
 		}
-		result = cmp.Or(why, result)
+	}
+	if failed != "" && ctx.Err() == nil {
+		t.health.FailedOpen(ctx, failedTrial, failed, x.index)
 	}
 	t.metrics.interleaved.WithLabelValues(p.Name, result).Inc()
 	if result != interleaveDone {
 		t.metrics.trial(p, arm)
 	}
 	return res, err
-}
-
-// failedTrial notes that the second arm failed, unless the client has gone.
-func (o *observed) failedTrial(ctx context.Context, x *search, cause string) {
-	if ctx.Err() == nil {
-		o.health.FailedOpen(ctx, failedTrial, cause, x.index)
-	}
 }
 
 // mix puts a page of the hits of both arms into the answer to the first, or

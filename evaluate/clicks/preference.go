@@ -94,8 +94,8 @@ type search struct {
 	clicked map[string]bool
 }
 
-// ReadPages reads impressions, of which each has a query_id and may have clicks,
-// as lines of JSON. It returns an error where all of them cannot be read, and
+// ReadPages reads impressions, lines of JSON of which each has a query_id and
+// may have clicks. It returns an error where all of them cannot be read, and
 // [ErrEmpty] where there are none.
 func ReadPages(r io.Reader) (*Pages, error) {
 	p := &Pages{searches: map[string]*search{}, judgment: Judgment{Preferences: []Preference{}}}
