@@ -433,7 +433,8 @@ func TestAnArmWithoutHitsLeavesThoseOfTheOther(t *testing.T) {
 // The answers of an arm that are too long to read are not asked for again.
 func TestAnArmWithLongAnswersIsLeftOut(t *testing.T) {
 	good := hitsAnswer(5, 5, "1 2 3")
-	long := answersWith(good[:len(good)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`)
+	whole := answerOf(good[:len(good)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`)
+	long := func(rawRequest) string { return whole } // at once, so that it is not late
 	for arm, nodes := range []trialNode{{long, answersWith(good)}, {answersWith(good), long}} {
 		node := nodes.start(t)
 		addr, registry := startProxy(t, trialOptions(node, nil))

@@ -33,6 +33,7 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 		{"--impressions " + pages, exitUsage, "give --impressions FILE and --clicks FILE"},
 		{"--impressions " + pages + " --clicks " + filepath.Join(dir, "none"), exitFailure, "none"},
 		{"--impressions " + pages + " --clicks " + dir, exitFailure, "directory"},
+		{"--impressions " + os.DevNull + " --clicks " + clicks, exitFailure, "no impressions"},
 	} {
 		var out bytes.Buffer
 		if status := run(append([]string{"preference"}, strings.Fields(c.args)...), &out, &out); status != c.status || !strings.Contains(out.String(), c.want) {
