@@ -28,12 +28,9 @@ type Result struct {
 	// default.
 	Chosen string `json:"chosen"`
 	Advice Advice `json:"advice"`
-
-	recommended *Setting
+	// Recommended is the setting that the advice is to use, nil for none.
+	Recommended *Setting `json:"-"`
 }
-
-// Recommended returns the setting that the advice is to use, nil for none.
-func (r *Result) Recommended() *Setting { return r.recommended }
 
 // A Gain compares the mean over all queries with another.
 type Gain struct {

@@ -66,21 +66,19 @@ func Run(ctx context.Context, queries int, space Space, o Options, score func(ct
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(o.Seed, 3)) //nolint:gosec // The same for the same seed is what is wanted.
-	s := &study{space: space, options: o, score: score, random: random, known: map[string]trial{}}
-	s.fold = make([]int, queries)
-	for i, q := range s.random.Perm(queries) {
+	s := &study{space: space, options: o, score: score, fold: make([]int, queries), known: map[string]trial{}}
+	for i, q := range random.Perm(queries) {
 		s.fold[q] = i % o.Folds
 	}
-	direct, err := score(ctx, nil)
-	if err != nil {
+	var err error
+	if s.direct, err = score(ctx, nil); err != nil {
 		return nil, err
 	}
-	s.direct = direct
 	if _, err := s.try(ctx, space.usual()); err != nil {
 		return nil, err
 	}
 	for len(s.tried) < o.Settings/2 {
-		if _, err := s.try(ctx, space.random(s.random)); err != nil {
+		if _, err := s.try(ctx, space.random(random)); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +97,6 @@ type study struct {
 	space   Space
 	options Options
 	score   func(ctx context.Context, s *Setting) ([]float64, error)
-	random  *rand.Rand
 	fold    []int // of each query
 	direct  []float64
 	tried   []trial
@@ -216,7 +213,7 @@ func (s *study) result(best []trial) *Result {
 	r.Advice = r.advise()
 	if points := map[Advice]point{UseTuned: chosen.point, UseDefaults: s.space.usual()}; points[r.Advice] != nil {
 		setting := s.space.setting(points[r.Advice])
-		r.recommended = &setting
+		r.Recommended = &setting
 	}
 	return r
 }

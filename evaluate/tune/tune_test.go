@@ -55,7 +55,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 	o := options()
 	o.Settings = 300
 	r := run(t, 100, o, noise)
-	if r.Advice != UseNothing || r.Recommended() != nil {
+	if r.Advice != UseNothing || r.Recommended != nil {
 		t.Errorf("advice %q: %+v", r.Advice, r.HeldOut)
 	}
 	if r.Tuned.Gain < 0.1 || r.HeldOut.Gain > r.Tuned.Gain/2 {
@@ -74,7 +74,7 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	if r.Advice != UseTuned {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if s := r.Recommended().Rewriting; s.Scoring != configs.ScoringGrouped {
+	if s := r.Recommended.Rewriting; s.Scoring != configs.ScoringGrouped {
 		t.Errorf("recommended %s", r.Chosen)
 	}
 	if r.HeldOut.Low <= 0 || r.HeldOut.P > 0.05 || r.Tuned.P != 0 {
@@ -92,7 +92,7 @@ func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
 	if r.Advice != UseDefaults {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if diff := cmp.Diff(configs.Default().Expansion.Rewriting, r.Recommended().Rewriting); diff != "" {
+	if diff := cmp.Diff(configs.Default().Expansion.Rewriting, r.Recommended.Rewriting); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -111,7 +111,7 @@ func TestWorseThanDirectSearchIsNeverRecommended(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameResult(t *testing.T) {
 	first, again := run(t, 60, options(), noise), run(t, 60, options(), noise)
-	if diff := cmp.Diff(first, again, cmp.AllowUnexported(Result{})); diff != "" {
+	if diff := cmp.Diff(first, again); diff != "" {
 		t.Error(diff)
 	}
 	o := options()

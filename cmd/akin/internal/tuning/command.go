@@ -263,7 +263,7 @@ func (c *command) plan(b *Bench, docs *Documents) string {
 
 // write writes what is recommended, if anything is.
 func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
-	s := r.Recommended()
+	s := r.Recommended
 	if s == nil {
 		return nil
 	}
