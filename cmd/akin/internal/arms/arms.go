@@ -142,8 +142,8 @@ func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
 	return client, err
 }
 
-// ask sets the target to an akin and its admin port, which gets its token and no
-// credentials for the cluster.
+// ask sets the target to an akin and its admin port, which gets its token
+// and no credentials for the cluster.
 func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
 	if t.client, err = s.client(o, akin); err != nil {
 		return err
