@@ -86,7 +86,10 @@ func (e *Engine) Check(fields map[string]Field, body []byte) error {
 }
 
 // vector renders the terms that a loaded document has in a field.
-func (d *document) vector(field string) map[string]any {
+func (d *document) vector(field string, places bool) map[string]any {
+	if places {
+		panic(unsupported("positions of documents that came as terms"))
+	}
 	terms := map[string]vectorTerm{}
 	for _, o := range d.terms[field] {
 		terms[o.of.term] = vectorTerm{TermFreq: int(o.freq)}

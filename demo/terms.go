@@ -133,11 +133,8 @@ func (e *Engine) manyTermVectors(c *call) any {
 			if !found || t == nil || t.name != "text" {
 				continue
 			}
-			if ix.mapping.loaded && places {
-				panic(unsupported("positions of documents that came as terms"))
-			}
 			if ix.mapping.loaded {
-				vectors[field] = ix.docs[number].vector(field)
+				vectors[field] = ix.docs[number].vector(field, places)
 				continue
 			}
 			values := parseDocument(ix.docs[number].source)[field]

@@ -304,8 +304,8 @@ func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var docs []documents.Document
-	var queries strings.Builder
-	judgments := "query-id\tcorpus-id\tscore\n"
+	var queries, judgments strings.Builder
+	judgments.WriteString("query-id\tcorpus-id\tscore\n")
 	rows := map[string][]simmatrix.TermRow{}
 	for k := range topics {
 		name := strconv.Itoa(k)
@@ -316,7 +316,7 @@ func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
 		add("a", "query"+name+" junk"+name)
 		add("m", "good"+name+" other"+name)
 		fmt.Fprintf(&queries, "{\"_id\":%q,\"text\":%q}\n", name, "query"+name)
-		judgments += name + "\tz" + name + "\t1\n" + name + "\tm" + name + "\t1\n"
+		fmt.Fprintf(&judgments, "%[1]s\tz%[1]s\t1\n%[1]s\tm%[1]s\t1\n", name)
 		for kind, similarity := range map[string]float32{"good": 0.05, "junk": 1} {
 			rows[kind] = append(rows[kind],
 				simmatrix.TermRow{Term: "query" + name, DocFreq: 2, Neighbors: []simmatrix.Neighbor{{Term: kind + name, Similarity: similarity}}},
@@ -338,7 +338,7 @@ func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
 	}
 	stdout, stderr, status := akin(t, "tune", "--cluster", server.URL, "--index", "docs", "--field", "body",
 		"--matrix", filepath.Join(dir, "good.akin")+","+filepath.Join(dir, "junk.akin"), "--template", write(t, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`),
-		"--queries", write(t, "queries.jsonl", queries.String()), "--judgments", write(t, "qrels.tsv", judgments),
+		"--queries", write(t, "queries.jsonl", queries.String()), "--judgments", write(t, "qrels.tsv", judgments.String()),
 		"--out", filepath.Join(dir, "tuned.yml"), "--settings", "150", "--folds", "2")
 	if status != 0 || !strings.Contains(stdout, "Recommended: The tuned setting") || !strings.Contains(stdout, "weight of matrix 2 0") {
 		t.Fatalf("status %d: %s\n%s", status, stderr, stdout)

@@ -5,6 +5,7 @@ package tuning
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -204,10 +205,11 @@ func (c *command) search(ctx context.Context, b *Bench) (*tune.Result, error) {
 	}
 	defer c.searches.Close()
 	docs, err := Load(ctx, c.client, c.index, c.fields, c.report.Step)
-	defer docs.Close()
 	if err != nil {
+		docs.Close()
 		return nil, err
 	}
+	defer docs.Close()
 	var stop func()
 	if b.URL, stop, err = c.Serve(ctx, docs.Engine); err != nil {
 		return nil, err
@@ -258,7 +260,7 @@ func (c *command) plan(b *Bench, docs *Documents) string {
 	for _, m := range b.Matrices {
 		fmt.Fprintln(hash, m.Matrix.Checksum())
 	}
-	return fmt.Sprintf("%x", hash.Sum(nil))
+	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // write writes what is recommended, if anything is.
