@@ -28,7 +28,7 @@ func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 }
 
 func TestFromCorpusDoesNotDependOnTheOrderOfDocuments(t *testing.T) {
-	docs := zipfDocuments(1500, 30, 1000)
+	docs := zipfDocuments(600, 30, 1000)
 	docs = append(docs, docs[:100]...) // some twice
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, parts := range []Parts{BothParts, CooccurrencePart, DocumentsPart} {
