@@ -41,8 +41,8 @@ that was shown:
   {"query_id": "17", "query": "car hire", "shown": ["doc1", "doc2"], "clicked": ["doc2"]}
 
 or --ubi for the indices ubi_queries and ubi_events of OpenSearch's User Behavior
-Insights. Users look less at later hits; how much less is estimated where hits
-changed their ranks, or it is (1/rank)^--bias.
+Insights. Users look less at later hits: at rank k they are taken to look (1/k)^--bias
+times as often as at the first.
 
 ` + matrixHelp + `
 
@@ -67,7 +67,7 @@ changed their ranks, or it is (1/rank)^--bias.
 	flags.StringVar(&f.source.Judgments, "judgments", "", "file of judgments")
 	flags.StringVar(&f.source.Clicks, "clicks", "", "file of what was shown and clicked")
 	flags.BoolVar(&f.source.UBI, "ubi", false, "read what was shown and clicked from ubi_queries and ubi_events of the cluster")
-	flags.Float64Var(&f.source.Bias, "bias", 1, "how much less users look at later hits, 0 for not at all; default estimated")
+	flags.Float64Var(&f.source.Bias, "bias", 1, "how much less users look at later hits, 0 for not at all")
 	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
 	return cmd
 }
@@ -89,9 +89,7 @@ func (f *learnFlags) check(biasGiven bool) error {
 	if f.source.Queries != "" && f.source.Judgments == "" {
 		errs = append(errs, errors.New("--queries goes with --judgments"))
 	}
-	if !biasGiven {
-		f.source.Bias = -1
-	} else if !(f.source.Bias >= 0) || f.source.Judgments != "" {
+	if !(f.source.Bias >= 0) || biasGiven && f.source.Judgments != "" {
 		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks and --ubi"))
 	}
 	return errors.Join(append(errs, files.CheckTarget(f.out))...)

@@ -11,13 +11,14 @@ import (
 
 func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 	dir := t.TempDir()
-	pages, clicks := filepath.Join(dir, "pages.jsonl"), filepath.Join(dir, "clicks.jsonl")
+	pages, clicks, empty := filepath.Join(dir, "pages.jsonl"), filepath.Join(dir, "clicks.jsonl"), filepath.Join(dir, "empty.jsonl")
 	var log, clicked strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&log, `{"query_id":"%d","query":"x","shown":["a","b"],"trial":"t","between":["off","careful"],"arms":["careful","off"],"clicked":[]}`+"\n", i)
 		fmt.Fprintf(&clicked, `{"query_id":"%d","clicked":["a"]}`+"\n", i)
 	}
-	for name, text := range map[string]string{pages: log.String(), clicks: clicked.String() + `{"query_id":"x","clicked":["a"]}`} {
+	for name, text := range map[string]string{pages: log.String(), clicks: clicked.String() + `{"query_id":"x","clicked":["a"]}
+{"query_id":"1","clicked":["z"]}`, empty: "\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -28,12 +29,15 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 		want   string
 	}{
 		{"--impressions " + pages + " --clicks " + clicks, 0, "+0.500  +0.339 to +0.500  careful\n"},
-		{"--impressions " + pages + " --clicks " + clicks, 0, "1 clicks for unknown searches, 0 on"},
+		{"--impressions " + pages + " --clicks " + clicks, 0, "1 clicks for unknown searches (x), 1 on documents that were not shown (z), 0 un"},
 		{"--impressions " + pages + " --clicks " + clicks + " --json", 0, `"delta":0.5,`},
 		{"--impressions " + pages, exitUsage, "give --impressions FILE and --clicks FILE"},
 		{"--impressions " + pages + " --clicks " + filepath.Join(dir, "none"), exitFailure, "none"},
 		{"--impressions " + pages + " --clicks " + dir, exitFailure, "directory"},
-		{"--impressions " + os.DevNull + " --clicks " + clicks, exitFailure, "no impressions"},
+		{"--impressions " + empty + " --clicks " + clicks, exitFailure, "empty.jsonl: nothing is in it"},
+		{"--impressions " + pages + " --clicks " + empty, exitFailure, "empty.jsonl: nothing is in it"},
+		{"--impressions " + pages + " --ubi", exitUsage, "--ubi and --cluster URL"},
+		{"--impressions " + pages + " --ubi --cluster http://127.0.0.1:1 --clicks " + clicks, exitUsage, "--ubi and --cluster URL"},
 	} {
 		var out bytes.Buffer
 		if status := run(append([]string{"preference"}, strings.Fields(c.args)...), &out, &out); status != c.status || !strings.Contains(out.String(), c.want) {

@@ -11,7 +11,6 @@ package clicks
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,15 +38,14 @@ type Impression struct {
 // A Log is impressions with clicks on what was shown, each once.
 type Log struct {
 	Impressions []Impression
-	// NotShown is how many clicks were on something else; they do not count.
-	NotShown int
+	NotShown    []string // the documents of other clicks, which do not count
 }
 
 // maxLine is how long a line of a log may be, in bytes.
 const maxLine = 1 << 20
 
-// ErrEmpty says that a log has no impressions.
-var ErrEmpty = errors.New("no impressions")
+// ErrEmpty says that a log has no line, or no impression.
+var ErrEmpty = errors.New("nothing is in it")
 
 // Read reads a log that has an [Impression] a line, as JSON whose other
 // members do not matter. The error names the line, or wraps [ErrEmpty].
@@ -62,10 +60,14 @@ func Read(r io.Reader) (*Log, error) {
 	}, func(err error) error { return err }); err != nil {
 		return nil, err
 	}
-	if len(log.Impressions) == 0 {
-		return nil, ErrEmpty
+	return log, log.check()
+}
+
+func (l *Log) check() error {
+	if len(l.Impressions) == 0 {
+		return ErrEmpty
 	}
-	return log, nil
+	return nil
 }
 
 // eachLine calls f with what each line says that is not empty, and bad with why
@@ -102,45 +104,26 @@ func eachLine(r io.Reader, f func(*Impression) error, bad func(error) error) err
 // add adds an impression without the clicks that do not count, and without
 // what was shown farther up already, such as on the page before.
 func (l *Log) add(i Impression) {
-	var shown, clicked []string
-	seen := make(map[string]bool, len(i.Shown))
-	for _, id := range i.Shown {
-		if !seen[id] {
-			seen[id] = true
-			shown = append(shown, id)
+	clicks := i.Clicked
+	i.Shown, i.Clicked = once(i.Shown), nil
+	for _, id := range once(clicks) {
+		if slices.Contains(i.Shown, id) {
+			i.Clicked = append(i.Clicked, id)
+		} else {
+			l.NotShown = append(l.NotShown, id)
 		}
 	}
-	i.Shown = shown
-	for _, id := range i.Clicked {
-		switch {
-		case !seen[id]:
-			l.NotShown++
-		case !slices.Contains(clicked, id):
-			clicked = append(clicked, id)
-		}
-	}
-	i.Clicked = clicked
 	l.Impressions = append(l.Impressions, i)
 }
 
-// Propensities are those of the ranks, from the first, in (0, 1]; later
-// ranks have the last one.
-type Propensities []float64
-
-// leastPropensity bounds the weight of a click, so that a single one far
-// below does not outweigh all others.
-const leastPropensity = 0.1
-
-func (p Propensities) at(rank int) float64 { return max(p[min(rank, len(p)-1)], leastPropensity) }
-
-// Power returns the propensities (1/rank)^eta.
-func Power(eta float64) Propensities {
-	const ranks = 100
-	p := make(Propensities, ranks)
-	for k := range p {
-		p[k] = math.Pow(float64(k+1), -eta)
-	}
-	return p
+// once returns each of the ids where it comes first.
+func once(ids []string) []string {
+	seen := make(map[string]bool, len(ids))
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		before := seen[id]
+		seen[id] = true
+		return before
+	})
 }
 
 // A Document is what clicks tell of a document for a query.
@@ -158,116 +141,40 @@ type Query struct {
 	Documents map[string]Document
 }
 
-// Queries returns the texts in the order in which they come first.
-func (l *Log) Queries(p Propensities) []Query {
+// Queries returns the texts in the order in which they come first. The
+// propensity of a rank is (1/rank)^bias.
+func (l *Log) Queries(bias float64) []Query {
 	var queries []Query
-	looks := []map[string]float64{}
 	at := map[string]int{}
 	for _, i := range l.Impressions {
 		k, ok := at[i.Query]
 		if !ok {
 			k, at[i.Query] = len(queries), len(queries)
-			queries, looks = append(queries, Query{i.Query, map[string]Document{}}), append(looks, map[string]float64{})
+			queries = append(queries, Query{i.Query, map[string]Document{}})
 		}
 		for rank, id := range i.Shown {
 			d := queries[k].Documents[id]
+			d.Gain += math.Pow(float64(rank+1), -bias) // how often it was looked at, so far
 			if slices.Contains(i.Clicked, id) {
 				d.Clicks++
 			}
 			queries[k].Documents[id] = d
-			looks[k][id] += p.at(rank)
 		}
 	}
-	for k, q := range queries {
+	for _, q := range queries {
 		for id, d := range q.Documents {
-			d.Gain = min(1, float64(d.Clicks)/(looks[k][id]+1))
+			d.Gain = min(1, float64(d.Clicks)/(d.Gain+1))
 			q.Documents[id] = d
 		}
 	}
 	return queries
 }
 
-// enoughImpressions is how many of a document that is shown at several ranks
-// it takes to estimate propensities.
-const enoughImpressions = 1000
-
-// Estimate returns the propensities that make the clicks on documents that
-// were shown at several ranks of the same query most likely, if a user
-// clicks what he looks at and likes (the position-based model, by
-// expectation-maximization: Wang and others, Position Bias Estimation for
-// Unbiased Learning to Rank in Personal Search, 2018). It returns nil where
-// there are too few.
-func (l *Log) Estimate() Propensities {
-	shown := l.atSeveralRanks()
-	if len(shown) < enoughImpressions {
-		return nil
-	}
-	ranks := 0
-	liked := map[[2]string]float64{}
-	for _, s := range shown {
-		ranks, liked[s.pair] = max(ranks, s.rank+1), 0.5
-	}
-	looked := slices.Repeat([]float64{0.5}, ranks)
-	for range 100 {
-		looks, seen := make([]float64, ranks), make([]float64, ranks)
-		likes, times := map[[2]string]float64{}, map[[2]string]float64{}
-		for _, s := range shown {
-			look, like := 1.0, 1.0
-			if !s.clicked {
-				p, q := looked[s.rank], liked[s.pair]
-				look, like = p*(1-q)/(1-p*q), q*(1-p)/(1-p*q)
-			}
-			looks[s.rank] += look
-			likes[s.pair] += like
-			seen[s.rank]++
-			times[s.pair]++
-		}
-		for k := range looked {
-			looked[k] = min((looks[k]+1)/(seen[k]+2), 0.999) // smoothed, so that nothing is divided by 0
-		}
-		for pair := range maps.Keys(liked) {
-			liked[pair] = min(likes[pair]/times[pair], 0.999)
-		}
-	}
-	first := looked[0]
-	for k := range looked {
-		looked[k] = min(looked[k]/first, 1)
-	}
-	return looked
-}
-
-// A sight is one document of an impression.
-type sight struct {
-	pair    [2]string // query and document
-	rank    int
-	clicked bool
-}
-
-// atSeveralRanks returns the documents that a query did not always have at
-// the same rank.
-func (l *Log) atSeveralRanks() []sight {
-	var all []sight
-	first, moved := map[[2]string]int{}, map[[2]string]bool{}
-	for _, i := range l.Impressions {
-		for rank, id := range i.Shown {
-			s := sight{[2]string{i.Query, id}, rank, slices.Contains(i.Clicked, id)}
-			if at, ok := first[s.pair]; ok && at != rank {
-				moved[s.pair] = true
-			} else {
-				first[s.pair] = rank
-			}
-			all = append(all, s)
-		}
-	}
-	return slices.DeleteFunc(all, func(s sight) bool { return !moved[s.pair] })
-}
-
 // A UBI collects a log from documents of the indices ubi_queries and
 // ubi_events of OpenSearch's User Behavior Insights, specification 1.
 type UBI struct {
-	places      map[string]int // of impressions, by query id
-	impressions []Impression
-	clicks      [][2]string // query id and document
+	shown  map[string]*Impression // by query id
+	clicks [][2]string            // query id and document
 }
 
 // AddQuery adds a document of ubi_queries, given its source. Further pages
@@ -284,21 +191,29 @@ func (u *UBI) AddQuery(source []byte) error {
 	if q.ID == "" || q.Text == "" || len(q.Hits) == 0 {
 		return nil
 	}
-	k, ok := u.places[q.ID]
-	if !ok {
-		if u.places == nil {
-			u.places = map[string]int{}
-		}
-		k, u.places[q.ID] = len(u.impressions), len(u.impressions)
-		u.impressions = append(u.impressions, Impression{QueryID: q.ID, Query: q.Text})
+	if u.shown == nil {
+		u.shown = map[string]*Impression{}
 	}
-	u.impressions[k].Shown = append(u.impressions[k].Shown, q.Hits...)
+	if u.shown[q.ID] == nil {
+		u.shown[q.ID] = &Impression{QueryID: q.ID, Query: q.Text}
+	}
+	u.shown[q.ID].Shown = append(u.shown[q.ID].Shown, q.Hits...)
 	return nil
 }
 
 // AddEvent adds a document of ubi_events, given its source. It counts where
 // its action is a click.
 func (u *UBI) AddEvent(source []byte) error {
+	query, document, err := Click(source)
+	if query != "" {
+		u.clicks = append(u.clicks, [2]string{query, document})
+	}
+	return err
+}
+
+// Click returns the query and the document of a click, given the source of a
+// document of ubi_events; "" where it is no click.
+func Click(source []byte) (query, document string, err error) {
 	var e struct {
 		Action     string `json:"action_name"`
 		Query      string `json:"query_id"`
@@ -309,31 +224,27 @@ func (u *UBI) AddEvent(source []byte) error {
 		} `json:"event_attributes"`
 	}
 	if err := json.Unmarshal(source, &e); err != nil {
-		return fmt.Errorf("ubi_events: %w", err)
+		return "", "", fmt.Errorf("ubi_events: %w", err)
 	}
-	if e.Action == "click" && e.Query != "" {
-		u.clicks = append(u.clicks, [2]string{e.Query, e.Attributes.Object.ID})
+	if e.Action != "click" {
+		return "", "", nil
 	}
-	return nil
+	return e.Query, e.Attributes.Object.ID, nil
 }
 
-// Log returns what was collected. Clicks of a query that is not there are
-// counted as on what was not shown. The error wraps [ErrEmpty].
+// Log returns what was collected, by query id. Clicks of a query that is not
+// there are clicks on what was not shown. The error wraps [ErrEmpty].
 func (u *UBI) Log() (*Log, error) {
 	log := &Log{}
 	for _, c := range u.clicks {
-		if k, ok := u.places[c[0]]; ok {
-			u.impressions[k].Clicked = append(u.impressions[k].Clicked, c[1])
+		if i := u.shown[c[0]]; i != nil {
+			i.Clicked = append(i.Clicked, c[1])
 		} else {
-			log.NotShown++
+			log.NotShown = append(log.NotShown, c[1])
 		}
 	}
-	slices.SortStableFunc(u.impressions, func(a, b Impression) int { return cmp.Compare(a.QueryID, b.QueryID) })
-	for _, i := range u.impressions {
-		log.add(i)
+	for _, id := range slices.Sorted(maps.Keys(u.shown)) {
+		log.add(*u.shown[id])
 	}
-	if len(log.Impressions) == 0 {
-		return nil, ErrEmpty
-	}
-	return log, nil
+	return log, log.check()
 }

@@ -74,11 +74,12 @@ func (p *Preference) settle() {
 // Judgment is the outcome of all trials in a log.
 type Judgment struct {
 	Preferences []Preference `json:"preferences"` // by the names of the trials and arms
-	// Unknown counts clicks for searches that are not in the log, NotShown those on
-	// documents that were not on the pages of their search, and Unreadable lines.
-	Unknown    int `json:"clicks_of_unknown_searches"`
-	NotShown   int `json:"clicks_on_documents_not_shown"`
-	Unreadable int `json:"unreadable_lines"`
+	// Unknown has the query ids of clicks for searches that are not in the log, and
+	// NotShown the documents of those that were not on the pages of their search.
+	// Unreadable counts lines.
+	Unknown    []string `json:"clicks_of_unknown_searches"`
+	NotShown   []string `json:"clicks_on_documents_not_shown"`
+	Unreadable int      `json:"unreadable_lines"`
 }
 
 // Pages are those of searches, read by [ReadPages].
@@ -94,11 +95,11 @@ type search struct {
 	clicked map[string]bool
 }
 
-// ReadPages reads impressions, lines of JSON of which each has a query_id and
-// may have clicks. It returns an error where all of them cannot be read, and
+// ReadPages reads impressions, of which each has a query_id and may have clicks,
+// as lines of JSON. It returns an error where none of them can be read, and
 // [ErrEmpty] where there are none.
 func ReadPages(r io.Reader) (*Pages, error) {
-	p := &Pages{searches: map[string]*search{}, judgment: Judgment{Preferences: []Preference{}}}
+	p := &Pages{searches: map[string]*search{}, judgment: Judgment{Preferences: []Preference{}, Unknown: []string{}, NotShown: []string{}}}
 	err := p.eachLine(r, func(i *Impression) error {
 		if len(i.Arms) > 0 && (len(i.Arms) != len(i.Shown) || len(i.Between) != 2) {
 			return fmt.Errorf("%d documents have %d arms, between %d", len(i.Shown), len(i.Arms), len(i.Between))
@@ -109,15 +110,13 @@ func ReadPages(r io.Reader) (*Pages, error) {
 		p.searches[i.QueryID].show(i)
 		return p.click(i)
 	})
-	if err == nil && len(p.searches) == 0 {
-		err = ErrEmpty
-	}
 	return p, err
 }
 
 // Judge reads clicks, lines of JSON with query_id and clicked, and says what
 // they prefer. A document of a search that is clicked twice counts once. It
-// returns an error where all of them cannot be read.
+// returns an error where none of them can be read, and [ErrEmpty] where there are
+// none.
 func (p *Pages) Judge(clicks io.Reader) (*Judgment, error) {
 	err := p.eachLine(clicks, p.click)
 	p.count()
@@ -129,11 +128,11 @@ func (p *Pages) click(i *Impression) error {
 	s := p.searches[i.QueryID]
 	for _, id := range i.Clicked {
 		if s == nil {
-			p.judgment.Unknown++
+			p.judgment.Unknown = append(p.judgment.Unknown, i.QueryID)
 		} else if _, shown := s.arms[id]; shown {
 			s.clicked[id] = true
 		} else {
-			p.judgment.NotShown++
+			p.judgment.NotShown = append(p.judgment.NotShown, id)
 		}
 	}
 	return nil
@@ -155,7 +154,7 @@ func (p *Pages) eachLine(r io.Reader, f func(*Impression) error) error {
 		return nil
 	})
 	if !good {
-		err = cmp.Or(err, first)
+		err = cmp.Or(err, first, ErrEmpty)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func TestWhatCannotBeCountedIsReported(t *testing.T) {
 		`{"query_id":"1","clicked":["2","2","9"]}`+"\n"+`{"query_id":"1","clicked":["2"]}`+"\n"+`{"query_id":"7","clicked":["1"]}`)
 	want := &Judgment{
 		Preferences: []Preference{{Trial: "t", Arms: [2]string{"a", "b"}, Searches: 1, Clicked: 1, Wins: [2]int{0, 1}, Delta: .5}},
-		Unknown:     1, NotShown: 1, Unreadable: 1,
+		Unknown:     []string{"7"}, NotShown: []string{"9"}, Unreadable: 1,
 	}
 	got := *j
 	got.Preferences = slices.Clone(j.Preferences)

@@ -3,8 +3,11 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -25,11 +28,11 @@ type Source struct {
 	Judged
 	Clicks string // a file
 	UBI    bool
-	Bias   float64 // of clicks: the power of the rank; negative is unknown
+	Bias   float64 // of clicks, see [clicks.Log.Queries]
 }
 
 // Searches returns what was searched for with what is known of the
-// documents, and what that is counted in: judgments or clicks.
+// documents, and what that is counted in, in the singular.
 func (s *Source) Searches(ctx context.Context) (searches []reweigh.Search, unit string, err error) {
 	texts, searches, unit, err := s.opinions(ctx)
 	if err != nil {
@@ -69,23 +72,23 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 			}
 			add(q.Text, opinions)
 		}
-		return texts, searches, "judgments", nil
+		return texts, searches, "judgment", nil
 	}
 	log, err := s.log(ctx)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if log.NotShown > 0 {
-		s.Report.Tell("%d clicks were on what was not shown: they do not count", log.NotShown)
+	if n := len(log.NotShown); n > 0 {
+		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, terminal.Some(log.NotShown))
 	}
-	for _, q := range log.Queries(s.propensities(log)) {
+	for _, q := range log.Queries(s.Bias) {
 		opinions := map[string]reweigh.Opinion{}
 		for id, d := range q.Documents {
 			opinions[id] = reweigh.Opinion{Gain: d.Gain, Count: d.Clicks}
 		}
 		add(q.Text, opinions)
 	}
-	return texts, searches, "clicks", nil
+	return texts, searches, "click", nil
 }
 
 func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
@@ -97,7 +100,7 @@ func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 	if err := api.Sources(ctx, "ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, ubi.AddQuery); err != nil {
 		return nil, err
 	}
-	if err := api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, ubi.AddEvent); err != nil {
+	if err := events(ctx, s.Client, ubi.AddEvent); err != nil {
 		return nil, err
 	}
 	log, err := ubi.Log()
@@ -107,18 +110,25 @@ func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 	return log, err
 }
 
-// propensities returns those that are given, or estimated where that is
-// possible.
-func (s *Source) propensities(log *clicks.Log) clicks.Propensities {
-	if s.Bias >= 0 {
-		return clicks.Power(s.Bias)
-	}
-	if p := log.Estimate(); p != nil {
-		s.Report.Tell("users look at hit %d %.2f times as often as at the first (estimated)", len(p), p[len(p)-1])
-		return p
-	}
-	s.Report.Tell("too few hits changed their ranks to estimate how often users look at later ones: taken as 1/rank")
-	return clicks.Power(1)
+// events reads those of User Behavior Insights.
+func events(ctx context.Context, client *esclient.Client, add func(source []byte) error) error {
+	api := documents.API{Client: client}
+	return api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, add)
+}
+
+// Clicks returns those of User Behavior Insights as lines of JSON, each with
+// query_id and clicked.
+func Clicks(ctx context.Context, client *esclient.Client) (io.Reader, error) {
+	var lines bytes.Buffer
+	to := json.NewEncoder(&lines)
+	err := events(ctx, client, func(source []byte) error {
+		query, document, err := clicks.Click(source)
+		if query == "" || err != nil {
+			return err
+		}
+		return to.Encode(clicks.Impression{QueryID: query, Clicked: []string{document}})
+	})
+	return &lines, err
 }
 
 // Collection reads the terms of all documents of the index.

@@ -36,7 +36,7 @@ func TestInsightsAreReadFromTheCluster(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	log, err := (&Source{Client: client, UBI: true}).log(t.Context())
-	want := &clicks.Log{Impressions: []clicks.Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: 1}
+	want := &clicks.Log{Impressions: []clicks.Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
