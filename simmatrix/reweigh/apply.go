@@ -1,7 +1,6 @@
 package reweigh
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +12,7 @@ import (
 )
 
 // evidence writes how much an entry was learned from into its origins: those
-// of the names "learned: 1 clicks", "learned: 2 clicks", "learned: 4 clicks"
+// of the names "learned: 1 click", "learned: 2 clicks", "learned: 4 clicks"
 // and so on that add up to it, as far as there is room for.
 type evidence struct {
 	first int // the place of the first of the names
@@ -25,9 +24,17 @@ const evidencePrefix = "learned: "
 func newEvidence(origins []string, unit string) *evidence {
 	e := &evidence{first: len(origins)}
 	for k := range simmatrix.MaxOrigins - e.first {
-		e.names = append(e.names, fmt.Sprintf("%s%d %s", evidencePrefix, 1<<k, unit))
+		e.names = append(e.names, evidenceOf(1<<k, unit))
 	}
 	return e
+}
+
+// evidenceOf names a count of a unit, which is in the singular.
+func evidenceOf(count int, unit string) string {
+	if count != 1 {
+		unit += "s"
+	}
+	return evidencePrefix + strconv.Itoa(count) + " " + unit
 }
 
 // bits returns the origins of a count.
@@ -44,13 +51,13 @@ func Describe(origins []string) []string {
 	for _, name := range origins {
 		number, of, _ := strings.Cut(strings.TrimPrefix(name, evidencePrefix), " ")
 		if n, err := strconv.Atoi(number); strings.HasPrefix(name, evidencePrefix) && err == nil {
-			count, unit = count+n, of
+			count, unit = count+n, strings.TrimSuffix(of, "s")
 		} else {
 			said = append(said, name)
 		}
 	}
 	if count > 0 {
-		said = append(said, fmt.Sprintf("%s%d %s", evidencePrefix, count, unit))
+		said = append(said, evidenceOf(count, unit))
 	}
 	return said
 }

@@ -98,7 +98,7 @@ func (c *Collection) finish() {
 	}
 	c.found, c.idf = make([][]occurrence, len(c.terms)), make([]float64, len(c.terms))
 	for d, doc := range c.docs {
-		norm := k1 * (1 - b + b*c.lengths[d]*float64(len(c.docs))/total)
+		norm := k1 * (1 - b + b*storedLength(c.lengths[d])*float64(len(c.docs))/total)
 		for k := range doc {
 			doc[k].freq /= float32(norm)
 			c.found[doc[k].at] = append(c.found[doc[k].at], occurrence{number(d), doc[k].freq})
@@ -107,6 +107,17 @@ func (c *Collection) finish() {
 	for i := range c.terms {
 		c.idf[i] = simmatrix.IDF(int64(len(c.found[i])), int64(len(c.docs)))
 	}
+}
+
+// storedLength is a document's length as Lucene has it in one byte
+// (SmallFloat.intToByte4): what it exceeds 24 by keeps four significant bits.
+func storedLength(n float64) float64 {
+	const exact = 24
+	if n < exact {
+		return n
+	}
+	fraction, exponent := math.Frexp(n - exact)
+	return exact + math.Ldexp(math.Floor(fraction*16), exponent-4)
 }
 
 // An origin is a term of a search.

@@ -34,7 +34,7 @@ type Options struct {
 	// OnlyKnown says that nothing is known of a document without an opinion: it was
 	// not shown. Else it is not useful: judges have looked for useful ones.
 	OnlyKnown bool
-	Unit      string // what [Opinion.Count] counts, such as clicks
+	Unit      string // what [Opinion.Count] counts, in the singular, such as click
 }
 
 // A Result is what was learned.
@@ -192,7 +192,7 @@ func (l *learner) try(ctx context.Context, t *trials, setting int, held []*searc
 	return err
 }
 
-// best returns the setting whose mean gain less its standard error is
+// best returns the setting whose mean gain less half its standard error is
 // largest, 0 where none is above 0.
 func (t trials) best() int {
 	best, most := 0, 0.0
@@ -206,7 +206,7 @@ func (t trials) best() int {
 			variance += (g - gain) * (g - gain)
 		}
 		n := float64(len(gains))
-		if sure := gain - math.Sqrt(variance/n/(n-1)); sure > most {
+		if sure := gain - math.Sqrt(variance/n/(n-1))/2; sure > most {
 			best, most = k, sure
 		}
 	}
@@ -255,8 +255,8 @@ func (l *learner) fit(ctx context.Context, train []*search, steps int, after fun
 }
 
 // A slope is how much less the loss of a search becomes where the factor of
-// a term grows, and how many documents with the term, and clicks or
-// judgments on useful ones, say so.
+// a term grows, how many documents with the term say so, and on how many
+// clicks or judgments that rests.
 type slope struct {
 	term             int32
 	by               float64
@@ -298,9 +298,7 @@ func (l *learner) slopes(p *search, m *model, s *scorer) []slope {
 			saturated := 1 + y[d*len(p.origins)+more[k].origin]
 			slopes[k].by += force[d] * (k1 + 1) * s.strength * more[k].v / m.factor(t.at) * float64(t.freq) / (saturated * saturated)
 			slopes[k].documents++
-			if g.gain > 0 {
-				slopes[k].count += g.count
-			}
+			slopes[k].count = p.count
 		}
 	}
 	return slopes

@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
-var testOptions = Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "clicks"}
+var testOptions = Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}
 
 // topics returns a collection of topics, searches for them, and S. Documents of
 // topic k that are useful have good<k>, which S knows, and new<k>, which it does
@@ -193,8 +193,8 @@ func TestSlopesAreDerivatives(t *testing.T) {
 }
 
 func TestEvidenceAddsUp(t *testing.T) {
-	e := newEvidence([]string{"index"}, "clicks")
-	for count, want := range map[int]string{1: "learned: 1 clicks", 31: "learned: 31 clicks", 127: "learned: 127 clicks", 5000: "learned: 127 clicks"} {
+	e := newEvidence([]string{"index"}, "click")
+	for count, want := range map[int]string{1: "learned: 1 click", 31: "learned: 31 clicks", 127: "learned: 127 clicks", 5000: "learned: 127 clicks"} {
 		var names []string
 		for k, name := range e.names {
 			if e.bits(count)>>(e.first+k)&1 == 1 {
@@ -251,4 +251,13 @@ func FuzzLearnedMatrices(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLengthsAreThoseOfTheEngine has lengths by Lucene's SmallFloat.
+func TestLengthsAreThoseOfTheEngine(t *testing.T) {
+	for n, want := range map[float64]float64{0: 0, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 55: 54, 56: 56, 59: 56, 100: 96, 1000: 984} {
+		if got := storedLength(n); got != want {
+			t.Errorf("%v: %v, want %v", n, got, want)
+		}
+	}
 }

@@ -56,100 +56,55 @@ func (l *learner) propose(ctx context.Context, train []*search) (map[int32][]pai
 	return pairs, err
 }
 
-// A cell counts documents in the searches with i: those that have j, or all.
+// A cell counts documents of the pools: those that have j, or all.
 type cell struct {
 	pair
 
-	useful, others float64 // a useful one counts as its gain, 1 at most
+	useful, others float64
+}
+
+func (c *cell) add(d *graded) {
+	c.share += d.share
+	c.useful += 1 - d.useless()
+	c.others += d.useless()
+	c.count += d.count
 }
 
 // newNeighbors returns the pairs of term i, of searches that have it.
 func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
-	known := map[string]bool{}
-	for n := range l.matrix.Row(l.terms[i]).All() {
-		known[n.Term] = true
-	}
 	var cells []cell
 	var all cell
-	for _, useful := range []bool{true, false} { // first, since pairs without a useful document are none
-		for _, p := range with {
-			docs, size := p.part(useful)
-			for _, d := range docs {
-				weight, share := d.weights(size)
-				all.add(useful, weight, share, d.count)
-				cells = l.meet(d, known, cells, s)
-				for _, t := range l.docs[d.doc] {
-					if place := s.places[t.at]; place > 0 && l.addable(p, t.at) {
-						cells[place-1].add(useful, weight, share, d.count)
-					}
+	for _, p := range with {
+		for k := range p.pool {
+			d := &p.pool[k]
+			all.add(d)
+			for _, t := range l.docs[d.doc] {
+				if !l.hasRow[t.at] || !l.addable(p, t.at) {
+					continue
 				}
+				if s.places[t.at] == 0 {
+					cells = append(cells, cell{pair: pair{term: t.at}})
+					s.places[t.at] = number(len(cells))
+				}
+				cells[s.places[t.at]-1].add(d)
 			}
 		}
 	}
-	return significantPairs(cells, &all, len(with), s)
-}
-
-// meet adds cells for the terms of a useful document that may become neighbors.
-func (l *learner) meet(d graded, known map[string]bool, cells []cell, s *scorer) []cell {
-	if d.gain <= 0 {
-		return cells
-	}
-	for _, t := range l.docs[d.doc] {
-		if s.places[t.at] == 0 && l.hasRow[t.at] && !known[l.terms[t.at]] {
-			cells = append(cells, cell{pair: pair{term: t.at}})
-			s.places[t.at] = number(len(cells))
+	for n := range l.matrix.Row(l.terms[i]).All() {
+		if j, ok := l.ids[n.Term]; ok && s.places[j] > 0 {
+			cells[s.places[j]-1].share = 0 // it is a neighbor already
 		}
 	}
-	return cells
-}
-
-// significantPairs returns those of the cells of so many searches.
-func significantPairs(cells []cell, all *cell, searches int, s *scorer) []pair {
 	var pairs []pair
 	for k := range cells {
 		c := &cells[k]
 		s.places[c.term] = 0
-		if c.share > 0 && c.ratio(all) >= significant {
-			c.share /= float64(searches + 1)
+		if c.share > 0 && c.ratio(&all) >= significant {
+			c.share /= float64(len(with) + 1)
 			pairs = append(pairs, c.pair)
 		}
 	}
 	return pairs
-}
-
-// weights returns what a document counts, and its share of a part of the pool.
-func (d *graded) weights(size float64) (weight, share float64) {
-	if d.gain > 0 {
-		return min(d.gain, 1), d.gain / size
-	}
-	return 1, -1 / size
-}
-
-func (c *cell) add(useful bool, weight, share float64, count int) {
-	c.share += share
-	if useful {
-		c.useful += weight
-		c.count += count
-	} else {
-		c.others += weight
-	}
-}
-
-// part returns the useful documents of the pool with the sum of their gains,
-// or the others with their number.
-func (p *search) part(useful bool) (docs []graded, size float64) {
-	for _, d := range p.pool {
-		switch {
-		case (d.gain > 0) != useful:
-			continue
-		case useful:
-			size += d.gain
-		default:
-			size++
-		}
-		docs = append(docs, d)
-	}
-	return docs, size
 }
 
 // ratio is Dunning's log-likelihood ratio of the table of documents with and

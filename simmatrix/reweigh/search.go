@@ -2,6 +2,7 @@ package reweigh
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -33,6 +34,7 @@ type search struct {
 	pool       []graded
 	ranked     []graded // the part of the pool whose order is learned from
 	ideal      float64  // the DCG of its best order
+	count      int      // clicks or judgments on useful documents
 }
 
 // A candidate is a neighbor of the origins, see package terms. What gives
@@ -48,6 +50,7 @@ type graded struct {
 	doc   int32
 	gain  float64
 	count int
+	share float64 // of the useful documents of a pool less that of the others
 }
 
 // prepare returns a search as it is learned from, nil where nothing can be
@@ -74,13 +77,16 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 	}
 	p.candidates = l.best(all.candidates, keepCandidates)
 	gains := make([]float64, 0, len(s.Documents))
-	for id, opinion := range s.Documents {
+	for _, id := range slices.Sorted(maps.Keys(s.Documents)) { // so that sums are always the same
+		opinion := s.Documents[id]
 		if doc, ok := l.numbers[id]; ok {
-			p.pool = append(p.pool, graded{doc, opinion.Gain, opinion.Count})
+			p.pool = append(p.pool, graded{doc: doc, gain: opinion.Gain, count: opinion.Count})
 			gains = append(gains, opinion.Gain)
 		}
+		if opinion.Gain > 0 {
+			p.count += opinion.Count
+		}
 	}
-	slices.SortFunc(p.pool, func(a, b graded) int { return int(a.doc - b.doc) })
 	slices.SortFunc(gains, func(a, b float64) int { return cmp.Compare(b, a) })
 	if p.ideal = dcg(gains); p.ideal == 0 {
 		return nil
@@ -91,11 +97,30 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 			p.pool = append(p.pool, d)
 		}
 	}
+	shares(p.pool)
 	if p.ranked = p.pool; l.options.OnlyKnown {
 		p.ranked = p.pool[:known]
 	}
+	slices.SortFunc(p.ranked, func(a, b graded) int { return int(a.doc - b.doc) }) // as documents with equal scores are
 	return p
 }
+
+// shares sets what documents count as in [cell.share]. One with a gain below 1
+// is in part useful and in part not.
+func shares(docs []graded) {
+	useful, others := 0.0, 0.0
+	for _, d := range docs {
+		useful += d.gain
+		others += d.useless()
+	}
+	for k := range docs {
+		d := &docs[k]
+		d.share = d.gain/useful - d.useless()/max(others, 1)
+	}
+}
+
+// useless is the part of a document that is of no use.
+func (d *graded) useless() float64 { return max(1-d.gain, 0) }
 
 // addable reports whether a term may be added to a search.
 func (l *learner) addable(p *search, term int32) bool {
