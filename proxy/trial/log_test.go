@@ -57,7 +57,7 @@ func TestImpressionsAreAppendedAsLines(t *testing.T) {
 	if err != nil || strings.Count(string(data), "\n") != 2 || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: %s", err, info.Mode(), data)
 	}
-	if j := judge(t, string(data), ""); j.Unreadable > 0 || len(j.Preferences) != 1 {
+	if j := judge(t, string(data), `{"query_id":"1","clicked":["d"]}`); j.Unreadable > 0 || len(j.Preferences) != 1 {
 		t.Errorf("%+v", j)
 	}
 }
