@@ -229,20 +229,24 @@ func (a adminPort) listExplanations(c *gin.Context) {
 
 // showExplanation answers with all that is known of one search.
 func (a adminPort) showExplanation(c *gin.Context) {
-	shown, ok := a.explanation(c.Param("id"))
+	shown, ok := a.explanation(c.Request.Context(), c.Param("id"))
 	if !ok {
 		refuse(c.Writer, http.StatusNotFound, "no explanation with this id; only the last ones are kept")
 		return
 	}
-	writeJSON(c.Writer, shown.Show(c.Request.Context(), a.opts.Forms))
+	writeJSON(c.Writer, shown)
 }
 
 // explanation returns all that is known of one search.
-func (a adminPort) explanation(id string) (explain.Explanation, bool) {
-	return a.explanations.Find(id, func(packed []byte) []byte {
+func (a adminPort) explanation(ctx context.Context, id string) (shown explain.ShownExplanation, ok bool) {
+	found, ok := a.explanations.Find(id, func(packed []byte) []byte {
 		plain, _ := a.decompressShown(packed) // one that cannot be is not shown
 		return plain
 	})
+	if ok {
+		shown = found.Show(ctx, a.opts.Forms)
+	}
+	return shown, ok
 }
 
 // writeJSON encodes without HTML escapes, which would change bodies inside.

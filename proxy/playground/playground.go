@@ -69,9 +69,11 @@ type Version struct {
 	Active bool   `json:"active"`
 }
 
-// A Row has the neighbors of a term, the most similar first.
+// A Row has the neighbors of a term, the most similar first. Word is how people
+// write the term, "" where that is the same or not known.
 type Row struct {
 	Version   string     `json:"version"`
+	Word      string     `json:"word,omitempty"`
 	DocFreq   uint32     `json:"doc_freq"`
 	Neighbors []Neighbor `json:"neighbors"`
 }
@@ -79,6 +81,7 @@ type Row struct {
 // A Neighbor is one of them, and in how many documents it is.
 type Neighbor struct {
 	Term       string  `json:"term"`
+	Word       string  `json:"word,omitempty"`
 	Similarity float32 `json:"similarity"`
 	DocFreq    uint32  `json:"doc_freq"`
 }
@@ -88,7 +91,7 @@ type Options struct {
 	// Search answers requests as the cluster's clients send them.
 	Search http.Handler
 	// Explained returns what became of a search, by the id that its answer names.
-	Explained func(id string) (explain.Explanation, bool)
+	Explained func(ctx context.Context, id string) (explain.ShownExplanation, bool)
 	// Matrices may be nil.
 	Matrices Matrices
 }

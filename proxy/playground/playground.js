@@ -97,8 +97,8 @@ const clausesOf = explanation => explanation?.clauses || []
 // termsOf returns the added terms of an explanation, each once.
 function termsOf(explanation) {
   const all = new Map(), origins = []
-  const add = (a, from, field) => {
-    const t = all.get(a.term) || { term: a.term, word: a.word || a.term, from, fields: [], similarity: a.similarity, idf: a.idf, boost: 0, factor: 1 }
+  const add = (a, from, field, fromWord) => {
+    const t = all.get(a.term) || { term: a.term, word: a.word || a.term, from, fromWord, fields: [], similarity: a.similarity, idf: a.idf, boost: 0, factor: 1 }
     if (!origins.includes(t.from)) origins.push(t.from)
     t.tone = origins.indexOf(t.from) % 6
     t.fields.push(field)
@@ -106,8 +106,8 @@ function termsOf(explanation) {
     all.set(a.term, t)
   }
   for (const c of clausesOf(explanation)) {
-    for (const a of c.added || []) add(a, a.from, c.field)
-    for (const f of c.feedback || []) add(f, '', c.field)
+    for (const a of c.added || []) add(a, a.from, c.field, c.words?.[a.from] || a.from)
+    for (const f of c.feedback || []) add(f, '', c.field, '')
   }
   return all
 }
@@ -232,7 +232,7 @@ async function highlight(mine) {
       start += p.text.length + 1
     }
   }
-  const names = [...new Map([...terms.values()].map(t => [t.from, t.tone]))]
+  const names = [...new Map([...terms.values()].map(t => [t.fromWord, t.tone]))]
   $('legend').replaceChildren('Marked: ', el('mark', { className: 'own' }, 'words of the search'),
     ...names.flatMap(([from, tone]) => [', ', el('mark', { className: 'tone' + tone }, from ? 'added for ' + from : 'of the first hits')]))
 }
@@ -246,7 +246,7 @@ function markWords(piece, start, tokens, own) {
     if (from < at || to > piece.text.length || !own.has(t.token) && !added) continue
     parts.push(piece.text.slice(at, from))
     const mark = el('mark', { className: own.has(t.token) ? 'own' : 'tone' + added.tone }, piece.text.slice(from, to))
-    if (!own.has(t.token)) mark.title = added.from ? 'added for ' + added.from : 'of the first hits'
+    if (!own.has(t.token)) mark.title = added.from ? 'added for ' + added.fromWord : 'of the first hits'
     parts.push(mark)
     at = to
   }
@@ -283,7 +283,8 @@ function renderTerms() {
 function updateTerms() {
   for (const t of terms.values()) {
     t.item.classList.toggle('off', t.factor === 0)
-    const parts = [t.from ? 'for ' + t.from : 'of the first hits']
+    const parts = [t.from ? 'for ' + t.fromWord : 'of the first hits']
+    if (t.word !== t.term) parts.unshift('term ' + t.term)
     if (t.similarity !== undefined) parts.push('similarity ' + figure(t.similarity))
     if (t.idf !== undefined) parts.push('idf ' + figure(t.idf))
     parts.push('boost ' + figure(t.boost), t.fields.join(', '))
@@ -394,9 +395,9 @@ async function neighbors() {
       const tokens = await termOf(term)
       if (tokens && tokens !== term) found = await row($('version').value, term = tokens)
     }
-    const other = $('other').value
+    const other = $('other').value, word = found.word || term
     if (!other) {
-      say('found', found.neighbors.length ? count(found.neighbors.length, 'neighbor') + ' of ' + term + ', which is in ' + count(found.doc_freq, 'document') + '.' : 'No neighbors of ' + term + '.')
+      say('found', found.neighbors.length ? count(found.neighbors.length, 'neighbor') + ' of ' + word + ', which is in ' + count(found.doc_freq, 'document') + '.' : 'No neighbors of ' + word + '.')
       $('bars').replaceChildren(...found.neighbors.map(n => bar(term, n, n.word || n.term, figure(n.similarity) + ', in ' + count(n.doc_freq, 'document'))))
       return
     }
@@ -410,7 +411,7 @@ async function neighbors() {
     }
     for (const n of before.values()) changes.push([n, n.similarity, '− gone: ' + figure(n.similarity)])
     changes.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]))
-    say('found', changes.length ? count(changes.length, 'neighbor') + ' of ' + term + ' differ.' : 'The neighbors of ' + term + ' are the same.')
+    say('found', changes.length ? count(changes.length, 'neighbor') + ' of ' + word + ' differ.' : 'The neighbors of ' + word + ' are the same.')
     $('bars').replaceChildren(...changes.map(([n, , text]) => bar(term, n, n.word || n.term, text)))
   } catch (e) { show(e) }
 }

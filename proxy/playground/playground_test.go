@@ -36,8 +36,8 @@ func server(t *testing.T, search http.HandlerFunc) *http.ServeMux {
 	t.Helper()
 	p := New(Options{
 		Search: search, Matrices: rows{},
-		Explained: func(id string) (explain.Explanation, bool) {
-			return explain.Explanation{Summary: explain.Summary{ID: id}}, id == "known"
+		Explained: func(_ context.Context, id string) (explain.ShownExplanation, bool) {
+			return explain.ShownExplanation{Explanation: explain.Explanation{Summary: explain.Summary{ID: id}}}, id == "known"
 		},
 	})
 	mux := http.NewServeMux()

@@ -84,7 +84,7 @@ type Compared struct {
 	Direct Found `json:"direct"`
 	Akin   Found `json:"akin"`
 	// Explanation says what akin did, nil where it is not kept.
-	Explanation *explain.Explanation `json:"explanation"`
+	Explanation *explain.ShownExplanation `json:"explanation"`
 }
 
 func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
@@ -113,7 +113,7 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 	if out.Akin, h, err = p.ask(ctx, r, &a.asked, way, a.Body); err != nil {
 		return nil, err
 	}
-	if e, ok := p.options.Explained(h.Get("X-Akin-Explanation")); ok {
+	if e, ok := p.options.Explained(ctx, h.Get("X-Akin-Explanation")); ok {
 		out.Explanation = &e
 	}
 	return out, nil

@@ -118,11 +118,18 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, term
 		return playground.Row{}, err
 	}
 	out := playground.Row{Version: version, DocFreq: rows[0].DocFreq(), Neighbors: []playground.Neighbor{}}
+	terms := []string{term}
 	for n := range rows[0].All() {
 		if len(out.Neighbors) == shownNeighbors {
 			break
 		}
+		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
+	}
+	words := m.forms(ctx, matrix+"@"+version, terms)
+	out.Word = words[term]
+	for k := range out.Neighbors {
+		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
 	}
 	return out, nil
 }
