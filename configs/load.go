@@ -21,7 +21,7 @@ const (
 	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
-	EnvAdminToken      = "AKIN_ADMIN_TOKEN" //nolint:gosec // The name of a variable, not a credential.
+	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
 )
 
 // Bounds of what Load reads: far above what is sensible, and what servers

@@ -187,7 +187,7 @@ func (d *decoder) patterns(key string, list []string, wrong func(string) error) 
 	}
 }
 
-// minToken is the length in bytes of the shortest token of the admin port, where
+// minToken is the length in bytes of the shortest token of the admin port:
 // nothing else keeps anybody from guessing.
 const minToken = 16
 

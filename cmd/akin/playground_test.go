@@ -30,16 +30,16 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// A browser shows one page and notes what it complains of and asks for.
-type browser struct {
-	context.Context
+// A record is what a browser complained of, and the URLs that it asked for.
+type record struct {
 	mu       sync.Mutex
 	problems []any
 	urls     []string
 }
 
-// openBrowser opens Chromium, or skips the test.
-func openBrowser(t *testing.T) *browser {
+// openBrowser opens Chromium, or skips the test, and returns the context of its
+// page.
+func openBrowser(t *testing.T) (context.Context, *record) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: needs Chromium")
@@ -57,7 +57,7 @@ func openBrowser(t *testing.T) *browser {
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
-	b := &browser{Context: ctx}
+	b := &record{}
 	if err := chromedp.Listen(ctx, func(event any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func openBrowser(t *testing.T) *browser {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return ctx, b
 }
 
 // missing skips a test that lacks something, which has to be there in CI.
@@ -82,9 +82,9 @@ func missing(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+func do(ctx context.Context, t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(b, actions...); err != nil {
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,9 +101,9 @@ const helpers = `
 `
 
 // inPage runs JavaScript in the page, when it is ready, and returns its result.
-func inPage[T any](t *testing.T, b *browser, script string) T {
+func inPage[T any](ctx context.Context, t *testing.T, script string) T {
 	t.Helper()
-	value, err := chromedp.Run(b, chromedp.Evaluate[T]("(async () => {"+helpers+script+"})()", chromedp.EvalAwaitPromise))
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T]("(async () => {"+helpers+script+"})()", chromedp.EvalAwaitPromise))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, script)
 	}
@@ -200,7 +200,7 @@ func matricesBefore(t *testing.T, admin string) string {
 
 // TestPlaygroundInABrowser does in Chromium what people do with the page.
 func TestPlaygroundInABrowser(t *testing.T) {
-	b := openBrowser(t)
+	ctx, b := openBrowser(t)
 	printed := startDemo(t).String()
 	first, _, _ := strings.Cut(printed, "\n")
 	page, found := strings.CutPrefix(first, "Playground: ")
@@ -208,14 +208,14 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		t.Fatalf("the demo's first line is %q", first)
 	}
 	admin, hash, _ := strings.Cut(page, "/playground")
-	b.do(t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
+	do(ctx, t, chromedp.Navigate(matricesBefore(t, admin)+"/playground"+hash))
 
 	// The keyboard is enough: the words are there, Enter searches.
-	if got := inPage[string](t, b, `return document.activeElement.id + ' ' + id('query').value`); got != "query nappies" {
+	if got := inPage[string](ctx, t, `return document.activeElement.id + ' ' + id('query').value`); got != "query nappies" {
 		t.Fatalf("focus and words are %q", got)
 	}
-	b.do(t, chromedp.KeyEvent("\r"))
-	got := inPage[map[string]any](t, b, `await until(() => shown); await ready()
+	do(ctx, t, chromedp.KeyEvent("\r"))
+	got := inPage[map[string]any](ctx, t, `await until(() => shown); await ready()
 		return { summary: id('summary').textContent, direct: all('#direct li').length, akin: all('#akin li').length, moves: texts('.move'),
 			own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
 			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
@@ -232,7 +232,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 
 	// Terms are switched off and weighed otherwise, and the search runs again.
-	changed := inPage[map[string]any](t, b, `
+	changed := inPage[map[string]any](ctx, t, `
 		const chip = (word) => all('#chips li').find(li => li.querySelector('label').textContent == word)
 		const boost = (word) => Number(chip(word).querySelector('.figures').textContent.match(/boost ([^ ]+)/)[1])
 		const before = boost('soft'), out = {}
@@ -252,7 +252,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 
 	// The command that is copied finds what the page shows.
-	command := inPage[string](t, b, `let copied = ''
+	command := inPage[string](ctx, t, `let copied = ''
 		Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (s) => { copied = s } } })
 		id('curl').click()
 		await until(() => id('copied').textContent == 'Copied.')
@@ -264,10 +264,10 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		}
 	}
 
-	testNeighborsAndRules(t, b)
+	testNeighborsAndRules(ctx, t)
 
 	// A recent search is loaded and searched again.
-	recent := inPage[map[string]any](t, b, `
+	recent := inPage[map[string]any](ctx, t, `
 		id('query').value = 'couch'
 		document.querySelector('#search button').click()
 		await settled()
@@ -280,7 +280,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 
 	// What the cluster refuses is said.
-	refused := inPage[string](t, b, `
+	refused := inPage[string](ctx, t, `
 		id('body').value = '{"query": {"no_such_query": {}}}'
 		document.querySelector('#search button').click()
 		await settled()
@@ -294,7 +294,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 
 	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/knowledge`).FindStringSubmatch(printed)[1]
-	testHostileHits(t, b, proxy)
+	testHostileHits(ctx, t, proxy)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, problem := range b.problems {
@@ -311,13 +311,13 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 }
 
-func testNeighborsAndRules(t *testing.T, b *browser) {
+func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
-	if _, err := chromedp.CallBrowser(b, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder}); err != nil {
+	if _, err := chromedp.CallBrowser(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder}); err != nil {
 		t.Fatal(err)
 	}
-	got := inPage[map[string]any](t, b, `
+	got := inPage[map[string]any](ctx, t, `
 		const out = {}
 		all('#chips button').find(e => e.textContent == 'Neighbors' && e.getAttribute('aria-label') == 'Neighbors of diapers').click()
 		await until(() => id('found').textContent)
@@ -330,7 +330,7 @@ func testNeighborsAndRules(t *testing.T, b *browser) {
 		await until(() => id('found').textContent)
 		out.analyzed = id('found').textContent
 		id('matrix').value = 'two'; id('matrix').dispatchEvent(new Event('change'))
-		out.served = id('version').value
+		out.served = id('version').value // that is shown first
 		id('version').value = 'new'; id('other').value = 'old'; id('term').value = 'car'
 		id('found').textContent = ''
 		document.querySelector('#neighbors button').click()
@@ -385,11 +385,11 @@ const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerr
 
 // testHostileHits shows documents of hostile and of long texts, and looks at the
 // page on a laptop and on a phone, light and dark.
-func testHostileHits(t *testing.T, b *browser, proxy string) {
+func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 	t.Helper()
 	for k, title := range []string{hostile + " nappies", strings.Repeat("nappies", 500), "nappies"} {
 		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 5000)})
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, fmt.Sprintf("%s/help/_doc/%d%s?refresh=true", proxy, k, url.PathEscape("<b>"+hostile[:20])), strings.NewReader(string(doc)))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/help/_doc/%d%s?refresh=true", proxy, k, url.PathEscape("<b>"+hostile[:20])), strings.NewReader(string(doc)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +400,7 @@ func testHostileHits(t *testing.T, b *browser, proxy string) {
 		}
 		resp.Body.Close()
 	}
-	title := inPage[string](t, b, `
+	title := inPage[string](ctx, t, `
 		id('body').value = ''
 		id('index').value = 'help'
 		id('query').value = 'nappies'
@@ -410,25 +410,25 @@ func testHostileHits(t *testing.T, b *browser, proxy string) {
 	if title != hostile+" nappies" {
 		t.Errorf("the hostile title is shown as %q", title)
 	}
-	axe := axeSource(t)
+	axe := axeSource(ctx, t)
 	backgrounds := map[string]bool{}
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
-			if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
 				t.Fatal(err)
 			}
-			b.do(t, chromedp.EmulateViewport(width, 800))
-			for _, fault := range inPage[[]string](t, b, faults) {
+			do(ctx, t, chromedp.EmulateViewport(width, 800))
+			for _, fault := range inPage[[]string](ctx, t, faults) {
 				t.Errorf("%d wide, %s: %s", width, scheme, fault)
 			}
-			backgrounds[inPage[string](t, b, `return getComputedStyle(document.body).backgroundColor`)] = true
+			backgrounds[inPage[string](ctx, t, `return getComputedStyle(document.body).backgroundColor`)] = true
 			if axe == "" {
 				continue
 			}
-			if _, err := chromedp.Run(b, chromedp.Evaluate[bool](axe+"\n;true")); err != nil {
+			if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](axe+"\n;true")); err != nil {
 				t.Fatal(err)
 			}
-			for _, fault := range inPage[[]string](t, b, `const found = await axe.run(document)
+			for _, fault := range inPage[[]string](ctx, t, `const found = await axe.run(document)
 				return found.violations.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(' '))`) {
 				t.Errorf("%d wide, %s: axe: %s", width, scheme, fault)
 			}
@@ -460,7 +460,7 @@ const faults = `
 
 // axeSource returns the source of axe-core, which npm installs in the user's
 // cache folder, or "" where there is no npm.
-func axeSource(t *testing.T) string {
+func axeSource(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	npm, err := exec.LookPath("npm")
 	cache, err2 := os.UserCacheDir()
@@ -488,7 +488,7 @@ func axeSource(t *testing.T) string {
 		if err := os.CopyFS(dir, os.DirFS(pins)); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), npm, "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+		cmd := exec.CommandContext(ctx, npm, "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
