@@ -22,6 +22,10 @@ type Analysis struct {
 	// Positions are those of Terms, ascending. Terms that share a position stand
 	// for one word of the text.
 	Positions []int
+	// Written has for each term the part of the text that it is made of, "" where
+	// that is the term itself, terms share it, or it is not known. It is nil where all
+	// are "".
+	Written []string
 	// Graph says that a term spans several positions, as a word does that has a
 	// synonym of two.
 	Graph bool
@@ -58,7 +62,7 @@ const textTokens = 1 << 20
 // analyzeText runs _analyze for the text of a search.
 func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*textTerms, error) {
 	tokens, err := c.analyze(ctx, index, body, textTokens)
-	return newTerms(tokens), err
+	return newTerms(body.Text[0], tokens), err
 }
 
 // analyze runs _analyze in a concrete index or an alias of one: the cluster
@@ -76,15 +80,16 @@ func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, li
 type textTerms struct {
 	names     []string
 	positions []int
+	written   []string
 	graph     bool
 }
 
 // newTerms returns the terms of an answer. The sort keeps the promise of
 // [Analysis] with an analyzer that does not give tokens in the order of their
 // positions.
-func newTerms(tokens []answers.Token) *textTerms {
+func newTerms(text string, tokens []answers.Token) *textTerms {
 	slices.SortStableFunc(tokens, func(a, b answers.Token) int { return a.Position - b.Position })
-	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens))}
+	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens)), written: answers.Written(text, tokens)}
 	for i := range tokens {
 		t.names[i], t.positions[i] = tokens[i].Token, tokens[i].Position
 		t.graph = t.graph || tokens[i].Length > 1
@@ -96,7 +101,7 @@ func newTerms(tokens []answers.Token) *textTerms {
 // or, where that is "", by the field's own.
 func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
-		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
+		Terms: t.names, Positions: t.positions, Written: t.written, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
 		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, NotWords: s.NotWords,
 	}
 }

@@ -271,9 +271,31 @@ func FuzzSplitTokens(f *testing.F) {
 	})
 }
 
+func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text   string
+		tokens []answers.Token
+		want   []string
+	}{
+		"words":     {"Gas, oils", []answers.Token{{Token: "ga", Start: 0, End: 3}, {Token: "oil", Start: 5, End: 9, Position: 1}}, []string{"Gas", "oils"}},
+		"the terms": {"gas", []answers.Token{{Token: "gas", Start: 0, End: 3}}, nil},
+		"synonyms":  {"Gas", []answers.Token{{Token: "gas", Start: 0, End: 3}, {Token: "petrol", Start: 0, End: 3}}, nil},
+		"several words for one": {
+			"NY", []answers.Token{{Token: "new", End: 2}, {Token: "ny", End: 2}, {Token: "york", End: 2, Position: 1}}, nil,
+		},
+		"UTF-16":      {"😀 Öle Gas", []answers.Token{{Token: "ol", Start: 3, End: 6}, {Token: "gas", Start: 7, End: 10, Position: 1}}, []string{"Öle", "Gas"}},
+		"no offsets":  {"Gas", []answers.Token{{Token: "ga"}}, nil},
+		"bad offsets": {"Gas", []answers.Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).written); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms([]answers.Token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
-	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Analyzer: "own", Shards: 1}
+	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms("Ab", []answers.Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}))
+	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

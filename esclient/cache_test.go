@@ -48,7 +48,7 @@ func library(tb testing.TB) *clustertest.Fake {
 }
 
 // The terms of the recorded analysis of "The Running Cars" in title.
-var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 1}
+var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 1}
 
 var searchTerms = []string{"car", "boat", "none"}
 
@@ -661,7 +661,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 					ctx = t.Context()
 				}
 				a, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i%7))
-				if err == nil && !cmp.Equal(a, runningCars) {
+				if err == nil && !slices.Equal(a.Terms, runningCars.Terms) {
 					t.Errorf("analysis %v", a)
 				}
 				st, dfs, err := statistics(ctx, c)

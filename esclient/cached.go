@@ -168,7 +168,7 @@ func (t *textTerms) Bytes() int {
 	if t == nil {
 		return 0
 	}
-	return 64 + memory.SizeOf(t.names) + 8*len(t.positions)
+	return 64 + memory.SizeOf(t.names) + 8*len(t.positions) + memory.SizeOf(t.written)
 }
 
 // Bytes returns about what l takes besides a few words.

@@ -154,19 +154,19 @@ func (e *engine) testAnalyze(t *testing.T) {
 		want                               *Analysis
 	}{
 		{"by the field's analyzer", "main", "title", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 3,
 		}},
 		{"by the search analyzer", "main", "body", "", "Running cars", &Analysis{
-			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
+			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Written: []string{"Running", ""}, Analyzer: "plain", Shards: 3,
 		}},
 		{"by a named analyzer", "main", "body", "stem", "Running cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Analyzer: "stem", Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Written: []string{"Running", "cars"}, Analyzer: "stem", Shards: 3,
 		}},
 		{"a multi-field", "main", "title.std", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Analyzer: "default", Shards: 3,
+			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3,
 		}},
 		{"a nested field", "main", "list.deep.text", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Analyzer: "default", Shards: 3,
+			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3,
 		}},
 		{"another similarity", "main", "dfr", "", "x", &Analysis{
 			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Other,
@@ -178,17 +178,17 @@ func (e *engine) testAnalyze(t *testing.T) {
 			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
 		}},
 		{"an alias of a field", "main", "alias", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 3,
 		}},
 		{"an alias in a nested object", "main", "list.alias", "", "Running", &Analysis{
-			Terms: []string{"run"}, Positions: []int{0}, Analyzer: "english", Shards: 3,
+			Terms: []string{"run"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "english", Shards: 3,
 		}},
 		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Analyzer: "english", Shards: 3}},
 		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Analyzer: "english", Shards: 5,
+			Terms: []string{"car"}, Positions: []int{0}, Written: []string{"cars"}, Analyzer: "english", Shards: 5,
 		}},
 		{"a pattern", "s*", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Analyzer: "english", Shards: 2,
+			Terms: []string{"car"}, Positions: []int{0}, Written: []string{"cars"}, Analyzer: "english", Shards: 2,
 		}},
 	}
 	for _, test := range tests {

@@ -41,7 +41,7 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool) Explanation {
 	e := Explanation{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
-		e.Terms = f.Analysis.Terms
+		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
 	}
 	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors) { // else none was looked up
 		f.Terms.Expanded(func(o *terms.Origin) {

@@ -168,6 +168,7 @@ func remembered(clauses []form.Clause) []form.Clause {
 			f.Name, f.Added = strings.Clone(f.Name), slices.Clone(f.Added)
 			if f.Analysis != nil {
 				own := *f.Analysis
+				own.Written = nil // an explanation can do without
 				own.Terms, own.Positions = slices.Clone(own.Terms), slices.Clone(own.Positions)
 				for n, term := range own.Terms {
 					own.Terms[n] = strings.Clone(term)

@@ -158,6 +158,9 @@ type Explanation struct {
 	// Terms are those of the clause's text, and Added those added, as written.
 	Terms []string `json:"terms,omitempty"`
 	Added []Added  `json:"added,omitempty"`
+	// Written are the parts of the text that Terms are made of, see
+	// [esclient.Analysis]; it may be missing.
+	Written []string `json:"-"`
 	// NoRow are the terms of the text that the matrix has no row of: they are in no
 	// document, or in none that it was built from.
 	NoRow []string `json:"no_row,omitempty"`

@@ -87,7 +87,7 @@ func (t *Table) write(w io.Writer) error {
 	writeInts(b, t.Sims)
 	_, _ = b.Write(t.Origins)
 	for _, form := range t.Forms {
-		_ = b.WriteByte(byte(len(form)))
+		_ = b.WriteByte(byte(min(len(form), MaxFormBytes)))
 	}
 	for _, form := range t.Forms {
 		_, _ = b.WriteString(form)

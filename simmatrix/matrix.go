@@ -132,8 +132,9 @@ type TermRow struct {
 
 // New returns the matrix with the given rows, in any order, with similarities
 // rounded by [QuantizeSimilarity]. Of meta only Source, Params, Origins and
-// Docs are read, of forms those that [CheckForm] allows. The error wraps [ErrInvalid] where a term is empty, not UTF-8,
-// longer than [MaxTermBytes] or repeated, and where a row has more than
+// Docs are read, of forms those that [CheckForm] allows. The error wraps
+// [ErrInvalid] where a term is empty, not UTF-8, longer than [MaxTermBytes] or
+// repeated, and where a row has more than
 // [MaxNeighbors] neighbors, a repeated one, its own term, a term without a row,
 // a similarity not in (0, 1], or origins that Meta.Origins does not name.
 func New(meta Meta, rows []TermRow) (*Matrix, error) {

@@ -179,6 +179,36 @@ func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	return terms, true
 }
 
+// Written returns for each token, in the order of positions, the part of the
+// text that it is made of, "" where that is the token itself, where tokens
+// share it, as synonyms do, and where its offsets are not of the text; nil if
+// all are "".
+func Written(text string, tokens []Token) (parts []string) {
+	units := utf16.Encode([]rune(text))
+	for i, t := range tokens {
+		share := func(k int) bool {
+			return k >= 0 && k < len(tokens) && (tokens[k].Position == t.Position || tokens[k].Start == t.Start)
+		}
+		if share(i-1) || share(i+1) || t.Start < 0 || t.End > len(units) || t.Start >= t.End {
+			continue
+		}
+		var part string
+		if len(units) == len(text) { // ASCII
+			part = text[t.Start:t.End]
+		} else {
+			part = string(utf16.Decode(units[t.Start:t.End]))
+		}
+		if part == t.Token {
+			continue
+		}
+		if parts == nil {
+			parts = make([]string, len(tokens))
+		}
+		parts[i] = part
+	}
+	return parts
+}
+
 // utf16Len returns the length of s in UTF-16 units, in which Java counts.
 func utf16Len(s string) int {
 	n := 0

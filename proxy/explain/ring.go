@@ -192,7 +192,7 @@ const (
 	maxClauseBytes = 64 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 432
+	clauseBytes = 480
 	termBytes   = 16
 	addedBytes  = 64
 
@@ -213,7 +213,7 @@ func clipped(s string) string {
 func eachText(c *expand.Explanation, f func(s string) string) {
 	c.Path, c.Field, c.Matrix, c.Form, c.Phase = f(c.Path), f(c.Field), f(c.Matrix), f(c.Form), f(c.Phase)
 	c.Reason = reason.Reason(f(string(c.Reason)))
-	for _, list := range [][]string{c.Terms, c.NoRow, c.Indices} {
+	for _, list := range [][]string{c.Terms, c.Written, c.NoRow, c.Indices} {
 		for k := range list {
 			list[k] = f(list[k])
 		}
@@ -233,7 +233,7 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 // keepClause returns a copy of a clause with lists of its own, its size and
 // that of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.NoRow)+len(c.Indices)) + addedBytes*len(c.Added)
+	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*len(c.Added)
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
 	}
@@ -241,7 +241,7 @@ func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int)
 		return c, size, 0
 	}
 	c.Terms, c.Indices, c.Added = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Added)
-	c.NoRow, c.Feedback = slices.Clone(c.NoRow), slices.Clone(c.Feedback)
+	c.Written, c.NoRow, c.Feedback = slices.Clone(c.Written), slices.Clone(c.NoRow), slices.Clone(c.Feedback)
 	for k := range c.Feedback {
 		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
 	}
@@ -260,7 +260,7 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		c, n, t := keepClause(clauses[i])
 		if size+n > maxClauseBytes {
 			cut++
-			c.Terms, c.NoRow, c.Added, c.Feedback = nil, nil, nil, nil
+			c.Terms, c.Written, c.NoRow, c.Added, c.Feedback = nil, nil, nil, nil, nil
 			c, n, t = keepClause(c)
 		}
 		if size+n > maxClauseBytes {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,13 +10,13 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A ShownClause is what became of a clause, with the words that people write for
-// index terms, such as "gas" for "ga".
+// A ShownClause is what became of a clause, with the words that people write
+// for index terms, such as "gas" for "ga".
 type ShownClause struct {
 	expand.Explanation
 
-	// Words has those of the terms of the clause's text, by term, where they are
-	// others.
+	// Words has those of the terms of the clause's text, as they are there where
+	// that is known, by term, where they are others.
 	Words    map[string]string `json:"words,omitempty"`
 	Added    []ShownAdded      `json:"added,omitempty"`
 	Feedback []ShownFeedback   `json:"feedback,omitempty"`
@@ -54,7 +55,7 @@ func (e Explanation) Show(ctx context.Context, forms Forms) ShownExplanation {
 	return ShownExplanation{e, Show(ctx, e.Clauses, forms)}
 }
 
-// Show looks up the words of all terms of clauses; without forms there are none.
+// Show looks up the words of all terms of clauses. Forms may be nil.
 func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []ShownClause {
 	words := map[string]map[string]string{} // by matrix
 	if forms != nil {
@@ -67,15 +68,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []Show
 	shown := make([]ShownClause, len(clauses))
 	for i, c := range clauses {
 		s, of := &shown[i], words[c.Matrix]
-		s.Explanation = c
-		for _, term := range slices.Concat(c.Terms, c.NoRow) {
-			if word := of[term]; word != "" {
-				if s.Words == nil {
-					s.Words = map[string]string{}
-				}
-				s.Words[term] = word
-			}
-		}
+		s.Explanation, s.Words = c, wordsOfText(&c, of)
 		for _, a := range c.Added {
 			s.Added = append(s.Added, ShownAdded{a, of[a.Term]})
 		}
@@ -84,6 +77,22 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []Show
 		}
 	}
 	return shown
+}
+
+// wordsOfText returns the words of the terms of a clause's text, as they are
+// there or else those of people.
+func wordsOfText(c *expand.Explanation, of map[string]string) map[string]string {
+	words := map[string]string{}
+	for k, term := range c.Terms {
+		word := of[term]
+		if k < len(c.Written) {
+			word = cmp.Or(c.Written[k], word)
+		}
+		if word != "" && word != term {
+			words[term] = word
+		}
+	}
+	return words
 }
 
 // termsOf returns the terms that clauses name, by matrix.

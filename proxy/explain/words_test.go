@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/expand"
 )
@@ -18,7 +19,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	asked := map[string][]string{}
 	clauses := []expand.Explanation{
 		{
-			Matrix: "main@1", Terms: []string{"nappi", "cheap"}, NoRow: []string{"cheap"},
+			Matrix: "main@1", Terms: []string{"nappi", "cheap", "gift"}, Written: []string{"", "CHEAPER", "gift"}, NoRow: []string{"cheap"},
 			Added:    []expand.Added{{Term: "diaper", From: "nappi"}, {Term: "ga", From: "nappi"}},
 			Feedback: []expand.AddedFeedback{{Term: "pin"}},
 		},
@@ -32,7 +33,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	})
 	want := []ShownClause{
 		{
-			Explanation: clauses[0], Words: map[string]string{"nappi": "nappies"},
+			Explanation: clauses[0], Words: map[string]string{"nappi": "nappies", "cheap": "CHEAPER"},
 			Added:    []ShownAdded{{clauses[0].Added[0], "diapers"}, {clauses[0].Added[1], ""}},
 			Feedback: []ShownFeedback{{clauses[0].Feedback[0], "pins"}},
 		},
@@ -40,15 +41,15 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		{Explanation: clauses[2], Words: map[string]string{"ga": "gas"}, Added: []ShownAdded{{clauses[2].Added[0], ""}}},
 		{Explanation: clauses[3], Words: map[string]string{"diaper": "diapers"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
-	wantAsked := map[string][]string{"main@1": {"cheap", "diaper", "ga", "nappi", "pin"}, "other@2": {"ga", "oil"}}
+	wantAsked := map[string][]string{"main@1": {"cheap", "diaper", "ga", "gift", "nappi", "pin"}, "other@2": {"ga", "oil"}}
 	if diff := cmp.Diff(wantAsked, asked); diff != "" {
 		t.Errorf("asked once for each matrix (-want +got):\n%s", diff)
 	}
 	for _, c := range Show(t.Context(), clauses, nil) {
-		if c.Words != nil || slices.ContainsFunc(c.Added, func(a ShownAdded) bool { return a.Word != "" }) {
+		if c.Words["nappi"] != "" || slices.ContainsFunc(c.Added, func(a ShownAdded) bool { return a.Word != "" }) {
 			t.Errorf("words without forms: %+v", c)
 		}
 	}

@@ -81,11 +81,11 @@ func (o *Options) Validate() error {
 // similarity is 0 are no candidates.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
-// largest that an input has, the form of a term that of the first input with one.
-// The origins of an entry are the inputs that have the pair; their own origins
-// are dropped. The same inputs give the same bytes. Errors name every bad setting
-// and input, or are that of ctx. It takes about 14 bytes for each entry of the
-// result.
+// largest that an input has, the form of a term that of the first input with
+// one. The origins of an entry are the inputs that have the pair; their own
+// origins are dropped. The same inputs give the same bytes. Errors name every
+// bad setting and input, or are that of ctx. It takes about 14 bytes for each
+// entry of the result.
 func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {

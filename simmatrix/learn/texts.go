@@ -220,7 +220,7 @@ func (t *Texts) forms(terms [][]string) map[string]string {
 	var single []int32 // words that are one term, by term and form
 	for k := range t.words {
 		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
-			single = append(single, int32(k)) //nolint:gosec // ids of words are int32
+			single = append(single, int32(k))
 		}
 	}
 	lower := func(k int32) string { return strings.ToLower(t.words[k]) }

@@ -16,11 +16,11 @@ import (
 // maxForms bounds the terms whose forms are read at once.
 const maxForms = 512
 
-// Forms returns the forms in which people write terms, by term, of the first 512
-// terms; those that it lacks are written as they are, or it is not known. Version
-// is as [Rows.Version] names it. From Redis it is one round trip within the
-// timeout of a look-up, and none where that fails: call it only to show terms to
-// somebody.
+// Forms returns the forms in which people write terms, by term, of the first
+// 512 terms; those that it lacks are written as they are, or it is not known.
+// Version is as [Rows.Version] names it. From Redis it is one round trip within
+// the timeout of a look-up, and none where that fails: call it only to show
+// terms to somebody.
 func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
 	name, id, _ := strings.Cut(version, "@")
 	terms = terms[:min(len(terms), maxForms)]
@@ -88,9 +88,9 @@ func readForms(ctx context.Context, c redis.UniversalClient, name, id string, te
 		return nil, err
 	}
 	forms := make(map[string]string)
-	for k, value := range values {
-		if form, _ := value.(string); simmatrix.CheckForm(form) == nil {
-			forms[terms[k]] = form
+	for k, term := range terms {
+		if form, _ := values[k].(string); simmatrix.CheckForm(form) == nil {
+			forms[term] = form
 		}
 	}
 	return forms, nil

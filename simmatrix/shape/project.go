@@ -33,8 +33,8 @@ type ProjectCounts struct {
 //
 //	s_tu = max s_ij over the words i with the term t and j with the term u, t ≠ u
 //
-// with at most as many neighbors in a row as the longest row of m. The form of a
-// term is its word that most documents have.
+// with at most as many neighbors in a row as the longest row of m. The form of
+// a term is its word that most documents have.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)

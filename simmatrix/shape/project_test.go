@@ -75,7 +75,8 @@ func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
 func TestShapedMatricesKeepTheirForms(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Docs: 50}, []simmatrix.TermRow{
 		{Term: "ga", DocFreq: 9, Form: "gas", Neighbors: []simmatrix.Neighbor{{Term: "oil", Similarity: 0.5}}},
-		{Term: "oil", DocFreq: 1, Form: "oils"}, {Term: "pipe", DocFreq: 9},
+		{Term: "oil", DocFreq: 1, Form: "oils"},
+		{Term: "pipe", DocFreq: 9},
 	})
 	raised, err := Raise(m, 2)
 	if err != nil {

@@ -228,7 +228,8 @@ func decimals(v float64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
-// readable returns a term after the word that people write for it, "" for the same.
+// readable returns a term after the word that people write for it, "" for the
+// same.
 func readable(term, word string) string {
 	if word == "" {
 		return terminal.Visible(term)
@@ -236,8 +237,8 @@ func readable(term, word string) string {
 	return terminal.Visible(word) + " (" + terminal.Visible(term) + ")"
 }
 
-// originColumn returns the names of what an entry comes from as a column, nothing
-// where the matrix has no names.
+// originColumn returns the names of what an entry comes from as a column,
+// nothing where the matrix has no names.
 func originColumn(origins []string, n simmatrix.Neighbor) string {
 	names := originNames(origins, n)
 	for k, name := range names {
