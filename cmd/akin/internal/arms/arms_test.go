@@ -132,3 +132,33 @@ func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
 		}
 	}
 }
+
+func TestAdminPortGetsItsToken(t *testing.T) {
+	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "0123456789abcdef" {
+			t.Errorf("the password is %q", password)
+		}
+		_, _ = w.Write([]byte(`{"outcome": "rewritten", "clauses": []}`))
+	}))
+	defer admin.Close()
+	akin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("searches have the token, too")
+		}
+		w.Header().Set("X-Akin-Explanation", "7")
+		_, _ = w.Write([]byte(`{"hits": {"hits": []}}`))
+	}))
+	defer akin.Close()
+	set, err := Open(t.Context(), Options{
+		Arms: []string{"akin"}, Index: "i", Akin: akin.URL, Admin: admin.URL,
+		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if answer, err := set.List[0].Search(t.Context(), []byte(`{}`)); err != nil || answer.Unexplained {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
