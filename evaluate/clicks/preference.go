@@ -95,8 +95,8 @@ type search struct {
 	clicked map[string]bool
 }
 
-// ReadPages reads impressions, of which each has a query_id and may have clicks,
-// as lines of JSON. It returns an error where none of them can be read, and
+// ReadPages reads impressions, lines of JSON of which each has a query_id and
+// may have clicks. It returns an error where none of them can be read, and
 // [ErrEmpty] where there are none.
 func ReadPages(r io.Reader) (*Pages, error) {
 	p := &Pages{searches: map[string]*search{}, judgment: Judgment{Preferences: []Preference{}, Unknown: []string{}, NotShown: []string{}}}
@@ -115,8 +115,8 @@ func ReadPages(r io.Reader) (*Pages, error) {
 
 // Judge reads clicks, lines of JSON with query_id and clicked, and says what
 // they prefer. A document of a search that is clicked twice counts once. It
-// returns an error where none of them can be read, and [ErrEmpty] where there are
-// none.
+// returns an error where none of them can be read, and [ErrEmpty] where there
+// are none.
 func (p *Pages) Judge(clicks io.Reader) (*Judgment, error) {
 	err := p.eachLine(clicks, p.click)
 	p.count()

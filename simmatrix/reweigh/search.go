@@ -56,17 +56,7 @@ type graded struct {
 // prepare returns a search as it is learned from, nil where nothing can be
 // learned from it.
 func (l *learner) prepare(s Search, scorer *scorer) *search {
-	p := &search{}
-	for _, term := range s.Terms {
-		id, ok := l.ids[term]
-		if k := slices.IndexFunc(p.origins, func(o origin) bool { return o.term == id }); !ok {
-			continue
-		} else if k >= 0 {
-			p.origins[k].x++
-		} else {
-			p.origins = append(p.origins, origin{term: id, x: 1, idf: l.idf[id], w: math.Sqrt(l.idf[id])})
-		}
-	}
+	p := &search{origins: l.origins(s.Terms)}
 	all := sums{}
 	for k, o := range p.origins {
 		for n := range l.matrix.Row(l.terms[o.term]).All() {
@@ -103,6 +93,21 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 	}
 	slices.SortFunc(p.ranked, func(a, b graded) int { return int(a.doc - b.doc) }) // as documents with equal scores are
 	return p
+}
+
+// origins returns the terms of a search that the collection has.
+func (l *learner) origins(terms []string) (origins []origin) {
+	for _, term := range terms {
+		id, ok := l.ids[term]
+		if k := slices.IndexFunc(origins, func(o origin) bool { return o.term == id }); !ok {
+			continue
+		} else if k >= 0 {
+			origins[k].x++
+		} else {
+			origins = append(origins, origin{term: id, x: 1, idf: l.idf[id], w: math.Sqrt(l.idf[id])})
+		}
+	}
+	return origins
 }
 
 // shares sets what documents count as in [cell.share]. One with a gain below 1
