@@ -255,3 +255,9 @@ func TestLimitsAreReadable(t *testing.T) {
 		t.Errorf("%d keys with limits", limits)
 	}
 }
+
+func TestConfigurationOfTheServiceLoads(t *testing.T) {
+	if _, err := Load(t.Context(), "../deploy/systemd/akin.yml"); err != nil {
+		t.Error(err)
+	}
+}

@@ -121,7 +121,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
-		c.rerank = rerank.New(rerank.Options{
+		c.rerank = rerank.New(rerank.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
 			Vectors: vectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
