@@ -27,6 +27,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
@@ -502,4 +503,40 @@ func axeSource(ctx context.Context, t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// A browser that knows the token as a password gets the page and its answers.
+func TestPlaygroundBehindAToken(t *testing.T) {
+	ctx, b := openBrowser(t)
+	t.Setenv(configs.EnvAdminToken, "0123456789abcdef")
+	set := newDemoSet(t)
+	var log lockedBuffer
+	_, admin := serveLogging(t, write(t, "akin.yml", `
+listen: {address: "127.0.0.1:0"}
+admin: {address: "0.0.0.0:0"}
+cluster: {urls: ["`+set.engine+`"]}
+expansion: {budget: 5s}
+matrices: [{name: demo, file: "`+set.matrix+`"}]
+`), &log)
+	_, port, _ := strings.Cut(strings.TrimPrefix(admin, "http://["), "]:")
+	if port == "" {
+		_, port, _ = strings.Cut(strings.TrimPrefix(admin, "http://"), ":")
+	}
+	if resp, err := http.Get("http://127.0.0.1:" + port + "/playground"); err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the token: %v, %v", resp, err)
+	}
+	do(ctx, t, chromedp.Navigate("http://anybody:0123456789abcdef@127.0.0.1:"+port+"/playground#index=catalogue&q=nappies"))
+	summary := inPage[string](ctx, t, `document.querySelector('#search button').click(); await settled(); return id('summary').textContent`)
+	if !strings.HasPrefix(summary, "4 hits without akin, 75 with it.") {
+		t.Errorf("the page shows %q", summary)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, problem := range b.problems {
+		data, _ := json.Marshal(problem)
+		t.Errorf("the browser complains: %s", data)
+	}
+	if strings.Contains(log.String(), "without a token") || strings.Contains(log.String(), "0123456789abcdef") {
+		t.Errorf("the log: %s", log.String())
+	}
 }

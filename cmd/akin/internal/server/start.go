@@ -188,6 +188,9 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 	if !e.Enabled {
 		missing = append(missing, "expansion.enabled is false: only searches that name a profile are expanded")
 	}
+	if a.cfg.Admin.Exposed() && a.cfg.Admin.Token.Reveal() == "" {
+		missing = append(missing, "admin.token_file or "+configs.EnvAdminToken+": without a token /playground and /_akin answer 403 on this address")
+	}
 	if e.Shadow > 0 {
 		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
 	}

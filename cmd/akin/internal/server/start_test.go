@@ -124,6 +124,7 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 		}, "WARN", []string{`matrix "other": no version`}},
 		{"switched off", engine, func(cfg *configs.Config) { cfg.Expansion.Enabled = false }, "INFO", []string{"expansion.enabled"}},
 		{"shadow", engine, func(cfg *configs.Config) { cfg.Expansion.Shadow = 0.5 }, "INFO", []string{"expansion.shadow"}},
+		{"admin port for other machines", engine, func(cfg *configs.Config) { cfg.Admin.Address = ":9281" }, "INFO", []string{"AKIN_ADMIN_TOKEN"}},
 		{"no credentials", refusingCluster(t, 401), nil, "WARN", []string{"AKIN_CLUSTER_"}},
 		{"cluster away", away.URL, nil, "WARN", []string{"connection refused"}},
 	} {
