@@ -522,8 +522,13 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	if port == "" {
 		_, port, _ = strings.Cut(strings.TrimPrefix(admin, "http://"), ":")
 	}
-	if resp, err := http.Get("http://127.0.0.1:" + port + "/playground"); err != nil || resp.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without the token: %v, %v", resp, err)
+	resp, err := http.Get("http://127.0.0.1:" + port + "/playground")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the token: %d", resp.StatusCode)
 	}
 	do(ctx, t, chromedp.Navigate("http://anybody:0123456789abcdef@127.0.0.1:"+port+"/playground#index=catalogue&q=nappies"))
 	summary := inPage[string](ctx, t, `document.querySelector('#search button').click(); await settled(); return id('summary').textContent`)
