@@ -76,7 +76,7 @@ func (e *Engine) serve(h handler) http.HandlerFunc {
 		var body any
 		if refusal := caught(func() {
 			c.read(w)
-			if strings.HasSuffix(r.URL.Path, "/_search") && !c.params.Has("scroll") {
+			if strings.HasSuffix(r.Pattern, "/_search") && !c.params.Has("scroll") { // of the path a document may be the end
 				e.mu.RLock()
 				defer e.mu.RUnlock()
 			} else {

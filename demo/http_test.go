@@ -108,6 +108,35 @@ func TestSingleDocumentsAreStoredAndRead(t *testing.T) {
 	}
 }
 
+// Only searches run at the same time, and a document is stored though its id is
+// the name of their endpoint.
+func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
+	e := NewEngine()
+	send := func(path, body string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w.Code
+	}
+	if status := send("/toy", `{"mappings":{"properties":{"body":{"type":"text"}}}}`); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	stored := make(chan int, 1)
+	e.mu.RLock() // a search
+	go func() { stored <- send("/toy/_doc/_search", `{"body":"car"}`) }()
+	select {
+	case status := <-stored:
+		t.Errorf("it was stored during a search: %d", status)
+		stored <- status
+	case <-time.After(50 * time.Millisecond):
+	}
+	e.mu.RUnlock()
+	if status := <-stored; status != http.StatusCreated {
+		t.Errorf("status %d", status)
+	}
+}
+
 func TestWeightsMultiplyScores(t *testing.T) {
 	c := toy(t)
 	scores := func(query string) map[any]float64 {
