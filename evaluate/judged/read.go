@@ -252,6 +252,7 @@ func (r *reader) tabs(text []byte) {
 
 var (
 	topicPattern   = regexp.MustCompile(`(?is)<top>(.*?)(</top>|$)`)
+	openPattern    = regexp.MustCompile(`(?i)<top>`)
 	elementPattern = regexp.MustCompile(`(?is)<(num|title)>\s*(?:Number:|Topic:)?([^<]*)`)
 )
 
@@ -262,7 +263,7 @@ func (r *reader) topics(text []byte) {
 	line := lineAt(text)
 	for _, at := range topicPattern.FindAllSubmatchIndex(text, -1) {
 		begin := line(int64(at[0]))
-		if at[4] == at[5] {
+		if at[4] == at[5] || openPattern.Match(text[at[2]:at[3]]) {
 			r.fail(begin, "a topic without its end, </top>")
 			continue
 		}

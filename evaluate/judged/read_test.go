@@ -74,6 +74,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		{"no text", "1\tcar\n2\t\n", "1 0 a 1\n", []string{"queries:2: a query needs an id and a text"}},
 		{"broken JSON", "{\"_id\": \"1\", \"text\": \"car\"}\n{\"_id\": 2}\n", "1 0 a 1\n", []string{"queries:2: "}},
 		{"a topic without an end", "<top>\n<num> 1\n<title> a\n", "1 0 a 1\n", []string{"queries:1: a topic without its end"}},
+		{"a topic without an end before another", "<top><num>1<title>a\n<top><num>2<title>b</top>\n<top><num>3<title>c</top>\n", "3 0 a 1\n", []string{"queries:1: a topic without its end"}},
 		{"no judgments", queries, "query-id\tcorpus-id\tscore\n", []string{"judgments: no judgments"}},
 		{"empty queries", "\n", "1 0 a 1\n", []string{"queries: empty"}},
 		{"empty judgments", queries, "\n \n", []string{"judgments: empty"}},
