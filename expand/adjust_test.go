@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -76,5 +77,23 @@ func TestAdjustedTermsOfTheModeHard(t *testing.T) {
 	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: []Adjustment{{"lease", 0}}})
 	if err != nil || !r.Rewritten || strings.Contains(string(r.Body), "lease") || !slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" }) {
 		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// The first page of a point in time is kept for all who ask for the next ones.
+func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	page := func(more string, adjusted ...Adjustment) map[string]float64 {
+		r, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return boostsOf(r)
+	}
+	first := page("")
+	page(secondPage, Adjustment{"automobile", 0}, Adjustment{"hire", 2})
+	if next := page(secondPage); len(first) == 0 || !maps.Equal(next, first) {
+		t.Errorf("the first page adds %v, and one after an adjusted page %v", first, next)
 	}
 }

@@ -197,6 +197,7 @@ func (a *asker) restore(p *firstPage) {
 		additive, same := c.Additive, c.SameMatches
 		c.Parsed, c.Traits = parsed, parsed.Traits
 		c.Additive, c.SameMatches = additive, same
+		c.Fields = slices.Clone(c.Fields) // the terms may be adjusted
 		a.clauses[i] = c
 	}
 }
