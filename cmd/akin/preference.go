@@ -80,7 +80,11 @@ func (f *preferenceFlags) judge(ctx context.Context) (*clicks.Judgment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pages.Judge(clicked)
+	j, err := pages.Judge(clicked)
+	if err != nil {
+		err = fmt.Errorf("ubi_events: %w", err)
+	}
+	return j, err
 }
 
 // printJudgment prints a table, and what could not be counted.

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +25,12 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Elastic-Product", "Elasticsearch")
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"_scroll_id":"s","timed_out":false,"_shards":{"total":1,"successful":1,"failed":0},"hits":{"total":{"value":0,"relation":"eq"},"hits":[]}}`)
+	}))
+	t.Cleanup(cluster.Close)
 	for _, c := range []struct {
 		args   string
 		status int
@@ -36,6 +44,7 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 		{"--impressions " + pages + " --clicks " + dir, exitFailure, "directory"},
 		{"--impressions " + empty + " --clicks " + clicks, exitFailure, "empty.jsonl: nothing is in it"},
 		{"--impressions " + pages + " --clicks " + empty, exitFailure, "empty.jsonl: nothing is in it"},
+		{"--impressions " + pages + " --ubi --cluster " + cluster.URL, exitFailure, "ubi_events: nothing is in it"},
 		{"--impressions " + pages + " --ubi", exitUsage, "--ubi and --cluster URL"},
 		{"--impressions " + pages + " --ubi --cluster http://127.0.0.1:1 --clicks " + clicks, exitUsage, "--ubi and --cluster URL"},
 	} {
