@@ -35,6 +35,11 @@ const clusterName, nodeName = "akin-demo", "akin-demo-node"
 // concurrent use: a request sees other writes completely or not at all, and
 // one bulk request counts as one write.
 type Engine struct {
+	// NoScripts has searches with scripts refused, as clusters do whose
+	// script.allowed_types or script.allowed_contexts leave searches out. It is
+	// set before the first request.
+	NoScripts bool
+
 	analyzers map[string]*analyzer
 	uuid      string
 	now       func() time.Time

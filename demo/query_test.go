@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +135,21 @@ func BenchmarkIndexCorpus(b *testing.B) {
 		ix := e.create("help", map[string]any{"properties": map[string]any{"body": text()}})
 		for _, d := range Docs("help") {
 			ix.put(d.ID, []byte(`{"body":"`+d.Body+`"}`))
+		}
+	}
+}
+
+func TestScriptsAreRefusedAsClustersMay(t *testing.T) {
+	e := NewEngine()
+	e.NoScripts = true
+	for body, want := range map[string]int{
+		`{"query":{"match_all":{}}}`: http.StatusOK,
+		`{"query":{"script_score":{"query":{"match_all":{}},"script":{"source":"` + ScriptProbe + `","params":{"a":1}}}}}`: http.StatusBadRequest,
+	} {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_search", strings.NewReader(body)))
+		if w.Code != want {
+			t.Errorf("%s: status %d, want %d: %s", body, w.Code, want, w.Body)
 		}
 	}
 }

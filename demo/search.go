@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"hash/fnv"
@@ -18,6 +19,9 @@ import (
 const maxResultWindow = 10_000
 
 func (e *Engine) search(c *call) any {
+	if e.NoScripts && bytes.Contains(c.body, []byte(`"script_score"`)) {
+		panic(badRequest("illegal_argument_exception", "cannot execute [inline] scripts"))
+	}
 	r := parseSearch(c.searchBody())
 	indices := e.named(c)
 	all := r.find(indices)

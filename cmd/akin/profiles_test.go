@@ -54,7 +54,7 @@ profiles:
   on: {enabled: true}
   other: {enabled: true, matrices: [second]}
   grouped: {enabled: true, scoring: grouped, matrices: [second, first]}
-  off: {}
+  same: {}
 matrices:
   - {name: first, file: first.akin}
   - {name: second, file: second.akin}
@@ -78,7 +78,7 @@ matrices:
 			t.Errorf("%s: %+v, want %+v", profile, got, want)
 		}
 	}
-	for _, query := range []string{"", "?akin_profile=off", "?akin_profile=unknown"} {
+	for _, query := range []string{"", "?akin_profile=same", "?akin_profile=unknown"} {
 		resp, err := http.Post(admin+"/_akin/expand/shop"+query, "application/json", strings.NewReader(search))
 		if err != nil {
 			t.Fatal(err)

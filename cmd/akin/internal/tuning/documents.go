@@ -158,6 +158,7 @@ func (d *Documents) describe(ctx context.Context, field string) (demo.Field, err
 	if err == nil && learned.Scale == 0 {
 		err = fmt.Errorf("field %q of %q is not scored by BM25: tune ranks by nothing else", field, d.index)
 	}
+	d.Engine.NoScripts = !learned.Scripts                                                                                  // akin then writes other forms, here and there
 	return demo.Field{K1: schema.K1, B: schema.B, Scale: learned.Scale, Analyze: func(text string) ([]demo.Token, error) { //nolint:contextcheck // The engine has none.
 		return d.analyze(context.Background(), field, text)
 	}}, err
