@@ -147,7 +147,9 @@ func TestScriptsAreRefusedAsClustersMay(t *testing.T) {
 		`{"query":{"script_score":{"query":{"match_all":{}},"script":{"source":"` + ScriptProbe + `","params":{"a":1}}}}}`: http.StatusBadRequest,
 	} {
 		w := httptest.NewRecorder()
-		e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_search", strings.NewReader(body)))
+		r := httptest.NewRequest(http.MethodPost, "/_search", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		e.ServeHTTP(w, r)
 		if w.Code != want {
 			t.Errorf("%s: status %d, want %d: %s", body, w.Code, want, w.Body)
 		}
