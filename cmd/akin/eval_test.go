@@ -298,10 +298,16 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 			t.Errorf("%s: status %d, want %q in\n%s", test.name, status, test.want, stderr)
 		}
 	}
-	proxy, admin := serveConfig(t, write(t, "akin.yml", "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['"+s.engine+"']}\n"))
-	_, stderr, status := akin(t, s.args("--akin", proxy, "--akin-admin", admin, "--arm", "profile:nobody")...)
-	if status == 0 || !strings.Contains(stderr, `akin has no profile "nobody"`) {
-		t.Errorf("an unknown profile: status %d\n%s", status, stderr)
+	proxy, admin := serveConfig(t, write(t, "akin.yml", "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['"+s.engine+"']}\n"+
+		"profiles: {new: {}}\nmatrices: [{name: demo, file: '"+s.matrix+"'}]\nexpansion: {trials: [{name: canary, arms: ['off', new]}]}\n"))
+	for arm, want := range map[string]string{
+		"profile:nobody": `akin has no profile "nobody"`,
+		"akin":           `akin has the search in the trial "canary"`, // whose first arm is as direct search
+	} {
+		_, stderr, status := akin(t, s.args("--akin", proxy, "--akin-admin", admin, "--arm", arm)...)
+		if status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, want %q in\n%s", arm, status, want, stderr)
+		}
 	}
 }
 

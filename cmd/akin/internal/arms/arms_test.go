@@ -42,6 +42,31 @@ func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
 	}
 }
 
+// Without a profile it would be measured what a trial makes of this machine's
+// searches, which may be nothing.
+func TestSearchesInATrialAreNotMeasured(t *testing.T) {
+	serve := func(answers map[string]string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Akin-Explanation", "7,8")
+			_, _ = w.Write([]byte(answers[r.URL.Path]))
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	set, err := Open(t.Context(), Options{
+		Arms: []string{"akin"}, Index: "i", Akin: serve(map[string]string{"/i/_search": `{"hits": {"hits": []}}`}),
+		Admin:  serve(map[string]string{"/_akin/explanations/7": `{"outcome": "unchanged", "trial": "canary", "arm": "off", "clauses": []}`}),
+		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if answer, err := set.List[0].Search(t.Context(), []byte(`{}`)); err == nil || !strings.Contains(err.Error(), `in the trial "canary"`) {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
 // The admin port is another server than the cluster, often without encryption.
 func TestCredentialsGoToSearchesOnly(t *testing.T) {
 	var asked []string

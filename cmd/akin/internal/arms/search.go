@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
@@ -88,8 +89,10 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	var explanation struct {
 		Reason  string                `json:"reason"`
 		Outcome string                `json:"outcome"`
+		Trial   string                `json:"trial"`
 		Clauses []explain.ShownClause `json:"clauses"`
 	}
+	id, _, _ = strings.Cut(id, ",") // an interleaved search has two
 	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // other searches have taken its place
@@ -97,6 +100,9 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	}
 	if err == nil && explanation.Reason == "unknown_profile" {
 		err = fmt.Errorf("akin has no profile %q", t.profile)
+	}
+	if err == nil && explanation.Trial != "" {
+		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
 	}
 	a.FailedOpen = explanation.Outcome == "failed_open"
 	a.Added = addedBy(explanation.Clauses)
