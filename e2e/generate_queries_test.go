@@ -39,7 +39,17 @@ type queryMaker func(s speaker, e *engine) section
 // them: where a term is in two clauses with nothing between them, Lucene makes one of
 // both, with the statistics of one, and those of a fuzzy term are blended.
 // Anything that akin puts between them undoes that.
-const fuzzyKind = "fuzzy"
+//
+// With the statistics of all shards a fuzzy word, which is the terms that it stands
+// for in a shard, scores by what else the search looks for: a field has the statistics
+// of the shards where a clause names a term in it, and a term those of the last clause
+// that names it (server/src/main/java/org/opensearch/search/dfs/DfsPhase.java of
+// OpenSearch, the same in Elasticsearch). fuzzyWord marks such a word in a query
+// string, which may stand next to other clauses.
+const (
+	fuzzyKind = "fuzzy"
+	fuzzyWord = "~1"
+)
 
 // generatedKinds are the kinds of queries that searches are generated for.
 var generatedKinds = []struct {
@@ -316,7 +326,7 @@ func queryString(s speaker, _ *engine) section {
 }
 
 func queryStringSyntax(s speaker, _ *engine) section {
-	text := pick(s, `body:%s %s`, `%s AND %s`, `"%s %s"~2`, `%s^2 +%s`, `-%s %s`, `%s~1 %s*`, `(%s OR %s) AND NOT title:x`)
+	text := pick(s, `body:%s %s`, `%s AND %s`, `"%s %s"~2`, `%s^2 +%s`, `-%s %s`, `%s`+fuzzyWord+` %s*`, `(%s OR %s) AND NOT title:x`)
 	return section{pick(s, "query_string", "simple_query_string"): section{
 		"query": fmt.Sprintf(text, s.word(), s.word()), "fields": []string{"body", "title^2"},
 	}}
