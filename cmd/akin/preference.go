@@ -91,9 +91,10 @@ func (f *preferenceFlags) judge(ctx context.Context) (*clicks.Judgment, error) {
 func printJudgment(w io.Writer, j *clicks.Judgment) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "trial\tfirst arm\tsecond arm\tsearches\tclicked\twins 1st\twins 2nd\tties\tdelta\t95 % interval\tpreferred")
+	name := terminal.Visible
 	for _, p := range j.Preferences {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%+.3f\t%+.3f to %+.3f\t%s\n", p.Trial, p.Arms[0], p.Arms[1],
-			p.Searches, p.Clicked, p.Wins[0], p.Wins[1], p.Ties, p.Delta, p.Low, p.High, cmp.Or(p.Preferred(), "not known yet"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%+.3f\t%+.3f to %+.3f\t%s\n", name(p.Trial), name(p.Arms[0]), name(p.Arms[1]),
+			p.Searches, p.Clicked, p.Wins[0], p.Wins[1], p.Ties, p.Delta, p.Low, p.High, cmp.Or(name(p.Preferred()), "not known yet"))
 	}
 	fmt.Fprintf(table, "\nNot counted: %d clicks for unknown searches%s, %d on documents that were not shown%s, %d unreadable lines.\n",
 		len(j.Unknown), named(j.Unknown), len(j.NotShown), named(j.NotShown), j.Unreadable)

@@ -19,6 +19,7 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 		fmt.Fprintf(&log, `{"query_id":"%d","query":"x","shown":["a","b"],"trial":"t","between":["off","careful"],"arms":["careful","off"],"clicked":[]}`+"\n", i)
 		fmt.Fprintf(&clicked, `{"query_id":"%d","clicked":["a"]}`+"\n", i)
 	}
+	log.WriteString(`{"query_id":"h","query":"x","shown":["a"],"trial":"h\u001b[2J","between":["o\tff","n\new"],"arms":["o\tff"],"clicked":[]}` + "\n")
 	for name, text := range map[string]string{pages: log.String(), clicks: clicked.String() + `{"query_id":"x","clicked":["a"]}
 {"query_id":"1","clicked":["z"]}`, empty: "\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -38,6 +39,7 @@ func TestPreferenceSaysWhatUsersPrefer(t *testing.T) {
 	}{
 		{"--impressions " + pages + " --clicks " + clicks, 0, "+0.500  +0.339 to +0.500  careful\n"},
 		{"--impressions " + pages + " --clicks " + clicks, 0, "1 clicks for unknown searches (x), 1 on documents that were not shown (z), 0 un"},
+		{"--impressions " + pages + " --clicks " + clicks, 0, `"h\x1b[2J"  "o\tff"    "n\new"`},
 		{"--impressions " + pages + " --clicks " + clicks + " --json", 0, `"delta":0.5,`},
 		{"--impressions " + pages, exitUsage, "give --impressions FILE and --clicks FILE"},
 		{"--impressions " + pages + " --clicks " + filepath.Join(dir, "none"), exitFailure, "none"},

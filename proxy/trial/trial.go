@@ -1,6 +1,6 @@
 // Package trial tries two ways to search on the searches of real users: which
 // search gets which of the two arms, pages that have hits of both (team draft),
-// the log of these pages, and which arm users prefer by what they click.
+// and the log of these pages.
 package trial
 
 import (
