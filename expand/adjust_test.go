@@ -97,3 +97,22 @@ func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 		t.Errorf("the first page adds %v, and one after an adjusted page %v", first, next)
 	}
 }
+
+// The terms of the first hits of an adjusted search are not those of other
+// searches.
+func TestAdjustedFirstPageOfAPointInTimeIsNotKept(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	req := Request{Body: []byte(pitPage(0, `{"match":{"body":"car"}}`, "")), Adjusted: []Adjustment{{"automobile", 0}}}
+	for _, hits := range [][][]FirstHit{nil, {firstHits}} {
+		req.FirstHits = hits
+		if _, err := e.Expand(t.Context(), &req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := e.Expand(t.Context(), &Request{Body: req.Body})
+	if err != nil || len(r.FirstPasses) == 0 {
+		t.Errorf("%v: the first page for others asks for no first hits of its own: %+v", err, r)
+	}
+}

@@ -91,7 +91,7 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 		if err = a.ask(ctx); err != nil && (second || errors.Is(ctx.Err(), context.Canceled)) {
 			return "", err // nobody waits for this page, or it goes out without feedback
 		}
-		if a.s.req.Preview {
+		if a.s.req.Preview || len(a.s.req.Adjusted) > 0 { // terms of the first hits may be those of an adjusted search
 			return "", err
 		}
 		page := &firstPage{failed: err != nil, clauseLimit: a.clauseLimit}

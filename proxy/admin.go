@@ -63,8 +63,9 @@ func newAdminEngine(s *Server) *gin.Engine {
 	return e
 }
 
-// letIn refuses who may not see texts of searches.
+// letIn refuses who may not see texts of searches, and has browsers keep none.
 func (a adminPort) letIn(c *gin.Context) {
+	playground.GuardHeaders(c.Writer.Header())
 	if status, why := a.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
 		refuse(c.Writer, status, why)
 		c.Abort()

@@ -74,3 +74,15 @@ func TestTokenOfTheAdminPort(t *testing.T) {
 		}
 	}
 }
+
+// They have texts of searches, which are to be in memory only.
+func TestBrowsersKeepNoExplanations(t *testing.T) {
+	s := newServer(t, Options{})
+	for _, path := range []string{"/_akin/explanations", "/_akin/explanations/1"} {
+		w := httptest.NewRecorder()
+		s.admin.ServeHTTP(w, adminRequest(http.MethodGet, path, ""))
+		if h := w.Header(); h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}

@@ -272,12 +272,27 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		id('query').value = 'couch'
 		document.querySelector('#search button').click()
 		await settled()
-		const button = all('#recent button')[1]
+		const button = all('#recent button').find(b => b.textContent.startsWith('Try “nappies” in catalogue of '))
 		button.click()
 		await until(() => id('body').value.includes('nappies')); await settled()
 		return { summary: id('summary').textContent, focus: document.activeElement.id }`)
 	if !strings.HasPrefix(fmt.Sprint(recent["summary"]), "4 hits") || recent["focus"] != "hits" {
 		t.Errorf("a recent search: %v", recent)
+	}
+
+	// A search ends a change of the one before it that still waits.
+	next := inPage[map[string]any](ctx, t, `
+		const fetchNow = window.fetch
+		window.fetch = (...args) => new Promise(r => setTimeout(r, 400)).then(() => fetchNow(...args))
+		all('#chips input[type=checkbox]')[0].click()
+		id('body').value = ''
+		id('query').value = 'couch'
+		document.querySelector('#search button').click()
+		await settled()
+		window.fetch = fetchNow
+		return { off: all('#chips .off').length, chips: texts('#chips .figures').join() }`)
+	if next["off"] != 0.0 || !strings.Contains(fmt.Sprint(next["chips"]), "for couch") {
+		t.Errorf("after a search: %v", next)
 	}
 
 	// What the cluster refuses is said.

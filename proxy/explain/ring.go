@@ -87,7 +87,7 @@ func keep(s *Record) *entry {
 	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
-		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
+		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Searched: Searched{Index: strings.Clone(s.Index)}, Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
 		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Answered: Answered{Sent: sentOriginal},
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}

@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,18 +39,25 @@ const (
 
 // A Summary is a search in a list.
 type Summary struct {
-	ID         string    `json:"id"`
-	Time       time.Time `json:"time"`
-	Endpoint   string    `json:"endpoint"`
-	Index      string    `json:"index"`
-	Profile    string    `json:"profile,omitempty"`
-	Outcome    string    `json:"outcome"`
-	Reason     string    `json:"reason,omitempty"`
-	Cause      string    `json:"cause,omitempty"`
-	AddedTerms int       `json:"added_terms"`
-	TookMillis float64   `json:"took_ms"`
+	ID       string    `json:"id"`
+	Time     time.Time `json:"time"`
+	Endpoint string    `json:"endpoint"`
+	Searched
+	Profile    string  `json:"profile,omitempty"`
+	Outcome    string  `json:"outcome"`
+	Reason     string  `json:"reason,omitempty"`
+	Cause      string  `json:"cause,omitempty"`
+	AddedTerms int     `json:"added_terms"`
+	TookMillis float64 `json:"took_ms"`
 	InTrial
 	Answered
+}
+
+// Searched says where a search looks, and for what: the text of the first
+// clause that was analyzed, where searches are listed.
+type Searched struct {
+	Index string `json:"index"`
+	Text  string `json:"text,omitempty"`
 }
 
 // InTrial says in which trial a search was, and which of its arms it got.
@@ -93,9 +102,26 @@ func (x *Ring) Last(n int) []Summary {
 	defer x.mu.Unlock()
 	all := make([]Summary, min(n, x.count))
 	for age := range all {
-		all[age] = x.at(age).shown()
+		e := x.at(age)
+		all[age] = e.shown()
+		all[age].Text = textOf(e.Clauses)
 	}
 	return all
+}
+
+// textOf returns the words of the first clause that has some, as they were
+// written where that is known.
+func textOf(clauses []expand.Explanation) string {
+	for _, c := range clauses {
+		words := slices.Clone(c.Terms)
+		for k := range min(len(words), len(c.Written)) {
+			words[k] = cmp.Or(c.Written[k], words[k])
+		}
+		if len(words) > 0 {
+			return clipped(strings.Join(words, " "))
+		}
+	}
+	return ""
 }
 
 // Find returns all that is known of a search, false where it is not kept.

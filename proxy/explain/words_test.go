@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,5 +53,20 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		if c.Words["nappi"] != "" || slices.ContainsFunc(c.Added, func(a ShownAdded) bool { return a.Word != "" }) {
 			t.Errorf("words without forms: %+v", c)
 		}
+	}
+}
+
+func TestListedSearchesHaveTheirText(t *testing.T) {
+	var x Ring
+	for _, clauses := range [][]expand.Explanation{
+		nil,
+		{{Path: "query.term"}, {Terms: []string{"nappi", "cheap"}, Written: []string{"Nappies", ""}}, {Terms: []string{"nappi"}}},
+		{{Terms: []string{strings.Repeat("long", 100)}}},
+	} {
+		x.Add(&Record{Result: &expand.Result{Clauses: clauses}})
+	}
+	listed := x.Last(3)
+	if listed[1].Text != "Nappies cheap" || listed[2].Text != "" || len(listed[0].Text) != maxText {
+		t.Errorf("listed: %+v", listed)
 	}
 }

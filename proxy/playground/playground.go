@@ -133,14 +133,14 @@ func asset(name, contentType string) http.HandlerFunc {
 		panic(err) // it is embedded
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
-		guardHeaders(w.Header())
+		GuardHeaders(w.Header())
 		w.Header().Set("Content-Type", contentType)
 		_, _ = w.Write(data) // nobody is left to tell
 	}
 }
 
-// guardHeaders sets what browsers are to keep to, and to keep nothing.
-func guardHeaders(h http.Header) {
+// GuardHeaders sets what browsers are to keep to, and to keep nothing.
+func GuardHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -207,7 +207,7 @@ func answer(w http.ResponseWriter, out any, err error) {
 		http.Error(w, "{}", http.StatusInternalServerError)
 		return
 	}
-	guardHeaders(w.Header())
+	GuardHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // nobody is left to tell

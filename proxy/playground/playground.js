@@ -42,7 +42,7 @@ const figure = (x, digits = 3) => Number(x.toPrecision(digits)).toString()
 let setup = { indices: [], profiles: [], matrices: [], cluster: '' }
 let shown = null // the last answer
 let terms = new Map() // the added terms, by index term
-let asked = null // what was searched for, without adjustments
+let asked = null // its request, without adjustments
 let turn = 0 // counts the searches: only the last one is shown
 
 // ---- the search
@@ -69,16 +69,18 @@ function bodyOf() {
 
 async function search(again) {
   const mine = ++turn
+  clearTimeout(waiting)
   show('')
   busy(true)
   try {
-    if (!again) asked = { index: $('index').value.trim(), profile: $('profile').value, body: bodyOf() }
-    if (!asked) return
+    const next = again ? asked : { index: $('index').value.trim(), profile: $('profile').value, body: bodyOf() }
+    if (!next) return
     say('summary', 'Searching …')
     const adjusted = again ? [...terms.values()].filter(t => t.factor !== 1).map(t => ({ term: t.term, factor: t.factor })) : []
-    const found = await call(base + 'search', { ...asked, adjusted, authorization: authorization() })
+    const found = await call(base + 'search', { ...next, adjusted, authorization: authorization() })
     if (mine !== turn) return
     shown = found
+    asked = next
     if (!again) terms = termsOf(found.explanation)
     else note(termsOf(found.explanation))
     render(!again)
@@ -485,7 +487,7 @@ async function recent() {
     const { explanations } = await call('_akin/explanations?limit=20')
     say('kept', explanations.length ? '' : 'None yet: akin keeps the last searches that it looked into.')
     $('recent').replaceChildren(...explanations.map(e => {
-      const b = el('button', { type: 'button' }, 'Try ' + (e.index || 'all indices') + ' of ' + new Date(e.time).toLocaleTimeString())
+      const b = el('button', { type: 'button' }, 'Try ', ...e.text ? [el('bdi', {}, '“' + e.text + '”'), ' in '] : [], (e.index || 'all indices') + ' of ' + new Date(e.time).toLocaleTimeString())
       b.addEventListener('click', () => take(e))
       return el('li', {}, b, ' ', el('span', { className: 'small' }, e.endpoint + ', ' + e.outcome.replace('_', ' ') + (e.reason || e.cause ? ': ' + (e.reason || e.cause) : '') + ', ' + count(e.added_terms, 'term') + ' added'))
     }))

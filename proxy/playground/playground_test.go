@@ -186,6 +186,9 @@ func TestFewSearchesRunAtATime(t *testing.T) {
 	if w := postJSON(mux, "search", `{"index":"a","body":{}}`); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("one more: %d", w.Code)
 	}
+	if w := postJSON(mux, "analysis", `{"index":"a","field":"b","text":"c"}`); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("an analysis more: %d", w.Code)
+	}
 	close(release)
 	for range maxSearches {
 		if code := <-done; code != http.StatusOK {

@@ -91,12 +91,10 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	select {
-	case p.places <- struct{}{}:
-		defer func() { <-p.places }()
-	default:
-		return nil, &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
+	if !p.take() {
+		return nil, errBusy
 	}
+	defer p.give()
 	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, adjustedKey{}, a.Adjusted)
@@ -118,6 +116,20 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 	}
 	return out, nil
 }
+
+// take takes a place for what goes to the cluster, false where all are taken.
+func (p *Playground) take() bool {
+	select {
+	case p.places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Playground) give() { <-p.places }
+
+var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
 
 type adjustedKey struct{}
 
@@ -141,6 +153,10 @@ func (p *Playground) analyze(r *http.Request, a *asksAnalysis) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	if !p.take() {
+		return nil, errBusy
+	}
+	defer p.give()
 	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
 	defer cancel()
 	body, err := json.Marshal(map[string]string{"field": a.Field, "text": a.Text})
