@@ -282,7 +282,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 
 	// A search ends a change of the one before it that still waits.
 	next := inPage[map[string]any](ctx, t, `
-		const fetchNow = window.fetch
+		const fetchNow = window.fetch;
 		window.fetch = (...args) => new Promise(r => setTimeout(r, 400)).then(() => fetchNow(...args))
 		all('#chips input[type=checkbox]')[0].click()
 		id('body').value = ''
