@@ -94,6 +94,30 @@ func answered(c net.Conn) bool {
 	return err == nil
 }
 
+func TestConnectionThatIsSilentForLongestMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := served(t, 3, func(http.ResponseWriter, *http.Request) {})
+		var idle [3]net.Conn
+		for i := range idle {
+			idle[i] = p.connect("10.0.0.1")
+		}
+		for _, i := range []int{0, 1, 2, 0} {
+			if !send(idle[i], whole) || !answered(idle[i]) {
+				t.Fatalf("connection %d got no answer", i)
+			}
+			synctest.Wait() // until the server takes it as idle
+		}
+		if other := p.connect("10.0.0.2"); !send(other, whole) || !answered(other) {
+			t.Error("a new client got no answer")
+		}
+		for i, c := range idle {
+			if open := send(c, whole) && answered(c); open != (i != 1) {
+				t.Errorf("connection %d is open: %t", i, open)
+			}
+		}
+	})
+}
+
 // A client takes all connections. Another one gets the oldest of them, where
 // those keep akin waiting for their client.
 func TestConnectionsThatOneClientHoldsMakeRoomForAnother(t *testing.T) {
