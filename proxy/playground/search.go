@@ -88,18 +88,13 @@ type Compared struct {
 }
 
 func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
-	if err := a.check(); err != nil {
+	ctx, end, err := p.begin(r.Context(), a.check())
+	if err != nil {
 		return nil, err
 	}
-	if !p.take() {
-		return nil, errBusy
-	}
-	defer p.give()
-	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
-	defer cancel()
+	defer end()
 	ctx = context.WithValue(ctx, adjustedKey{}, a.Adjusted)
 	var out Compared
-	var err error
 	if out.Direct, _, err = p.ask(ctx, r, &a.asked, "_search?akin=off", a.Body); err != nil {
 		return nil, err
 	}
@@ -117,17 +112,21 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 	return out, nil
 }
 
-// take takes a place for what goes to the cluster, false where all are taken.
-func (p *Playground) take() bool {
+// begin takes a place for what goes to the cluster, and bounds its time. The
+// error is checked, or says that all places are taken; otherwise end gives the
+// place back.
+func (p *Playground) begin(parent context.Context, checked error) (ctx context.Context, end func(), err error) {
+	if checked != nil {
+		return nil, nil, checked
+	}
 	select {
 	case p.places <- struct{}{}:
-		return true
 	default:
-		return false
+		return nil, nil, errBusy
 	}
+	ctx, cancel := context.WithTimeout(parent, searchTimeout)
+	return ctx, func() { cancel(); <-p.places }, nil
 }
-
-func (p *Playground) give() { <-p.places }
 
 var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
 
@@ -150,15 +149,11 @@ type asksAnalysis struct {
 }
 
 func (p *Playground) analyze(r *http.Request, a *asksAnalysis) (any, error) {
-	if err := a.check(); err != nil {
+	ctx, end, err := p.begin(r.Context(), a.check())
+	if err != nil {
 		return nil, err
 	}
-	if !p.take() {
-		return nil, errBusy
-	}
-	defer p.give()
-	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
-	defer cancel()
+	defer end()
 	body, err := json.Marshal(map[string]string{"field": a.Field, "text": a.Text})
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func Command(cluster Cluster) *cobra.Command {
 on queries that the settings were not chosen on: the queries are cut into folds, and
 for each a setting is chosen on the others. It recommends nothing that is not better
 than direct search with the confidence asked for, writes what it recommends as a
-profile to --out, and beside it the matrix where that is another one.
+profile to --out, and next to it the matrix where that is another one.
 
 The terms of all documents are read once, 20 million at most; after that the cluster
 only analyzes the queries. Several matrices are combined with weights.
@@ -151,7 +151,7 @@ func (c *command) checkOut() error {
 	}
 	written := []string{c.out, c.matrixFile()}
 	if files.Same(written[0], written[1]) {
-		return fmt.Errorf("--out %s: the matrix beside the profile would have this name: name it .yml", c.out)
+		return fmt.Errorf("--out %s: the matrix next to the profile would have this name: name it .yml", c.out)
 	}
 	for _, read := range append(slices.Clone(c.matrices), c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume) {
 		for _, path := range written {
