@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
@@ -44,7 +45,7 @@ searches find without and with akin, the terms that were added, and nDCG@10 over
 all judged queries, then stays up for you to try.`,
 		Example: `  akin demo
   akin demo --once`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once)
 		},
@@ -56,17 +57,17 @@ all judged queries, then stays up for you to try.`,
 
 // newDemoLoad returns the command that loads the demo corpus into a cluster.
 func newDemoLoad() *cobra.Command {
-	var cluster clusterFlags
+	var cluster connect.Cluster
 	cmd := &cobra.Command{
 		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
 		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cluster.url == "" {
+			if cluster.URL == "" {
 				return terminal.Usage(errors.New("give --url URL"))
 			}
-			client, err := cluster.open()
+			client, err := cluster.Open()
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,7 @@ func newDemoLoad() *cobra.Command {
 			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
-	cluster.registerServer(cmd.Flags(), "url", "the cluster (required)")
+	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
 	return cmd
 }
 
@@ -109,7 +110,7 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 // learnDemo learns a matrix from the indices of the demo corpus.
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
 	build := buildFlags{
-		field: fieldFlags{clusterFlags: clusterFlags{index: demoIndices}, fields: []string{"title", "body"}},
+		field: fieldFlags{Cluster: connect.Cluster{Index: demoIndices}, fields: []string{"title", "body"}},
 		docs:  indexFlags{options: learn.DefaultCorpusOptions()},
 	}
 	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))

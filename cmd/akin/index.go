@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/advise"
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/norms"
 )
@@ -22,8 +23,8 @@ is linear, and a number in each document.`,
 
 func newIndexAdvise() *cobra.Command {
 	var f advise.Request
-	var cluster clusterFlags
-	var redis redisFlags
+	var cluster connect.Cluster
+	var redis connect.Redis
 	cmd := &cobra.Command{
 		Use: "advise", Short: "Print what mode hard needs of an index, and check it",
 		Long: `advise checks what mode hard needs of an index to rank by a field: a field of the same
@@ -45,13 +46,13 @@ occurrences and 0.3 % for thirty. --scripted says which; auto asks the cluster.
 		Example: `  akin index advise --cluster http://127.0.0.1:9200 --index docs --field body --new --analyzer english
   akin index advise --cluster http://127.0.0.1:9200 --index docs --field body
   akin index advise --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Cluster, f.Index = cluster.url, cluster.index
+			f.Cluster, f.Index = cluster.URL, cluster.Index
 			if err := checkAdvise(&f); err != nil {
 				return terminal.Usage(err)
 			}
-			client, err := cluster.open()
+			client, err := cluster.Open()
 			if err != nil {
 				return err
 			}
@@ -69,9 +70,9 @@ occurrences and 0.3 % for thirty. --scripted says which; auto asks the cluster.
 			return advise.Run(cmd.Context(), client, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	redis.registerServer(cmd)
+	redis.RegisterServer(cmd)
 	flags := cmd.Flags()
-	cluster.register(flags, "URL of the cluster")
+	cluster.Register(flags, "URL of the cluster")
 	flags.StringVar(&f.Field, "field", "", "text field that is searched")
 	flags.StringVar(&f.Weights, "weights", "", "check that the norms are by these weights; default any, the same in all documents")
 	flags.BoolVar(&f.New, "new", false, "print the body that creates an index")

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/judging"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
@@ -72,7 +72,8 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newMatrix(), newIndex(), newNorms(), newEval(), newCompare(), newTune(), newJudgments(), newPreference(), newDemo(), newVersion(), newMan())
+	}, newServe(), newMatrix(), newIndex(), newNorms(), newTune(), newDemo(), newVersion(), newMan())
+	root.AddCommand(judging.Commands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
 	return root
@@ -90,7 +91,7 @@ its token (admin.token_file) where there is one.
 SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
 good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
 				return terminal.Usage(errors.New("give --config FILE"))
@@ -121,20 +122,4 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// noArgs asks for no arguments; anything else is a mistake of the user.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return terminal.Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
-	}
-	return nil
-}
-
-// checkOut reports why nothing could be written to the file of --out.
-func checkOut(path string) error {
-	if path == "" {
-		return errors.New("give --out FILE")
-	}
-	return files.CheckTarget(path)
 }

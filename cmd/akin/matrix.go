@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
@@ -44,7 +45,7 @@ var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
 
 // openMatrix reads the matrix that ref names, from a file or from Redis, with
 // the progress on stderr.
-func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *redisFlags) (*simmatrix.Matrix, error) {
+func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connect.Redis) (*simmatrix.Matrix, error) {
 	_, err := os.Stat(ref)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return files.ReadMatrix(ctx, ref)
@@ -57,7 +58,7 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *redisF
 		version = ""
 	}
 	var m *simmatrix.Matrix
-	err = redis.with(func(admin *rowstore.Admin) (err error) {
+	err = redis.With(func(admin *rowstore.Admin) (err error) {
 		report := terminal.NewProgress(stderr)
 		defer report.End()
 		m, _, err = admin.Pull(ctx, name, version, report.Step)

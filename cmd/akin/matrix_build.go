@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
@@ -76,11 +77,11 @@ Words become the index terms of a field, which is what searches look up, with --
 are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
 --top neighbors. docs/matrices.md says which source is good for what.
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, err := f.check(cmd.Flags())
 			if err != nil {
@@ -103,7 +104,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	f.setNeighbors()
-	errs = append(append(errs, checkOut(f.out)), f.terms.parse()...)
+	errs = append(append(errs, files.CheckOut(f.out)), f.terms.parse()...)
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}

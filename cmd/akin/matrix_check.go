@@ -5,13 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
 
 func newMatrixCheck() *cobra.Command {
-	var redis redisFlags
+	var redis connect.Redis
 	options := inspect.DefaultOptions()
 	cmd := &cobra.Command{
 		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
@@ -26,7 +27,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 ` + matrixHelp,
 		Example: `  akin matrix check docs.akin
   akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
-		Args: exactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.Validate(); err != nil {
 				return terminal.Usage(err)
@@ -38,7 +39,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			return tables.Report(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
 		},
 	}
-	redis.registerServer(cmd)
+	redis.RegisterServer(cmd)
 	cmd.Flags().IntVar(&options.Hubs, "top-hubs", options.Hubs, "how many hubs: the terms that are neighbors of the most others")
 	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many random rows")
 	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
@@ -46,7 +47,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 }
 
 func newMatrixDiff() *cobra.Command {
-	var redis redisFlags
+	var redis connect.Redis
 	var top int
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show what changed from one matrix to another",
@@ -59,7 +60,7 @@ larger ones. + is a neighbor that came, - one that went, ~ one whose similarity 
 A and B: ` + matrixHelp,
 		Example: `  akin matrix diff yesterday.akin today.akin
   akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
-		Args: exactArgs(2),
+		Args: terminal.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if top < 0 {
 				return terminal.Usage(fmt.Errorf("top: %d is negative", top))
@@ -76,7 +77,7 @@ A and B: ` + matrixHelp,
 			return tables.Difference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
 		},
 	}
-	redis.registerServer(cmd)
+	redis.RegisterServer(cmd)
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
 }

@@ -107,7 +107,7 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress
 	if err != nil || len(inputs) == 1 {
 		return inputs[0].Matrix, err
 	}
-	if f.field.url == "" { // else the rules are for the index terms
+	if f.field.URL == "" { // else the rules are for the index terms
 		bans, err := bansOf(f.rows.rules)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ const (
 
 // adviseEnsemble says what to expect of an ensemble on the field.
 func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progress) error {
-	if f.field.url == "" {
+	if f.field.URL == "" {
 		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
 		return nil
 	}

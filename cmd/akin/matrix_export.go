@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
@@ -25,7 +26,7 @@ const formatTSV, formatMatrixMarket, toStdout = "tsv", "mtx", "-"
 
 // exportFlags are the flags of "matrix export".
 type exportFlags struct {
-	redis                   redisFlags
+	redis                   connect.Redis
 	format, out, vocabulary string
 }
 
@@ -43,7 +44,7 @@ neighbors.
 		Example: `  akin matrix export --out docs.tsv docs.akin
   akin matrix export --format mtx --out docs.mtx --vocabulary docs.terms docs.akin
   akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
-		Args: exactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(args[0]); err != nil {
 				return terminal.Usage(err)
@@ -60,7 +61,7 @@ neighbors.
 			return nil
 		},
 	}
-	f.redis.registerServer(cmd)
+	f.redis.RegisterServer(cmd)
 	cmd.Flags().StringVar(&f.format, "format", formatTSV, "tsv or mtx")
 	cmd.Flags().StringVar(&f.out, "out", "", "file to write, for tsv also - for standard output (required)")
 	cmd.Flags().StringVar(&f.vocabulary, "vocabulary", "", "second file of an mtx: the terms, a line for each row")
@@ -71,7 +72,7 @@ neighbors.
 func (f *exportFlags) check(ref string) error {
 	var errs []error
 	if f.out != toStdout {
-		errs = append(errs, checkOut(f.out))
+		errs = append(errs, files.CheckOut(f.out))
 	}
 	if f.vocabulary != "" && f.vocabulary != toStdout {
 		errs = append(errs, files.CheckTarget(f.vocabulary))
@@ -113,7 +114,7 @@ func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.
 const allFigures = "all"
 
 func newMatrixPlot() *cobra.Command {
-	var redis redisFlags
+	var redis connect.Redis
 	var out, figure string
 	cmd := &cobra.Command{
 		Use: "plot MATRIX --out FILE", Short: "Draw what is in a matrix, as SVG or PNG",
@@ -126,7 +127,7 @@ a term with itself counted, in percent.
 ` + matrixHelp,
 		Example: `  akin matrix plot --out docs.svg docs.akin
   akin matrix plot --redis redis://127.0.0.1:6379 --figure similarities --out docs.png docs@active`,
-		Args: exactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format, figures, err := parsePlot(out, figure)
 			if err != nil {
@@ -147,7 +148,7 @@ a term with itself counted, in percent.
 			return nil
 		},
 	}
-	redis.registerServer(cmd)
+	redis.RegisterServer(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "image to write, FILE.svg or FILE.png (required)")
 	cmd.Flags().StringVar(&figure, "figure", allFigures, "figures to draw: "+figureNames())
 	return cmd

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/documents"
@@ -17,20 +18,20 @@ import (
 // fieldFlags say which field of an index a matrix is for. Without a URL no
 // cluster is asked: words are index terms.
 type fieldFlags struct {
-	clusterFlags
+	connect.Cluster
 
 	fields []string
 	found  *shape.ProjectOptions // what the cluster says of the words; nil where nobody has asked
 }
 
 func (f *fieldFlags) register(flags *pflag.FlagSet) {
-	f.clusterFlags.register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	f.Cluster.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
 	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
 }
 
 // check returns what is missing: all three of the flags go together.
 func (f *fieldFlags) check() error {
-	if all := f.url != "" && f.index != "" && len(f.fields) > 0; !all && (f.url != "" || f.index != "" || len(f.fields) > 0) {
+	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
 		return errors.New("give --cluster, --index and --field together, or none of them")
 	}
 	return nil
@@ -38,12 +39,12 @@ func (f *fieldFlags) check() error {
 
 // ask calls question with the field and a connection to its cluster.
 func (f *fieldFlags) ask(report *terminal.Progress, question func(x *reading.Index) error) error {
-	client, err := f.open()
+	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	return question(&reading.Index{Client: client, Scan: documents.ScanOptions{Index: f.index, Fields: f.fields}, Report: report})
+	return question(&reading.Index{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 
 // lookUp asks the cluster about words, see [reading.Index.LookUp].
@@ -70,7 +71,7 @@ func (f *fieldFlags) inDocuments(word string) bool {
 // project turns the words of m into the index terms of the field, if there is
 // one.
 func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	if f.url == "" {
+	if f.URL == "" {
 		return m, nil
 	}
 	if f.found == nil { // the source did not need to know

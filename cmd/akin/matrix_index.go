@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
@@ -78,8 +79,8 @@ func (f *buildFlags) checkIndex() error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	fail(f.field.index == "" || len(f.field.fields) == 0, "--from-index needs --index and --field")
-	fail(f.field.url != "", "--cluster does not go with --from-index, which names the cluster")
+	fail(f.field.Index == "" || len(f.field.fields) == 0, "--from-index needs --index and --field")
+	fail(f.field.URL != "", "--cluster does not go with --from-index, which names the cluster")
 	fail(d.maxDocs < 0, "--max-docs: "+strconv.Itoa(d.maxDocs)+" is negative")
 	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
 	if scan := f.scan(); len(scan.Fields) > 0 {
@@ -108,7 +109,7 @@ func (f *buildFlags) checkIndex() error {
 // scan returns what of the index is read, all documents that match.
 func (f *buildFlags) scan() documents.ScanOptions {
 	o := documents.ScanOptions{
-		Index: f.field.index, Fields: f.field.fields,
+		Index: f.field.Index, Fields: f.field.fields,
 		Seed: int(f.docs.options.Seed % (1 << 31)), // the engines take no more
 	}
 	if f.docs.query != "" {
@@ -118,7 +119,7 @@ func (f *buildFlags) scan() documents.ScanOptions {
 }
 
 func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	client, err := (&clusterFlags{url: f.docs.url, caFile: f.field.caFile}).open()
+	client, err := (&connect.Cluster{URL: f.docs.url, CAFile: f.field.CAFile}).Open()
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 
 // describeIndex says in words where the documents come from.
 func describeIndex(f *buildFlags) string {
-	s := "index " + f.field.index + ", field " + strings.Join(f.field.fields, ", ")
+	s := "index " + f.field.Index + ", field " + strings.Join(f.field.fields, ", ")
 	if f.docs.query != "" {
 		s += ", documents that match " + f.docs.query
 	}

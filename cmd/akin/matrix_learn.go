@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -18,14 +19,14 @@ import (
 
 // learnFlags are the flags of "matrix learn".
 type learnFlags struct {
-	cluster clusterFlags
+	cluster connect.Cluster
 	source  evidence.Source
 	out     string
 }
 
 func newMatrixLearn() *cobra.Command {
 	var f learnFlags
-	var redis redisFlags
+	var redis connect.Redis
 	cmd := &cobra.Command{
 		Use: "learn MATRIX --out FILE", Short: "Learn from judgments or clicks which entries help",
 		Long: `learn reads the documents of an index, ranks what judges or users said of them, and
@@ -46,12 +47,12 @@ times as often as at the first.
 
 ` + matrixHelp + `
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
     --queries queries.jsonl --judgments qrels.tsv --out learned.akin
   akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
     --clicks clicks.jsonl --out learned.akin`,
-		Args: exactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed("bias")); err != nil {
 				return terminal.Usage(err)
@@ -59,9 +60,9 @@ times as often as at the first.
 			return f.run(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 		},
 	}
-	redis.registerServer(cmd)
+	redis.RegisterServer(cmd)
 	flags := cmd.Flags()
-	f.cluster.register(flags, "URL of the cluster")
+	f.cluster.Register(flags, "URL of the cluster")
 	flags.StringVar(&f.source.Field, "field", "", "text field that is searched")
 	flags.StringVar(&f.source.Queries, "queries", "", "file of queries, where the judgments have only their ids")
 	flags.StringVar(&f.source.Judgments, "judgments", "", "file of judgments")
@@ -74,7 +75,7 @@ times as often as at the first.
 
 func (f *learnFlags) check(biasGiven bool) error {
 	var errs []error
-	if f.cluster.url == "" || f.cluster.index == "" || f.source.Field == "" || f.out == "" {
+	if f.cluster.URL == "" || f.cluster.Index == "" || f.source.Field == "" || f.out == "" {
 		errs = append(errs, errors.New("give --cluster, --index, --field and --out"))
 	}
 	sources := 0
@@ -95,19 +96,19 @@ func (f *learnFlags) check(biasGiven bool) error {
 	return errors.Join(append(errs, files.CheckTarget(f.out))...)
 }
 
-func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *redisFlags) error {
+func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *connect.Redis) error {
 	m, err := openMatrix(ctx, stderr, name, redis)
 	if err != nil {
 		return err
 	}
-	client, err := f.cluster.open()
+	client, err := f.cluster.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
 	report := terminal.NewProgress(stderr)
 	defer report.End()
-	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.index, report
+	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.Index, report
 	searches, unit, err := f.source.Searches(ctx)
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 		return err
 	}
 	if unknown := unknownDocuments(searches, collection); len(unknown) > 0 {
-		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.index, terminal.Some(unknown))
+		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.Index, terminal.Some(unknown))
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
@@ -60,7 +61,7 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", "")
 	m := fleet(t)
 	file := encodedFile(t, "docs@active", m) // goes before Redis
-	var flags redisFlags
+	var flags connect.Redis
 	got, err := openMatrix(t.Context(), io.Discard, file, &flags)
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Errorf("a file named like a version: %v", err)

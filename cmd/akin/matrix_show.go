@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -18,7 +19,7 @@ import (
 
 // showFlags are the flags of "matrix show".
 type showFlags struct {
-	redis redisFlags
+	redis connect.Redis
 	file  string
 	top   int
 	json  bool
@@ -60,7 +61,7 @@ overrides and where they were learned, each line ends with them.`,
 			return found.Print(cmd.OutOrStdout(), args, f.top)
 		},
 	}
-	f.redis.register(cmd)
+	f.redis.Register(cmd)
 	cmd.Flags().StringVar(&f.file, "file", "", "matrix file to look into instead of Redis")
 	cmd.Flags().IntVar(&f.top, "top", 20, "how many neighbors of each term")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
@@ -84,22 +85,22 @@ func (f *showFlags) lookUp(ctx context.Context, terms []string) (*tables.Neighbo
 		}
 		return found, nil
 	}
-	err := f.redis.with(func(admin *rowstore.Admin) error {
-		version, rows, err := admin.Rows(ctx, f.redis.name, "", terms)
+	err := f.redis.With(func(admin *rowstore.Admin) error {
+		version, rows, err := admin.Rows(ctx, f.redis.Name, "", terms)
 		if err != nil {
 			return err
 		}
-		found.Matrix = f.redis.name + "@" + version
+		found.Matrix = f.redis.Name + "@" + version
 		for k, term := range terms {
 			found.Rows[term] = rows[k]
 		}
-		if found.Forms, err = admin.Forms(ctx, f.redis.name, version, found.Shown(f.top)); err != nil {
+		if found.Forms, err = admin.Forms(ctx, f.redis.Name, version, found.Shown(f.top)); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(rows, hasOrigins) {
 			return nil
 		}
-		versions, err := admin.Versions(ctx, f.redis.name)
+		versions, err := admin.Versions(ctx, f.redis.Name)
 		if err != nil {
 			return err
 		}

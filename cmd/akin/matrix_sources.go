@@ -124,7 +124,7 @@ func (f *vectorFlags) register(flags *pflag.FlagSet) {
 func (f *buildFlags) checkVectors() error {
 	v := &f.vectors
 	v.options.Power, v.reading.Format = f.power, source.VectorsFormat(f.format)
-	if f.field.url == "" { // else the filters are for the index terms
+	if f.field.URL == "" { // else the filters are for the index terms
 		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
 	}
 	return errors.Join(v.options.Validate(), v.reading.Validate())
@@ -143,7 +143,7 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress)
 		report.Tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
-	if f.field.url != "" {
+	if f.field.URL != "" {
 		if err = f.field.lookUp(ctx, vectors.Words(), report); err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Prog
 		return nil, err
 	}
 	keep := func(t simmatrix.Term) bool { return f.terms.Match(t.Text, t.DocFreq, 0) }
-	if f.field.url != "" {
+	if f.field.URL != "" {
 		words := make([]string, len(terms))
 		for k, t := range terms {
 			words[k] = t.Text

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
@@ -20,7 +21,7 @@ import (
 
 // pushFlags are the flags of "matrix push".
 type pushFlags struct {
-	redis         redisFlags
+	redis         connect.Redis
 	overrides, by string
 	activate      bool
 }
@@ -40,7 +41,7 @@ was and no version behind.`,
 		Example: `  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
   akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
-		Args: exactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report := terminal.NewProgress(cmd.ErrOrStderr())
 			defer report.End()
@@ -48,8 +49,8 @@ was and no version behind.`,
 			if err != nil {
 				return err
 			}
-			return f.redis.with(func(admin *rowstore.Admin) error {
-				v, err := admin.Push(cmd.Context(), f.redis.name, m, cmp.Or(f.by, userAtHost()), report.Step)
+			return f.redis.With(func(admin *rowstore.Admin) error {
+				v, err := admin.Push(cmd.Context(), f.redis.Name, m, cmp.Or(f.by, userAtHost()), report.Step)
 				if err != nil {
 					return err
 				}
@@ -58,11 +59,11 @@ was and no version behind.`,
 				if !f.activate {
 					return nil
 				}
-				return admin.Activate(cmd.Context(), f.redis.name, v.ID)
+				return admin.Activate(cmd.Context(), f.redis.Name, v.ID)
 			})
 		},
 	}
-	f.redis.register(cmd)
+	f.redis.Register(cmd)
 	cmd.Flags().StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
 	cmd.Flags().StringVar(&f.by, "by", "", "who pushes, for the list of versions; default USER@HOST")
 	cmd.Flags().BoolVar(&f.activate, "activate", false, "make the version active when it is complete")
@@ -96,16 +97,16 @@ func userAtHost() string {
 }
 
 // redisCommand makes run a command on the matrix of the Redis of flags.
-func redisCommand(cmd *cobra.Command, flags *redisFlags, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
-	flags.register(cmd)
+func redisCommand(cmd *cobra.Command, flags *connect.Redis, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
+	flags.Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return flags.with(func(admin *rowstore.Admin) error { return run(cmd, admin, args) })
+		return flags.With(func(admin *rowstore.Admin) error { return run(cmd, admin, args) })
 	}
 	return cmd
 }
 
 func newMatrixPull() *cobra.Command {
-	var flags redisFlags
+	var flags connect.Redis
 	var version, out string
 	cmd := redisCommand(&cobra.Command{
 		Use:   "pull --out FILE",
@@ -113,7 +114,7 @@ func newMatrixPull() *cobra.Command {
 		Long: `pull reads the active version of a matrix, or --version, and writes the file that it
 was pushed from, byte for byte: its checksum is verified. It prints the version.`,
 		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if out == "" {
 				return terminal.Usage(errors.New("give --out FILE"))
@@ -126,7 +127,7 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
 		report := terminal.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
-		m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.Step)
+		m, v, err := admin.Pull(cmd.Context(), flags.Name, version, report.Step)
 		if err != nil {
 			return err
 		}
@@ -143,14 +144,14 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 }
 
 func newMatrixList() *cobra.Command {
-	var flags redisFlags
+	var flags connect.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the versions of a matrix in Redis",
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
-		versions, err := admin.Versions(cmd.Context(), flags.name)
+		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
 		}
@@ -169,26 +170,26 @@ func newMatrixList() *cobra.Command {
 }
 
 func newMatrixActivate() *cobra.Command {
-	var flags redisFlags
+	var flags connect.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "activate VERSION",
 		Short:   "Make a version the one that searches use",
 		Example: `  akin matrix activate --name docs VERSION`,
-		Args:    exactArgs(1),
+		Args:    terminal.ExactArgs(1),
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error {
-		return admin.Activate(cmd.Context(), flags.name, args[0])
+		return admin.Activate(cmd.Context(), flags.Name, args[0])
 	})
 }
 
 func newMatrixRollback() *cobra.Command {
-	var flags redisFlags
+	var flags connect.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "rollback",
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
-		version, err := admin.Rollback(cmd.Context(), flags.name)
+		version, err := admin.Rollback(cmd.Context(), flags.Name)
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), version)
 		}
@@ -197,7 +198,7 @@ func newMatrixRollback() *cobra.Command {
 }
 
 func newMatrixPrune() *cobra.Command {
-	var flags redisFlags
+	var flags connect.Redis
 	var keep int
 	cmd := redisCommand(&cobra.Command{
 		Use:   "prune --keep N",
@@ -206,7 +207,7 @@ func newMatrixPrune() *cobra.Command {
 can no longer be activated or rolled back to; requests that began with one can read it
 for another minute.`,
 		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if keep < 1 {
 				return terminal.Usage(errors.New("say how many versions to keep: --keep N, at least 1"))
@@ -214,7 +215,7 @@ for another minute.`,
 			return nil
 		},
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
-		pruned, err := admin.Prune(cmd.Context(), flags.name, keep)
+		pruned, err := admin.Prune(cmd.Context(), flags.Name, keep)
 		for _, id := range pruned { // also where it failed on the way
 			fmt.Fprintln(cmd.OutOrStdout(), id)
 		}
@@ -222,14 +223,4 @@ for another minute.`,
 	})
 	cmd.Flags().IntVar(&keep, "keep", 0, "how many of the newest versions to keep (required)")
 	return cmd
-}
-
-// exactArgs asks for n arguments; anything else is a mistake of the user.
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(n)(cmd, args); err != nil {
-			return terminal.Usage(err)
-		}
-		return nil
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/documents"
@@ -36,14 +38,14 @@ The similarities of terms are not in it; they may change at any time.
 
 // normsFlags say which field of which index is meant.
 type normsFlags struct {
-	clusterFlags
+	connect.Cluster
 
 	field   string
 	workers int
 }
 
 func (f *normsFlags) register(flags *pflag.FlagSet) {
-	f.clusterFlags.register(flags, "URL of the cluster (required, as are --index and --field)")
+	f.Cluster.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
 	flags.IntVar(&f.workers, "workers", norms.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }
@@ -54,7 +56,7 @@ const maxWorkers = 32
 // check returns all that is wrong with the flags.
 func (f *normsFlags) check() []error {
 	var errs []error
-	for _, required := range []struct{ name, value string }{{"cluster", f.url}, {"index", f.index}, {"field", f.field}} {
+	for _, required := range []struct{ name, value string }{{"cluster", f.URL}, {"index", f.Index}, {"field", f.field}} {
 		if required.value == "" {
 			errs = append(errs, fmt.Errorf("give --%s", required.name))
 		}
@@ -68,9 +70,9 @@ func (f *normsFlags) check() []error {
 // connect connects to the cluster of the flags, and returns the concrete
 // indices that map the field.
 func (f *normsFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
-	cluster.Client, err = f.open()
+	cluster.Client, err = f.Open()
 	if err == nil {
-		if indices, err = f.countable(ctx, cluster, f.index); err != nil {
+		if indices, err = f.countable(ctx, cluster, f.Index); err != nil {
 			_ = cluster.Client.Close() // nothing was written
 		}
 	}
@@ -117,11 +119,11 @@ The same documents give the same file.
 A term that the file does not have counts as one of a single document: --min-df 2 makes
 the file smaller and changes no weight.
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
 				return terminal.Usage(err)
@@ -142,7 +144,7 @@ func (f *snapshotFlags) parse() error {
 	errs := f.check()
 	var err error
 	f.memory, err = parseMemory(f.maxMemory)
-	return errors.Join(append(errs, err, checkOut(f.out))...)
+	return errors.Join(append(errs, err, files.CheckOut(f.out))...)
 }
 
 // countingShare of --max-memory is what the terms may take while they are
@@ -156,7 +158,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := cluster.Count(ctx, f.index, norms.Missing(f.field, ""))
+	docs, err := cluster.Count(ctx, f.Index, norms.Missing(f.field, ""))
 	if err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	defer report.End()
 	skipped := 0
 	m, err := norms.Snapshot(ctx, cluster, norms.SnapshotOptions{
-		Index: f.index, Field: f.field, Source: "index " + f.index + ", field " + f.field,
+		Index: f.Index, Field: f.field, Source: "index " + f.Index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
 		Workers: f.workers, Docs: int(docs), Progress: report.Step,
 		OnTooLarge: func(doc documents.DocRef, err error) {
@@ -177,7 +179,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 		err = fmt.Errorf("%w: raise --max-memory %s", err, f.maxMemory)
 	}
 	if err != nil {
-		return fmt.Errorf("field %q of %q: %w", f.field, f.index, err)
+		return fmt.Errorf("field %q of %q: %w", f.field, f.Index, err)
 	}
 	if err := writeMatrix(ctx, f.out, m); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
@@ -23,7 +24,7 @@ import (
 type backfillFlags struct {
 	normsFlags
 
-	redis               redisFlags
+	redis               connect.Redis
 	weights             string
 	all, dryRun, follow bool
 	interval            time.Duration // between two rounds of follow
@@ -52,7 +53,7 @@ Refused are fields of nested documents, fields that others are copied to by copy
 indices that do not keep the whole _source or lack the mapping, which is then printed.
 docs/modes.md has the rest, docs/security.md the rights.
 
-` + clusterCredentials
+` + connect.Credentials
 
 func newNormsBackfill() *cobra.Command {
 	var f backfillFlags
@@ -63,7 +64,7 @@ func newNormsBackfill() *cobra.Command {
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all --follow
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.checkAll(cmd.Flags().Changed("interval")); err != nil {
 				return terminal.Usage(err)
@@ -73,7 +74,7 @@ func newNormsBackfill() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags)
-	f.redis.registerServer(cmd)
+	f.redis.RegisterServer(cmd)
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.BoolVar(&f.all, "all", false, "compute all lengths again; documents that hold the right one are not written")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
@@ -108,7 +109,7 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	if m.Meta().MaxNeighbors > 0 {
 		return fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
-			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.url, f.index, f.field)
+			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.URL, f.Index, f.field)
 	}
 	weights, err := norms.NewWeights(m)
 	if err != nil {
@@ -119,7 +120,7 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = cluster.Client.Close() }() // every write has been answered
-	if err := f.checkMapping(ctx, cluster, f.index, indices); err != nil {
+	if err := f.checkMapping(ctx, cluster, f.Index, indices); err != nil {
 		return err
 	}
 	if f.follow {
@@ -131,11 +132,11 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	// What was done a moment ago is not to be counted again; without the right
 	// to refresh some of it may be.
-	err = cluster.Refresh(ctx, f.index)
+	err = cluster.Refresh(ctx, f.Index)
 	if refusal, ok := errors.AsType[*answers.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
 		return err
 	}
-	docs, err := cluster.Count(ctx, f.index, query)
+	docs, err := cluster.Count(ctx, f.Index, query)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ const maxFailuresShown = 10
 func (f *backfillFlags) fill(ctx context.Context, cluster documents.API, weights *norms.Weights, docs int, report *terminal.Progress) error {
 	shown := 0
 	counts, err := norms.Backfill(ctx, cluster, weights, norms.BackfillOptions{
-		Index: f.index, Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
+		Index: f.Index, Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)
@@ -213,12 +214,12 @@ const progressEvery = 30 * time.Second
 
 // followIndex keeps the norms of the documents right until ctx ends.
 func (f *backfillFlags) followIndex(ctx context.Context, cluster documents.API, weights *norms.Weights, log *slog.Logger) error {
-	log = log.With("indices", f.index, "field", f.field, "weights", weights.ID())
+	log = log.With("indices", f.Index, "field", f.field, "weights", weights.ID())
 	log.InfoContext(ctx, "following", "interval", f.interval)
 	told, skipped, first := time.Now(), map[string]string{}, true
 	err := norms.Follow(ctx, cluster, weights, norms.FollowOptions{
 		BackfillOptions: norms.BackfillOptions{
-			Index: f.index, Field: f.field, All: f.all, Workers: f.workers,
+			Index: f.Index, Field: f.field, All: f.all, Workers: f.workers,
 			Progress: func(_ string, done, _ int) {
 				if time.Since(told) >= progressEvery {
 					told = time.Now()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
@@ -283,7 +284,7 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{normsFlags: normsFlags{clusterFlags: clusterFlags{url: url, index: "docs"}, field: "body", workers: 1}, weights: file}
+	f := backfillFlags{normsFlags: normsFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, weights: file}
 	err := f.run(ctx, &said)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
 		t.Errorf("error %v", err)
@@ -411,7 +412,7 @@ func TestFollowerLogsWhatItDoesUntilItIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{normsFlags: normsFlags{clusterFlags: clusterFlags{url: url, index: "docs"}, field: "body", workers: 1}, weights: file, follow: true, interval: minInterval}
+	f := backfillFlags{normsFlags: normsFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, weights: file, follow: true, interval: minInterval}
 	if err := f.run(ctx, &said); err != nil {
 		t.Error(err)
 	}

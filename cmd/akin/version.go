@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 )
 
 // version and commit are set by the linker (-X) where Go cannot read them from
@@ -66,7 +68,7 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, the commit and the Go that built it",
 		Example: `  akin version --json`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())

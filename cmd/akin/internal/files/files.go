@@ -114,6 +114,14 @@ func CheckTarget(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// CheckOut is [CheckTarget] for the file of --out.
+func CheckOut(path string) error {
+	if path == "" {
+		return errors.New("give --out FILE")
+	}
+	return CheckTarget(path)
+}
+
 // Same reports whether two paths name one file, which need not be there
 // yet.
 func Same(a, b string) bool {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -30,6 +31,19 @@ func Usage(err error) error {
 
 // Unwrap returns the error that is marked.
 func (e UsageError) Unwrap() error { return e.error }
+
+// NoArgs asks for no arguments; anything else is a mistake of the user.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
+	}
+	return nil
+}
+
+// ExactArgs asks for n arguments; anything else is a mistake of the user.
+func ExactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return Usage(cobra.ExactArgs(n)(cmd, args)) }
+}
 
 // Visible returns text as it can be printed in a line of a table: quoted where
 // it has what would move the cursor.

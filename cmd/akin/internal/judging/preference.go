@@ -1,4 +1,4 @@
-package main
+package judging
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -19,7 +20,7 @@ import (
 
 // preferenceFlags are the flags of "preference".
 type preferenceFlags struct {
-	cluster             clusterFlags
+	cluster             connect.Cluster
 	impressions, clicks string
 	ubi, asJSON         bool
 }
@@ -37,11 +38,11 @@ and --cluster clicks come from the index ubi_events of OpenSearch's User Behavio
 delta is (wins of the second arm + ties/2) / searches with clicks − 1/2. An arm is
 preferred where the 95 % interval of delta is wholly on its side of zero.
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin preference --impressions pages.jsonl --clicks clicks.jsonl`,
-		Args:    noArgs,
+		Args:    terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.impressions == "" || f.ubi == (f.clicks != "") || f.ubi != (f.cluster.url != "") {
+			if f.impressions == "" || f.ubi == (f.clicks != "") || f.ubi != (f.cluster.URL != "") {
 				return terminal.Usage(errors.New("give --impressions FILE and --clicks FILE, or for the second --ubi and --cluster URL"))
 			}
 			j, err := f.judge(cmd.Context())
@@ -55,7 +56,7 @@ preferred where the 95 % interval of delta is wholly on its side of zero.
 		},
 	}
 	flags := cmd.Flags()
-	f.cluster.registerServer(flags, "cluster", "URL of the cluster, for --ubi")
+	f.cluster.RegisterServer(flags, "cluster", "URL of the cluster, for --ubi")
 	flags.StringVar(&f.impressions, "impressions", "", "log of interleaved pages (required)")
 	flags.StringVar(&f.clicks, "clicks", "", "clicks")
 	flags.BoolVar(&f.ubi, "ubi", false, "read the clicks from ubi_events of the cluster")
@@ -71,7 +72,7 @@ func (f *preferenceFlags) judge(ctx context.Context) (*clicks.Judgment, error) {
 	if !f.ubi {
 		return files.Read(ctx, f.clicks, pages.Judge)
 	}
-	client, err := f.cluster.open()
+	client, err := f.cluster.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,7 @@
-package main
+// Package judging has the commands that say which way to search is better: by
+// judged queries (eval), by a log of queries (compare), and by what users
+// clicked in a trial (preference); judgments gives them to other programs.
+package judging
 
 import (
 	"cmp"
@@ -13,19 +16,25 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/report"
 )
 
+// Commands returns them, for an akin of that version.
+func Commands(version string) []*cobra.Command {
+	return []*cobra.Command{newEval(version), newCompare(version), newJudgments(), newPreference()}
+}
+
 // searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
-	cluster  clusterFlags
+	version  string // of akin
+	cluster  connect.Cluster
 	arms     arms.Options
 	searches arms.Searches
 	json     bool
@@ -33,7 +42,7 @@ type searchFlags struct {
 
 // register adds them, with a default for the number of hits.
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
-	f.cluster.register(flags, "URL of the cluster")
+	f.cluster.Register(flags, "URL of the cluster")
 	f.arms.Register(flags)
 	f.searches.Register(flags, depth)
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
@@ -45,7 +54,21 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*arms.Set, e
 	if err := f.searches.Open(); err != nil {
 		return nil, err
 	}
-	return f.cluster.openArms(ctx, f.arms, stderr)
+	return f.openArms(ctx, stderr)
+}
+
+// openArms makes the arms that search the cluster. What goes wrong inside an
+// akin in this process is logged on stderr.
+func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*arms.Set, error) {
+	o := f.arms
+	o.Cluster, o.CAFile, o.Index = f.cluster.URL, f.cluster.CAFile, f.cluster.Index
+	o.Version, o.Log = f.version, stderr
+	o.Client = func(url string) (*esclient.Client, error) {
+		other := f.cluster
+		other.URL = url
+		return other.Open()
+	}
+	return arms.Open(ctx, o)
 }
 
 // evalFlags are the flags of "eval".
@@ -58,8 +81,8 @@ type evalFlags struct {
 	runs, report    string
 }
 
-func newEval() *cobra.Command {
-	f := &evalFlags{}
+func newEval(version string) *cobra.Command {
+	f := &evalFlags{searchFlags: searchFlags{version: version}}
 	cmd := &cobra.Command{
 		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure with judged queries what akin does to your search",
 		Long: `eval sends judged queries through several ways to search and says how good the
@@ -76,31 +99,17 @@ without a grade count as in trec_eval.
 
 The exit status is 3 where a condition of --fail-under is not met.
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --queries queries.jsonl --judgments qrels.tsv --arm direct --arm new=matrix:docs.akin
   akin eval --akin http://127.0.0.1:9280 --akin-admin http://127.0.0.1:9281 --index docs \
     --template search.json --judgments judged.csv --arm direct --arm akin --fail-under nDCG@10=+0%`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.register(cmd.Flags())
-	return cmd
-}
-
-func newTune() *cobra.Command {
-	var cluster clusterFlags
-	cmd := tuning.Command(tuning.Cluster{
-		Open: func() (*esclient.Client, string, error) {
-			client, err := cluster.open()
-			return client, cluster.index, err
-		},
-		Names: originNames, Serve: serveHTTP,
-	})
-	cmd.Args, cmd.Long = noArgs, cmd.Long+clusterCredentials
-	cluster.register(cmd.Flags(), "URL of the cluster")
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package main
+package judging
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -26,8 +27,8 @@ type compareFlags struct {
 	pairs int
 }
 
-func newCompare() *cobra.Command {
-	f := &compareFlags{}
+func newCompare(version string) *cobra.Command {
+	f := &compareFlags{searchFlags: searchFlags{version: version}}
 	cmd := &cobra.Command{
 		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "See without judgments what akin changes in the searches of your users",
 		Long: `compare sends the queries of a log through two ways to search and says how alike the
@@ -43,12 +44,12 @@ where count and id may be missing; or it is a query set of OpenSearch's Search
 Relevance Workbench. Queries that come again count as often. --template is a search
 body of yours with {{query}} in place of the text.
 
-` + clusterCredentials,
+` + connect.Credentials,
 		Example: `  akin compare --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --log queries.txt --arm direct --arm new=matrix:docs.akin --title title --judge pairs.csv
   akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --judgments pairs.csv --arm direct --arm new=matrix:docs.akin`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

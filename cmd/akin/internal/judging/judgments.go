@@ -1,4 +1,4 @@
-package main
+package judging
 
 import (
 	"fmt"
@@ -31,12 +31,12 @@ Quepid and its ratings, as CSV or JSON, and the answer to GET
 _plugins/_search_relevance/judgments/ID.`,
 		Example: `  akin judgments --queries queries.jsonl --judgments qrels.tsv --format quepid --out case.csv
   akin judgments --log queries.txt --format workbench-queries --out query-set.json`,
-		Args: noArgs,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (in.Judgments == "") == (log == "") || !slices.Contains(judged.Formats, format) {
 				return terminal.Usage(fmt.Errorf("give --judgments or --log, and --format with one of %s", strings.Join(judged.Formats, ", ")))
 			}
-			if err := checkOut(out); err != nil {
+			if err := files.CheckOut(out); err != nil {
 				return terminal.Usage(err)
 			}
 			set, err := readSet(cmd, &in, log)
