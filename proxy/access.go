@@ -181,7 +181,7 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 	} else {
 		a.places.Give(owner)
 	}
-	a.server.metrics.authorizing.WithLabelValues(result).Inc()
+	a.server.metrics.Authorizing.WithLabelValues(result).Inc()
 	a.verdicts.Set(key, verdict{err})
 	return err
 }

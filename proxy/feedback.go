@@ -80,12 +80,12 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 			}
 		}
 	}
-	w.metrics.feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
+	w.metrics.Feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		w.metrics.feedback.WithLabelValues(result).Inc()
+		w.metrics.Feedback.WithLabelValues(result).Inc()
 		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms && r.Context().Err() == nil {
 			w.health.FailedOpen(r.Context(), failedFeedback, result, x.index) //nolint:contextcheck // It is the client's.
 		}

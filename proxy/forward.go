@@ -34,7 +34,7 @@ func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
 	if line <= s.opts.MaxHeader && s.headerSize(r) <= s.opts.MaxHeader {
 		return false
 	}
-	s.metrics.largeHeads.Inc()
+	s.metrics.LargeHeads.Inc()
 	w.Header().Set("Connection", "close")
 	writeError(w, http.StatusRequestHeaderFieldsTooLarge, "akin_too_long_header_exception",
 		fmt.Sprintf("the headers of the request, or its first line, are larger than %d bytes (listen.max_header)", s.opts.MaxHeader))
@@ -286,7 +286,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or is being cut off at shutdown
 	}
-	s.metrics.errors.Inc()
+	s.metrics.Errors.Inc()
 	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
 }
@@ -297,7 +297,7 @@ func (s *Server) brokenBody(w http.ResponseWriter, x *search) {
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 		return
 	}
-	s.metrics.slowBodies.Inc()
+	s.metrics.SlowBodies.Inc()
 	w.Header().Set("Connection", "close")
 	writeError(w, http.StatusRequestTimeout, "akin_request_exception", "the body of the search came too slowly")
 }

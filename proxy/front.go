@@ -147,7 +147,7 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
 	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
-		return connections.Listen(l, limit, s.metrics.connections.WithLabelValues(port), s.metrics.closedIdle.WithLabelValues(port),
+		return connections.Listen(l, limit, s.metrics.Connections.WithLabelValues(port), s.metrics.ClosedIdle.WithLabelValues(port),
 			func() *slog.Logger { return f.server().log.With("port", port) })
 	}
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")

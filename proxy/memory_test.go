@@ -22,6 +22,7 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 // heldBytes returns what is held of all kinds.
@@ -219,7 +220,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 			if !strings.HasPrefix(head, "HTTP/1.1 408 ") || json.Unmarshal([]byte(body), &answer) != nil || answer.Status != 408 {
 				t.Errorf("got %q", got)
 			}
-			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", slowBody); n != 1 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", metrics.SlowBody); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -301,7 +302,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			}
 			// Those whose answers stream through may take their time.
 			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(budget.Answer).Held == 0 })
-			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", slowResponse); n == 0 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", metrics.SlowResponse); n == 0 {
 				t.Error("nobody was cut off")
 			}
 		})

@@ -3,12 +3,15 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/trial"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -46,6 +49,16 @@ var ownHints = map[string]string{
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }
 
+// knownValues returns the values that labels are known to have.
+func knownValues(causes map[string]string) metrics.Values {
+	return metrics.Values{
+		Causes:    append(slices.Collect(maps.Keys(causes)), causePanic),
+		Reranked:  []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
+		Feedback:  []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
+		Originals: []string{originalAccepted, originalRejected},
+	}
+}
+
 // failedOpen notes that a search, or one of several, failed open, unless the
 // client has gone.
 func (o *observed) failedOpen(ctx context.Context, x *search, what, cause string) {
@@ -75,7 +88,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		kept.Trial, kept.Arm = x.part.Name, cmp.Or(x.control.profile, trial.Off)
 	}
 	if res != nil {
-		s.metrics.clauses(res)
+		s.metrics.Clauses(res)
 		kept.Reason = reasonOf(res)
 	}
 	x.id = s.explanations.Add(kept)

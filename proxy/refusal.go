@@ -63,7 +63,7 @@ func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read 
 // an overloaded cluster only within the retry budget.
 func (t *searchTransport) sendsOriginal(r *answer.Failure) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !t.upstream.MayRepeat() {
-		t.metrics.rejected.WithLabelValues("not_sent").Inc()
+		t.metrics.Rejected.WithLabelValues("not_sent").Inc()
 		return false
 	}
 	return true
@@ -89,10 +89,10 @@ func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r 
 	t.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
 	if !taken {
-		t.metrics.rejected.WithLabelValues(originalRejected).Inc()
+		t.metrics.Rejected.WithLabelValues(originalRejected).Inc()
 		return
 	}
-	t.metrics.rejected.WithLabelValues(originalAccepted).Inc()
+	t.metrics.Rejected.WithLabelValues(originalAccepted).Inc()
 	if x.shadow == nil { // else no client has felt it
 		t.failedOpen(ctx, x, failedSearch, causeRejected)
 	}

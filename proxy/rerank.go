@@ -67,13 +67,13 @@ func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Respo
 	if err == nil {
 		out, results = t.rerankAnswer(ctx, x.endpoint, reranks, whole)
 	}
-	t.metrics.rerankTook.Observe(time.Since(start).Seconds())
+	t.metrics.RerankTook.Observe(time.Since(start).Seconds())
 	t.explanations.Reranked(x.id, results, out == nil)
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		t.metrics.rerank.WithLabelValues(result).Inc()
+		t.metrics.Reranked.WithLabelValues(result).Inc()
 		if result != rerankedHits && result != rerankNothing {
 			t.failedOpen(ctx, x, failedRerank, result)
 		}

@@ -102,7 +102,7 @@ func searchIn(ctx context.Context) *search {
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	x := &search{match: m, asked: new(sync.Map), client: held.Recipient{
-		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
+		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
 	defer func() {
@@ -133,14 +133,14 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}
 	switch {
 	case why == reasonMemory: // it has failed
-		s.metrics.failedOpen(why)
+		s.metrics.FailedOpen(why)
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
 		s.recordUnchanged(x, r, why)
 	case why != "":
-		s.metrics.unchanged(why)
+		s.metrics.Unchanged(why)
 		s.recordUnchanged(x, r, why)
 	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
-		s.metrics.unchanged(reasonShadow)
+		s.metrics.Unchanged(reasonShadow)
 		x.shadow = expander
 	default:
 		_ = rewriter{s}.rewriteSearch(r, x, expander) // the original is sent
@@ -240,25 +240,25 @@ type rewriter struct{ *Server }
 func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 	made, err := w.expand(r.Context(), r, x, e)
 	if err != nil {
-		w.metrics.failedOpen(w.cause(err))
+		w.metrics.FailedOpen(w.cause(err))
 		return err
 	}
 	for _, failure := range made.Failures {
-		w.metrics.failedOpen(w.cause(failure))
+		w.metrics.FailedOpen(w.cause(failure))
 	}
 	switch {
 	case !made.Rewritten && len(made.Failures) > 0: // counted already
 	case !made.Rewritten:
-		w.metrics.unchanged(reasonOf(made.Result))
+		w.metrics.Unchanged(reasonOf(made.Result))
 	case x.control.dryRun:
-		w.metrics.unchanged(reasonDryRun)
+		w.metrics.Unchanged(reasonDryRun)
 	case w.opts.Shadow > 0:
-		w.metrics.unchanged(reasonShadow)
+		w.metrics.Unchanged(reasonShadow)
 	default:
 		x.rewritten = made
 		x.hold.Add(int64(len(made.body)))
-		w.metrics.rewritten.Inc()
-		w.metrics.addedTerms.Add(float64(made.AddedTerms()))
+		w.metrics.Rewritten.Inc()
+		w.metrics.AddedTerms.Add(float64(made.AddedTerms()))
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expa
 		return err
 	})
 	took := time.Since(start)
-	w.metrics.expand.Observe(took.Seconds())
+	w.metrics.Expand.Observe(took.Seconds())
 	if err != nil {
 		cause := w.notExpanded(ctx, x, err)
 		w.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
@@ -376,7 +376,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 		return t.next.RoundTrip(out)
 	}
 	start := time.Now()
-	defer func() { t.metrics.upstream.Observe(time.Since(start).Seconds()) }()
+	defer func() { t.metrics.Upstream.Observe(time.Since(start).Seconds()) }()
 	switch {
 	case x.interleaves():
 		res, err = t.interleave(out, x)
@@ -434,7 +434,7 @@ func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Respo
 		return nil, false, gone
 	}
 	if err != nil {
-		t.metrics.unchecked.Inc()
+		t.metrics.Unchecked.Inc()
 		t.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
 	if refused != nil && !t.sendsOriginal(refused) {

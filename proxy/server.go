@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +33,7 @@ import (
 	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/trial"
@@ -166,7 +166,7 @@ type Server struct {
 // observed is what operators see. It outlives a server that is replaced.
 type observed struct {
 	registry     *prometheus.Registry
-	metrics      *metrics
+	metrics      *metrics.Metrics
 	explanations *explain.Ring
 	health       *health.Health
 }
@@ -234,7 +234,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	if o.Impressions != "" {
-		count := func(result string) { s.metrics.impressions.WithLabelValues(result).Inc() }
+		count := func(result string) { s.metrics.Impressions.WithLabelValues(result).Inc() }
 		if s.impressions, err = trial.OpenLog(o.Impressions, s.guard, count); err != nil {
 			return nil, fmt.Errorf("proxy: impressions: %w", err)
 		}
@@ -252,7 +252,7 @@ func newObserved(o *Options) (*observed, error) {
 	maps.Copy(hints, o.Causes)
 	shown := &observed{registry: o.Registry, explanations: &explain.Ring{}, health: health.New(o.Logger, hints)}
 	var err error
-	if shown.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
+	if shown.metrics, err = metrics.New(o.Registry, knownValues(o.Causes)); err != nil {
 		return nil, err
 	}
 	return shown, o.Registry.Register(shown.health.Gauge)
@@ -306,7 +306,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.search(w, r, m)
 		return
 	}
-	s.metrics.passedThrough.Inc()
+	s.metrics.PassedThrough.Inc()
 	s.send(w, r)
 }
 

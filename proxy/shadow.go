@@ -33,7 +33,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
 	} else {
 		hold.Release()
-		t.metrics.shadow.Count(shadow.Dropped)
+		t.metrics.Shadow.Count(shadow.Dropped)
 	}
 	if x.body.whole {
 		setBody(out, x.body.raw)
@@ -41,7 +41,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 	end := func(outcome string) {
 		hold.Release()
 		t.shadows.Release()
-		t.metrics.shadow.Count(outcome)
+		t.metrics.Shadow.Count(outcome)
 	}
 	start := time.Now()
 	res, err := t.upstream.RoundTrip(out)
@@ -68,7 +68,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 					return nil
 				})
 				if t.shadows.Context().Err() == nil && outcome != shadow.Compared { // else it was cut off by the end of the server
-					t.metrics.shadow.Count(outcome)
+					t.metrics.Shadow.Count(outcome)
 				}
 			}, hold.Release)
 		})
@@ -116,7 +116,7 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 		t.refused(out.Context(), x, true, expanded.Failures)
 		return shadow.Rejected
 	}
-	t.metrics.shadow.Compare(original, expanded, took, expandedTook)
+	t.metrics.Shadow.Compare(original, expanded, took, expandedTook)
 	return shadow.Compared
 }
 

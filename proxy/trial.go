@@ -102,7 +102,7 @@ func (s enroller) enroll(x *search, r *http.Request) {
 	x.join(arm)
 	switch {
 	case !drawn || !p.Interleave || x.control.dryRun:
-		s.metrics.trial(p, arm)
+		s.metrics.Trial(p.Name, p.Arms[arm])
 	case x.endpoint != expand.EndpointSearch || x.isAsync() || x.isTemplate() || x.typed:
 		s.alone(x, string(reason.Endpoint))
 	case !wire.AnswersJSON(x.rawQuery, r.Header):
@@ -127,8 +127,8 @@ func (x *search) interleaves() bool { return x.part != nil && x.part.second != n
 // alone has a search get the first arm only, and counts why.
 func (s enroller) alone(x *search, why string) {
 	x.part.second = nil
-	s.metrics.interleaved.WithLabelValues(x.part.Name, why).Inc()
-	s.metrics.trial(x.part, 0)
+	s.metrics.Interleaved.WithLabelValues(x.part.Name, why).Inc()
+	s.metrics.Trial(x.part.Name, x.part.Arms[0])
 }
 
 // prepare makes the search of the second arm, unless that cannot be, as where
@@ -238,7 +238,7 @@ type secondAnswer struct {
 // read.
 func (t *searchTransport) searchSecond(out *http.Request, own *search) (b secondAnswer) {
 	if e, why := t.choose(own, out.Header); why != "" {
-		t.metrics.unchanged(why)
+		t.metrics.Unchanged(why)
 		t.recordUnchanged(own, out, why)
 	} else if err := (rewriter{t.Server}).rewriteSearch(out, own, e); err != nil {
 		b.cause = t.cause(err)
@@ -364,9 +364,9 @@ func (t *searchTransport) interleave(out *http.Request, x *search) (*http.Respon
 	if failed != "" && ctx.Err() == nil {
 		t.health.FailedOpen(ctx, failedTrial, failed, x.index)
 	}
-	t.metrics.interleaved.WithLabelValues(p.Name, result).Inc()
+	t.metrics.Interleaved.WithLabelValues(p.Name, result).Inc()
 	if result != interleaveDone {
-		t.metrics.trial(p, arm)
+		t.metrics.Trial(p.Name, p.Arms[arm])
 	}
 	return res, err
 }

@@ -1,0 +1,231 @@
+// Package metrics has the metrics of the proxy. docs/metrics.md lists them, and
+// those of the other parts of the process.
+package metrics
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/shadow"
+)
+
+// passedThrough is the outcome of requests that are no searches; package
+// explain has the others. One of several searches counts as failed_open, too,
+// for each that failed.
+const passedThrough = "passed_through"
+
+// What was too slow, values of the label "transfer".
+const (
+	SlowBody     = "request_body"
+	SlowResponse = "response"
+)
+
+// Metrics are what the proxy counts. Counters of every request are looked up
+// once.
+type Metrics struct {
+	Searches
+	Cluster
+	Reranking
+	Clients
+	Trials
+
+	Shadow shadow.Metrics
+}
+
+// Searches tell what became of requests.
+type Searches struct {
+	requests, clauses        *prometheus.CounterVec
+	PassedThrough, Rewritten prometheus.Counter
+	AddedTerms, noRow        prometheus.Counter
+	Expand, Upstream         prometheus.Observer // the time in akin and in the cluster
+}
+
+// Cluster tells what the cluster did.
+type Cluster struct {
+	Errors, Unchecked     prometheus.Counter
+	Rejected, Authorizing *prometheus.CounterVec
+}
+
+// Reranking tells of the hits that were to be reranked, or to add terms.
+type Reranking struct {
+	Reranked, Feedback *prometheus.CounterVec
+	RerankTook         prometheus.Observer
+}
+
+// Clients tell of clients' connections and what is wrong with them.
+type Clients struct {
+	Connections                      *prometheus.GaugeVec
+	ClosedIdle                       *prometheus.CounterVec
+	LargeHeads, SlowBodies, SlowRead prometheus.Counter
+}
+
+// Trials tell of searches in trials, by its name and arm, and by result.
+type Trials struct{ Arms, Interleaved, Impressions *prometheus.CounterVec }
+
+// Values are those that labels are known to have. Their series are there from
+// the start, so that an alert on their increase sees the first one.
+type Values struct {
+	// Causes are those of failing open.
+	Causes []string
+	// Reranked and Feedback are the results that are no causes, Originals what the
+	// cluster says to the originals of rejected searches.
+	Reranked, Feedback, Originals []string
+}
+
+// A registering makes metrics and registers them.
+type registering struct {
+	prometheus.Registerer
+
+	errs []error
+}
+
+func (r *registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	r.errs = append(r.errs, r.Register(c))
+	return c
+}
+
+// by returns a counter with a label that has at least these values.
+func (r *registering) by(label string, values []string, name, help string) *prometheus.CounterVec {
+	c := r.counter(name, help, label)
+	for _, value := range values {
+		c.WithLabelValues(value)
+	}
+	return c
+}
+
+// times returns a histogram of 14 buckets, each factor times the one before.
+func (r *registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, 14),
+	}, labels)
+	r.errs = append(r.errs, r.Register(h))
+	return h
+}
+
+// New registers the metrics.
+func New(registry prometheus.Registerer, known Values) (*Metrics, error) {
+	r := &registering{Registerer: registry}
+	m := &Metrics{
+		Searches: r.searches(&known), Cluster: r.cluster(&known), Reranking: r.reranking(&known), Clients: r.clients(), Trials: r.trials(),
+		Shadow: r.shadow(),
+	}
+	return m, errors.Join(r.errs...)
+}
+
+func (r *registering) searches(known *Values) Searches {
+	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
+	for _, cause := range known.Causes {
+		requests.WithLabelValues(explain.FailedOpen, cause)
+	}
+	// From 50 µs, a search with warm caches, to 7.5 s.
+	stages := r.times("akin_search_stage_duration_seconds",
+		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
+	return Searches{
+		requests: requests,
+		clauses: r.counter("akin_clauses_total",
+			"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason"),
+		PassedThrough: requests.WithLabelValues(passedThrough, ""),
+		Rewritten:     requests.WithLabelValues(explain.Rewritten, ""),
+		AddedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
+		noRow: r.counter("akin_searches_without_row_total",
+			"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues(),
+		Expand: stages.WithLabelValues("expand"), Upstream: stages.WithLabelValues("upstream"),
+	}
+}
+
+func (r *registering) cluster(known *Values) Cluster {
+	return Cluster{
+		Errors: r.counter("akin_upstream_errors_total", "Requests that no node of the cluster answered.").WithLabelValues(),
+		Unchecked: r.counter("akin_unchecked_responses_total",
+			"Responses of status 200 to rewritten searches that could not be checked for failed shards or items.").WithLabelValues(),
+		Rejected: r.by("original", known.Originals, "akin_rejected_searches_total",
+			"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent."),
+		Authorizing: r.counter("akin_authorization_checks_total",
+			"Searches without hits that were sent with a client's credentials to see whether it may search some indices.", "result"),
+	}
+}
+
+func (r *registering) reranking(known *Values) Reranking {
+	return Reranking{
+		Reranked: r.by("result", slices.Concat(known.Reranked, known.Causes), "akin_reranked_total",
+			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order."),
+		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
+			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
+		RerankTook: r.times("akin_rerank_duration_seconds",
+			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
+	}
+}
+
+func (r *registering) clients() Clients {
+	slow := r.counter("akin_slow_clients_total",
+		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
+	open := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
+	r.errs = append(r.errs, r.Register(open))
+	return Clients{
+		Connections: open,
+		ClosedIdle: r.counter("akin_idle_connections_closed_total",
+			"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting.", "port"),
+		LargeHeads: r.counter("akin_large_headers_total",
+			"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
+		SlowBodies: slow.WithLabelValues(SlowBody), SlowRead: slow.WithLabelValues(SlowResponse),
+	}
+}
+
+func (r *registering) trials() Trials {
+	return Trials{
+		Arms: r.counter("akin_trial_searches_total",
+			"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
+		Interleaved: r.counter("akin_trial_interleaved_total",
+			"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
+		Impressions: r.counter("akin_impressions_total", "Interleaved pages for the log, by whether they were written, dropped, or failed.", "result"),
+	}
+}
+
+func (r *registering) shadow() shadow.Metrics {
+	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
+		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+	})
+	r.errs = append(r.errs, r.Register(overlap))
+	return shadow.Metrics{
+		Searches: r.by("outcome", shadow.Outcomes, "akin_shadow_searches_total",
+			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
+		Hits:    r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster reported.", "search"),
+		Empty:   r.counter("akin_shadow_empty_pages_total", "Answers without hits.", "search"),
+		Took:    r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search"),
+		Overlap: overlap,
+	}
+}
+
+// Unchanged counts a search that was left as it came.
+func (s *Searches) Unchanged(reason string) {
+	s.requests.WithLabelValues(explain.Unchanged, reason).Inc()
+}
+
+// FailedOpen counts a search that was sent as it came since something failed.
+func (s *Searches) FailedOpen(cause string) {
+	s.requests.WithLabelValues(explain.FailedOpen, cause).Inc()
+}
+
+// Clauses counts what was done with each field of each clause, and searches
+// with words that are not in the matrix.
+func (s *Searches) Clauses(res *expand.Result) {
+	for i := range res.Clauses {
+		outcome := explain.Unchanged
+		if res.Clauses[i].Form != "" {
+			outcome = explain.Rewritten
+		}
+		s.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
+	}
+	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
+		s.noRow.Inc()
+	}
+}
+
+// Trial counts a search that gets an arm of a trial.
+func (t *Trials) Trial(trial, arm string) { t.Arms.WithLabelValues(trial, arm).Inc() }
