@@ -71,17 +71,26 @@ func TestEveryJSONBlockOfTheDocumentsIsJSON(t *testing.T) {
 	}
 }
 
-// commands returns the command lines of a document's shell blocks.
+// commands returns the commands of a document's shell blocks, in which a quoted
+// text may have several lines.
 func commands(text string) []string {
-	var lines []string
+	var found []string
 	for _, block := range blocks(text, "sh") {
+		command := ""
 		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", "")) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				lines = append(lines, line)
+			if command == "" && strings.HasPrefix(strings.TrimSpace(line), "#") {
+				continue
 			}
+			if command += line; strings.Count(command, "'")%2 == 1 {
+				continue
+			}
+			if command = strings.TrimSpace(command); command != "" {
+				found = append(found, command)
+			}
+			command = ""
 		}
 	}
-	return lines
+	return found
 }
 
 // akinArgs returns the arguments of a command line that runs akin.

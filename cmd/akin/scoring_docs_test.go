@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// docTable returns the rows of the table of a document whose first line is
+// head, without their blanks.
+func docTable(t *testing.T, text, head string) (rows [][]string) {
+	t.Helper()
+	_, rest, found := strings.Cut(text, "\n"+head+"\n")
+	if !found {
+		t.Fatalf("no table with the head %s", head)
+	}
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if strings.HasPrefix(line, "|---") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// A handExample is the search that docs/scoring.md computes by hand.
+type handExample struct {
+	page  string
+	docs  [][]string // number and text
+	query []string
+}
+
+// frequency is how often a document contains a term.
+func (e *handExample) frequency(doc int, term string) (n float64) {
+	for word := range strings.FieldsSeq(e.docs[doc][1]) {
+		if word == term {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *handExample) docFreq(term string) (n int64) {
+	for d := range e.docs {
+		if e.frequency(d, term) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// selection is what akin chooses for the query with the pairs of the page.
+func (e *handExample) selection(t *testing.T) *terms.Selection {
+	t.Helper()
+	var sel terms.Selection
+	sel.Start(e.query, []int{0, 1})
+	for i := range sel.Origins {
+		pair := regexp.MustCompile(`\n    ` + sel.Origins[i].Term + `\t(\w+)\t([0-9.]+)`).FindStringSubmatch(e.page)
+		if pair == nil {
+			t.Fatalf("no pair of %s", sel.Origins[i].Term)
+		}
+		similarity, _ := strconv.ParseFloat(pair[2], 32)
+		row, err := simmatrix.PackRow(0, []simmatrix.Neighbor{{Term: pair[1], Similarity: float32(similarity)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sel.Origins[i].Row = row
+	}
+	sel.Propose(terms.SqrtIDF, 0, 0.1, 30)
+	var freqs []int64
+	for _, term := range sel.Terms(nil) {
+		freqs = append(freqs, e.docFreq(term))
+	}
+	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 0.1, 30)
+	return &sel
+}
+
+// lengthFactor is K of BM25 for a document.
+func (e *handExample) lengthFactor(doc int) float64 {
+	sum, length := 0, 0
+	for d := range e.docs {
+		n := len(strings.Fields(e.docs[d][1]))
+		sum += n
+		if d == doc {
+			length = n
+		}
+	}
+	return 1.2 * (0.25 + 0.75*float64(length*len(e.docs))/float64(sum))
+}
+
+// bm25 is what tf occurrences of a term with this idf add to a score.
+func (e *handExample) bm25(doc int, idf, tf float64) float64 {
+	return 2.2 * idf * tf / (tf + e.lengthFactor(doc))
+}
+
+// TestScoresByHandAreThoseOfTheFormulas computes every number in the tables of
+// docs/scoring.md from the texts and the pairs that the page gives.
+func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
+	e := &handExample{page: userTexts(t)["scoring.md"], query: []string{"car", "hire"}}
+	e.docs = docTable(t, e.page, "| document | text | length |")
+	sel := e.selection(t)
+	four := func(v float64) string { return fmt.Sprintf("%.4f", v) }
+
+	var rarity, plain, added, scores [][]string
+	for _, word := range []string{"car", "hire", "rental", "automobile"} {
+		df := e.docFreq(word)
+		rarity = append(rarity, []string{word, strconv.FormatInt(df, 10), four(simmatrix.IDF(df, int64(len(e.docs))))})
+	}
+	for _, c := range sel.Candidates {
+		o := sel.Origins[c.Origin]
+		added = append(added, []string{
+			c.Term, o.Term, strconv.FormatFloat(math.Round(c.Similarity*1e4)/1e4, 'f', -1, 64), four(c.V),
+			four(0.2 * c.V / simmatrix.IDF(c.DocFreq, int64(len(e.docs)))), four(0.25 * c.V / o.IDF),
+		})
+	}
+	for d, doc := range e.docs {
+		if want := strconv.Itoa(len(strings.Fields(doc[1]))); doc[2] != want {
+			t.Errorf("document %s has %s words, not %s", doc[0], want, doc[2])
+		}
+		row := []string{doc[0], four(e.lengthFactor(d))}
+		direct, saturated := 0.0, 0.0
+		for i, o := range sel.Origins {
+			own := e.bm25(d, o.IDF, e.frequency(d, o.Term))
+			row = append(row, four(own))
+			direct += own
+			tf := e.frequency(d, o.Term)
+			for _, c := range sel.Candidates {
+				if c.Origin == i {
+					tf += 0.25 * c.V / o.IDF * e.frequency(d, c.Term)
+				}
+			}
+			saturated += e.bm25(d, o.IDF, tf)
+		}
+		linear := direct
+		for _, c := range sel.Candidates {
+			idf := simmatrix.IDF(c.DocFreq, int64(len(e.docs)))
+			linear += 0.2 * c.V / idf * e.bm25(d, idf, e.frequency(d, c.Term))
+		}
+		plain = append(plain, append(row, four(direct)))
+		scores = append(scores, []string{doc[0], four(direct), four(linear), four(saturated)})
+	}
+	for head, want := range map[string][][]string{
+		"| word | df | idf |": rarity,
+		"| document | K | *car* adds | *hire* adds | score |":                 plain,
+		"| neighbor | of | similarity | v | boost (linear) | β (saturated) |": added,
+		scoresByHand: scores,
+	} {
+		if diff := cmp.Diff(want, docTable(t, e.page, head)); diff != "" {
+			t.Errorf("%s (-formulas +page):\n%s", head, diff)
+		}
+	}
+	for head, sum := range map[string]string{"0.6465 + 0.1600 · 2.2 · 1.2040 / (1 + 1.3588) = ": scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2 / (0.2 + 1.3588) = ": scores[0][3]} {
+		if !strings.Contains(e.page, head+sum) {
+			t.Errorf("the page lacks %s%s", head, sum)
+		}
+	}
+}
+
+const scoresByHand = "| document | without akin | linear | saturated |"
+
+// TestScoresByHandAreThoseOfASearch sends the search of docs/scoring.md through
+// akin to the embedded engine; package e2e sends it to real ones.
+func TestScoresByHandAreThoseOfASearch(t *testing.T) {
+	page := userTexts(t)["scoring.md"]
+	engine := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(engine.Close)
+	client, err := esclient.New(esclient.Options{URL: engine.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	api := documents.API{Client: client}
+	if _, err := api.CreateIndex(t.Context(), "by-hand", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	var docs []documents.Document
+	for _, row := range docTable(t, page, "| document | text | length |") {
+		docs = append(docs, documents.Document{ID: row[0], Source: map[string]string{"body": row[1]}})
+	}
+	if err := api.Index(t.Context(), "by-hand", docs); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	t.Chdir(folder)
+	pairs := regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(page, -1)
+	var tsv bytes.Buffer
+	for _, m := range pairs {
+		tsv.WriteString(m[1])
+	}
+	if err := os.WriteFile("pairs.tsv", tsv.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range commands(page) {
+		if args, ok := akinArgs(line); ok {
+			if _, stderr, status := akin(t, args...); status != 0 {
+				t.Fatalf("%s: status %d\n%s", line, status, stderr)
+			}
+		}
+	}
+	proxy, _ := serveConfig(t, write(t, "akin.yml", `
+listen: {address: "127.0.0.1:0"}
+admin: {address: "127.0.0.1:0"}
+cluster: {urls: ["`+engine.URL+`"]}
+expansion: {budget: 5s}
+profiles: {linear: {scoring: linear}}
+matrices: [{name: pairs, file: "`+filepath.Join(folder, "pairs.akin")+`"}]
+`))
+	for column, parameter := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
+		var answer struct {
+			Hits struct {
+				Hits []struct {
+					ID    string  `json:"_id"`
+					Score float64 `json:"_score"`
+				}
+			}
+		}
+		post(t, proxy+"/by-hand/_search?"+parameter, `{"query":{"match":{"body":"car hire"}}}`, &answer)
+		got := map[string]string{}
+		for _, hit := range answer.Hits.Hits {
+			got[hit.ID] = fmt.Sprintf("%.4f", hit.Score)
+		}
+		want := map[string]string{}
+		for _, row := range docTable(t, page, scoresByHand) {
+			if row[column+1] != "0.0000" {
+				want[row[0]] = row[column+1]
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-page +engine):\n%s", parameter, diff)
+		}
+	}
+}
