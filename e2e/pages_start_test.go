@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/demo"
+)
+
+// pageListeners has what the configurations of pages leave to the defaults.
+const pageListeners = "listen: {address: \"127.0.0.1:9280\"}\nadmin: {address: \"127.0.0.1:9281\"}\nshutdown: {delay: 0s}\n"
+
+// pageIndex is the index that pages call docs.
+const pageIndex = "docs"
+
+// indexDemoTexts makes the index that the pages speak of, once for all tests of
+// a run.
+func indexDemoTexts(t *testing.T, e *engine) {
+	t.Helper()
+	e.shareIndex(t, pageIndex, func() { makeDemoTexts(t, e) })
+}
+
+func makeDemoTexts(t *testing.T, e *engine) {
+	t.Helper()
+	e.remakeIndex(t, pageIndex, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
+		"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)
+	var docs []document
+	for _, index := range demo.Indices() {
+		for _, d := range demo.Docs(index) {
+			docs = append(docs, document{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
+		}
+	}
+	e.index(t, pageIndex, docs)
+}
+
+// TestStartPageRuns does what docs/start.md says.
+func TestStartPageRuns(t *testing.T) {
+	t.Parallel()
+	e := oneEngine(t)
+	indexDemoTexts(t, e)
+	p := openPage(t, "start.md", e)
+	p.usePort(t, "127.0.0.1:9280")
+	p.usePort(t, "127.0.0.1:9281")
+	p.text = strings.Replace(p.text, "```yaml\n", "```yaml\n"+pageListeners, 1)
+	var answers []string
+	for _, script := range p.blocks("sh") {
+		if !strings.Contains(script, "akin serve") {
+			answers = append(answers, p.run(t, script))
+			continue
+		}
+		a := launchAkinFrom(t, "", p.write(t, "akin.yml", p.blocks("yaml")[0]))
+		a.awaitReady(t)
+		a.awaitMatrix(t, "docs")
+	}
+	if want := "  hire  "; !strings.Contains(answers[0], want) {
+		t.Errorf("no %s among the neighbors of car and rental:\n%s", want, answers[0])
+	}
+	if !strings.Contains(answers[1], `"status":"ok"`) {
+		t.Errorf("/readyz: %s", answers[1])
+	}
+	var totals []int
+	decoder := json.NewDecoder(strings.NewReader(answers[2]))
+	for range 2 {
+		var answer hitList
+		if err := decoder.Decode(&answer); err != nil {
+			t.Fatalf("%v: %s", err, answers[2])
+		}
+		totals = append(totals, answer.Hits.Total.Value)
+	}
+	if totals[1] <= totals[0] {
+		t.Errorf("%d hits without akin, and %d with it", totals[0], totals[1])
+	}
+	if !strings.Contains(answers[3], `"rewritten":true`) {
+		t.Errorf("not rewritten: %s", answers[3])
+	}
+}
+
+// TestScoresByHandAreThoseOfTheEngine runs the commands of docs/scoring.md, and
+// compares the scores in its last table with those of a real engine.
+func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
+	t.Parallel()
+	e := oneEngine(t)
+	p := openPage(t, "scoring.md", e)
+	t.Cleanup(func() { e.dropIndex("by-hand") })
+	e.dropIndex("by-hand")
+	var pairs strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(p.text, -1) {
+		pairs.WriteString(m[1])
+	}
+	p.write(t, "pairs.tsv", pairs.String())
+	for _, script := range p.blocks("sh") {
+		p.run(t, script)
+	}
+	a := startAkin(t, section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"budget": "10s"}, "profiles": section{"linear": section{"scoring": "linear"}},
+		"matrices": []section{{"name": "pairs", "file": p.dir + "/pairs.akin"}},
+	})
+	a.awaitMatrix(t, "pairs")
+	_, table, found := strings.Cut(p.text, "| document | without akin | linear | saturated |\n")
+	if !found {
+		t.Fatal("the page has no table of scores")
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\d) \| ([0-9.]+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(table, -1)
+	for column, parameters := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
+		hits, err := a.search(t.Context(), "/by-hand/_search?"+parameters, `{"query":{"match":{"body":"car hire"}}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := map[string]string{}, map[string]string{}
+		for _, row := range rows {
+			if score := row[2+column]; score != "0.0000" {
+				want[row[1]] = score
+			}
+		}
+		for _, h := range hits.Hits.Hits {
+			got[h.ID] = fmt.Sprintf("%.4f", h.Score)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-page +engine):\n%s", parameters, diff)
+		}
+	}
+}
