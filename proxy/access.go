@@ -48,6 +48,14 @@ const (
 	deniedPause  = time.Second
 )
 
+// What the cluster says of a client, values of the label "result".
+const (
+	accessAllowed = "allowed"
+	accessDenied  = "denied"
+	accessNoIndex = "no_index"
+	accessFailed  = "failed"
+)
+
 // errUndecided says that it was not found out in time whether the client may
 // search. It says nothing of akin's state: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")
@@ -167,16 +175,16 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 	ctx, cancel := context.WithTimeout(a.life, accessTimeout)
 	defer cancel()
 	err := a.server.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
-	result := "failed"
+	result := accessFailed
 	switch {
 	case err == nil:
-		result = "allowed"
+		result = accessAllowed
 	case errors.Is(err, expand.ErrNotAuthorized):
-		result = "denied"
+		result = accessDenied
 	case errors.Is(err, expand.ErrUnknown):
-		result = "no_index"
+		result = accessNoIndex
 	}
-	if result == "denied" {
+	if result == accessDenied {
 		time.AfterFunc(a.pause, func() { a.places.Give(owner) })
 	} else {
 		a.places.Give(owner)

@@ -219,7 +219,7 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 	return string(answer)
 }
 
-// counter returns the sum of the samples of a counter whose labels include
+// counter returns the sum of the samples of a metric whose labels include
 // those given as name, value pairs.
 func counter(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
@@ -243,7 +243,7 @@ func counter(t *testing.T, registry *prometheus.Registry, name string, labels ..
 					continue samples
 				}
 			}
-			sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return sum

@@ -10,8 +10,10 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/trial"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -52,10 +54,25 @@ var ownHints = map[string]string{
 // knownValues returns the values that labels are known to have.
 func knownValues(causes map[string]string) metrics.Values {
 	return metrics.Values{
-		Causes:    append(slices.Collect(maps.Keys(causes)), causePanic),
-		Reranked:  []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
-		Feedback:  []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
-		Originals: []string{originalAccepted, originalRejected},
+		Causes:   append(slices.Collect(maps.Keys(causes)), causePanic),
+		Reasons:  reasons(),
+		Reranked: []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
+		Feedback: []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
+		Interleaved: []string{
+			interleaveDone, interleavePage, interleaveNoHits, interleaveBusy, interleaveLate, interleaveNoReply, interleaveAnswer, causeRejected, explain.FailedOpen,
+		},
+		Originals:   []string{originalAccepted, originalRejected, originalNotSent},
+		Authorizing: []string{accessAllowed, accessDenied, accessNoIndex, accessFailed},
+	}
+}
+
+// reasons returns those of the proxy's own to leave a search alone.
+func reasons() []string {
+	return []string{
+		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonTypedPath, reasonDryRun, reasonShadow, reasonRejected,
+		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
+		answer.HiddenByFilter, answer.HiddenByFormat,
+		templates.ReasonParameters, templates.ReasonBody, templates.ReasonTooMany, templates.ReasonNotRendered,
 	}
 }
 

@@ -22,10 +22,11 @@ const (
 	maxLooked  = 64 << 10
 )
 
-// Values of the label "original" of rejected searches, with "not_sent".
+// Values of the label "original" of rejected searches.
 const (
 	originalAccepted = "accepted"
 	originalRejected = "rejected"
+	originalNotSent  = "not_sent"
 )
 
 // errUnchecked says that an answer cannot be looked at.
@@ -63,7 +64,7 @@ func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read 
 // an overloaded cluster only within the retry budget.
 func (t *searchTransport) sendsOriginal(r *answer.Failure) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !t.upstream.MayRepeat() {
-		t.metrics.Rejected.WithLabelValues("not_sent").Inc()
+		t.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
 		return false
 	}
 	return true

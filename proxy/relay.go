@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 // flushDelay is how long a piece of an answer waits for the next one before it
@@ -18,7 +19,10 @@ const flushDelay = time.Millisecond
 type relay struct {
 	http.ResponseWriter
 	guard *recovery.Guard
-	wrote bool
+	// search says what kind of request it answers; status is that of the answer, 0
+	// before it begins.
+	search bool
+	status int
 
 	mu      sync.Mutex  // held to write and to flush
 	timer   *time.Timer // flushes, nil before the first time
@@ -26,15 +30,30 @@ type relay struct {
 	ended   bool        // what is written is sent with the end of the answer
 }
 
-// relayed returns h behind a relay. Panics of its timer are the guard's.
-func relayed(h http.Handler, guard *recovery.Guard) http.Handler {
+// relayed returns h behind a relay, and counts answers. Panics of its timer are
+// the guard's.
+func relayed(h http.Handler, guard *recovery.Guard, count *metrics.Traffic) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w2 := &relay{ResponseWriter: w, guard: guard}
-		complete := false
-		defer func() { w2.end(complete) }()
+		began, complete := count.Begin(), false
+		defer func() {
+			w2.end(complete)
+			count.End(began, w2.search, w2.outcome(complete))
+		}()
 		h.ServeHTTP(w2, r)
 		complete = true
 	})
+}
+
+// outcome returns the status of the answer, 0 for one that broke off.
+func (w *relay) outcome(complete bool) int {
+	switch {
+	case !complete:
+		return 0
+	case w.status == 0: // written by whoever took the connection over
+		return http.StatusSwitchingProtocols
+	}
+	return w.status
 }
 
 // Unwrap lets [http.ResponseController] hijack.
@@ -46,17 +65,17 @@ func (w *relay) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(status)
-	if w.wrote { // an answer without a body, too, goes out while the client still sends its own
+	if w.status != 0 { // an answer without a body, too, goes out while the client still sends its own
 		w.flushSoon()
 	}
 }
 
 func (w *relay) writeHeader(status int) {
-	if w.wrote {
+	if w.status != 0 {
 		return
 	}
 	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
-		w.wrote = true
+		w.status = status
 		h := w.Header()
 		for _, name := range []string{"Date", "Content-Type"} {
 			if _, ok := h[name]; !ok {

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 // flushCounter counts the flushes that reach the server's writer.
@@ -26,8 +30,18 @@ func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
 	t.Helper()
 	w := &flushCounter{ResponseRecorder: httptest.NewRecorder()}
 	defer func() { _, flushes = recover(), w.flushes }()
-	relayed(h, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	relayed(h, nil, noTraffic(t)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	return w.flushes
+}
+
+// noTraffic counts what nobody looks at.
+func noTraffic(t *testing.T) *metrics.Traffic {
+	t.Helper()
+	m, err := metrics.New(prometheus.NewRegistry(), metrics.Values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &m.Traffic
 }
 
 // writePieces writes and flushes n pieces with a pause between them.

@@ -60,11 +60,14 @@ func TestDocumentedEndpointsAreThoseOfTheCode(t *testing.T) {
 
 func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
 	want := ownReasons(t)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(reasons()))); diff != "" {
+		t.Errorf("the reasons of the proxy and those that metrics begin with differ (-code +metrics):\n%s", diff)
+	}
 	var got []string
 	for _, row := range documentedTable(t, "| reason | why the proxy sends a search as it came |\n") {
 		got = append(got, strings.Trim(row[0], "`"))
 	}
-	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the reasons of the proxy and of docs/queries.md differ (-code +docs):\n%s", diff)

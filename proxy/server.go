@@ -239,10 +239,13 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: impressions: %w", err)
 		}
 	}
+	for i := range o.Trials {
+		s.metrics.Start(&o.Trials[i])
+	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = relayed(http.HandlerFunc(s.serve), s.guard)
+	s.proxy = relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic)
 	s.admin = newAdminEngine(s)
 	return s, nil
 }
@@ -303,6 +306,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {
+		if answer, ok := w.(*relay); ok {
+			answer.search = true
+		}
 		s.search(w, r, m)
 		return
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // documentedRows returns the rows of all tables of docs/queries.md whose
@@ -123,6 +125,14 @@ func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
+	var all []string
+	for _, r := range reason.All() {
+		all = append(all, string(r))
+	}
+	slices.Sort(all)
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("the reasons of reason.go and reason.All differ (-code +All):\n%s", diff)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the reasons of reason.go and of docs/queries.md differ (-code +docs):\n%s", diff)
 	}

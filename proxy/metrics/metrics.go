@@ -9,8 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/shadow"
+	"github.com/akin-search/akin/proxy/trial"
 )
 
 // passedThrough is the outcome of requests that are no searches; package
@@ -27,6 +29,7 @@ const (
 // Metrics are what the proxy counts. Counters of every request are looked up
 // once.
 type Metrics struct {
+	Traffic
 	Searches
 	Cluster
 	Reranking
@@ -64,16 +67,24 @@ type Clients struct {
 }
 
 // Trials tell of searches in trials, by its name and arm, and by result.
-type Trials struct{ Arms, Interleaved, Impressions *prometheus.CounterVec }
+type Trials struct {
+	arms, Interleaved, Impressions *prometheus.CounterVec
+
+	results []string
+}
 
 // Values are those that labels are known to have. Their series are there from
 // the start, so that an alert on their increase sees the first one.
 type Values struct {
-	// Causes are those of failing open.
-	Causes []string
-	// Reranked and Feedback are the results that are no causes, Originals what the
-	// cluster says to the originals of rejected searches.
-	Reranked, Feedback, Originals []string
+	// Causes are those of failing open. Reasons are those to leave a search alone,
+	// besides those of package reason, which [New] adds.
+	Causes, Reasons []string
+	// Reranked, Feedback and Interleaved are the results that are no causes, and no
+	// reasons either.
+	Reranked, Feedback, Interleaved []string
+	// Originals are what the cluster says to the originals of rejected searches, and
+	// Authorizing what it says of a client.
+	Originals, Authorizing []string
 }
 
 // A registering makes metrics and registers them.
@@ -110,9 +121,12 @@ func (r *registering) times(name, help string, first, factor float64, labels ...
 // New registers the metrics.
 func New(registry prometheus.Registerer, known Values) (*Metrics, error) {
 	r := &registering{Registerer: registry}
+	for _, why := range reason.All() {
+		known.Reasons = append(known.Reasons, string(why))
+	}
 	m := &Metrics{
-		Searches: r.searches(&known), Cluster: r.cluster(&known), Reranking: r.reranking(&known), Clients: r.clients(), Trials: r.trials(),
-		Shadow: r.shadow(),
+		Traffic: r.traffic(), Searches: r.searches(&known), Cluster: r.cluster(&known), Reranking: r.reranking(&known),
+		Clients: r.clients(), Trials: r.trials(&known), Shadow: r.shadow(),
 	}
 	return m, errors.Join(r.errs...)
 }
@@ -122,13 +136,21 @@ func (r *registering) searches(known *Values) Searches {
 	for _, cause := range known.Causes {
 		requests.WithLabelValues(explain.FailedOpen, cause)
 	}
+	for _, why := range known.Reasons {
+		requests.WithLabelValues(explain.Unchanged, why)
+	}
+	clauses := r.counter("akin_clauses_total",
+		"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason")
+	clauses.WithLabelValues(explain.Rewritten, "")
+	for _, why := range reason.All() {
+		clauses.WithLabelValues(explain.Unchanged, string(why))
+		clauses.WithLabelValues(explain.Rewritten, string(why))
+	}
 	// From 50 µs, a search with warm caches, to 7.5 s.
 	stages := r.times("akin_search_stage_duration_seconds",
 		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
 	return Searches{
-		requests: requests,
-		clauses: r.counter("akin_clauses_total",
-			"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason"),
+		requests: requests, clauses: clauses,
 		PassedThrough: requests.WithLabelValues(passedThrough, ""),
 		Rewritten:     requests.WithLabelValues(explain.Rewritten, ""),
 		AddedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
@@ -145,8 +167,8 @@ func (r *registering) cluster(known *Values) Cluster {
 			"Responses of status 200 to rewritten searches that could not be checked for failed shards or items.").WithLabelValues(),
 		Rejected: r.by("original", known.Originals, "akin_rejected_searches_total",
 			"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent."),
-		Authorizing: r.counter("akin_authorization_checks_total",
-			"Searches without hits that were sent with a client's credentials to see whether it may search some indices.", "result"),
+		Authorizing: r.by("result", known.Authorizing, "akin_authorization_checks_total",
+			"Searches without hits that were sent with a client's credentials to see whether it may search some indices."),
 	}
 }
 
@@ -166,23 +188,29 @@ func (r *registering) clients() Clients {
 		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
 	open := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
 	r.errs = append(r.errs, r.Register(open))
+	ports := []string{"proxy", "admin"}
+	for _, port := range ports {
+		open.WithLabelValues(port)
+	}
 	return Clients{
 		Connections: open,
-		ClosedIdle: r.counter("akin_idle_connections_closed_total",
-			"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting.", "port"),
+		ClosedIdle: r.by("port", ports, "akin_idle_connections_closed_total",
+			"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting."),
 		LargeHeads: r.counter("akin_large_headers_total",
 			"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
 		SlowBodies: slow.WithLabelValues(SlowBody), SlowRead: slow.WithLabelValues(SlowResponse),
 	}
 }
 
-func (r *registering) trials() Trials {
+func (r *registering) trials(known *Values) Trials {
 	return Trials{
-		Arms: r.counter("akin_trial_searches_total",
+		results: slices.Concat(known.Interleaved, known.Causes, known.Reasons),
+		arms: r.counter("akin_trial_searches_total",
 			"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
 		Interleaved: r.counter("akin_trial_interleaved_total",
 			"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
-		Impressions: r.counter("akin_impressions_total", "Interleaved pages for the log, by whether they were written, dropped, or failed.", "result"),
+		Impressions: r.by("result", []string{trial.Written, trial.Dropped, trial.Failed}, "akin_impressions_total",
+			"Interleaved pages for the log, by whether they were written, dropped, or failed."),
 	}
 }
 
@@ -192,12 +220,17 @@ func (r *registering) shadow() shadow.Metrics {
 		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
 	})
 	r.errs = append(r.errs, r.Register(overlap))
+	both := []string{shadow.Original, shadow.Expanded}
+	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
+	for _, search := range both {
+		took.WithLabelValues(search)
+	}
 	return shadow.Metrics{
 		Searches: r.by("outcome", shadow.Outcomes, "akin_shadow_searches_total",
 			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
-		Hits:    r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster reported.", "search"),
-		Empty:   r.counter("akin_shadow_empty_pages_total", "Answers without hits.", "search"),
-		Took:    r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search"),
+		Hits:    r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
+		Empty:   r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
+		Took:    took,
 		Overlap: overlap,
 	}
 }
@@ -228,4 +261,14 @@ func (s *Searches) Clauses(res *expand.Result) {
 }
 
 // Trial counts a search that gets an arm of a trial.
-func (t *Trials) Trial(trial, arm string) { t.Arms.WithLabelValues(trial, arm).Inc() }
+func (t *Trials) Trial(name, arm string) { t.arms.WithLabelValues(name, arm).Inc() }
+
+// Start has the series of a trial there before its first search.
+func (t *Trials) Start(of *trial.Trial) {
+	for _, arm := range of.Arms {
+		t.arms.WithLabelValues(of.Name, arm)
+	}
+	for _, result := range t.results {
+		t.Interleaved.WithLabelValues(of.Name, result)
+	}
+}

@@ -21,6 +21,12 @@ import (
 // overlapDepth is the number of hits that are compared, what most pages show.
 const overlapDepth = 10
 
+// The searches that are compared, values of the label "search".
+const (
+	Original = "original"
+	Expanded = "expanded"
+)
+
 // What became of a search to be shadowed, values of the label "outcome".
 const (
 	Compared   = "compared"
@@ -147,8 +153,8 @@ func (m *Metrics) Count(outcome string) { m.Searches.WithLabelValues(outcome).In
 
 // Compare notes how two answers differ.
 func (m *Metrics) Compare(original, expanded TopHits, originalTook, expandedTook time.Duration) {
-	m.note("original", original, originalTook)
-	m.note("expanded", expanded, expandedTook)
+	m.note(Original, original, originalTook)
+	m.note(Expanded, expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
 		m.Overlap.Observe(share)
 	}

@@ -1,0 +1,16 @@
+package reason
+
+// All returns every reason.
+func All() []Reason {
+	return []Reason{
+		NotJSON, TooDeep, NoClause, MinScore, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
+		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, Hidden,
+		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
+		TooManyTerms, NoNeighbors, TermLimit,
+		NotScoring, TermLevel, Positions, Phrase, Other, Unknown,
+		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
+		RescoreWindow,
+		NotAdditive, NoScripts, NotBM25, SearchType, Routing,
+		NoWeights, NoLinear, NoNorms, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,
+	}
+}

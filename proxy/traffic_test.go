@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
+	release := make(chan struct{})
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a/_doc/1":
+			w.WriteHeader(http.StatusNotFound)
+		case "/a/_doc/cut":
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "too short")
+		case "/a/_search":
+			<-release
+			_, _ = io.WriteString(w, "{}")
+		}
+	}))
+	defer node.Close()
+	registry := prometheus.NewRegistry()
+	s := newServer(t, Options{Upstreams: []string{node.URL}, Registry: registry})
+	front := httptest.NewServer(s.Handler())
+	defer front.Close()
+	get := func(path string) {
+		res, err := http.Get(front.URL + path) //nolint:noctx // a test's own server
+		if err == nil {
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}
+	searched := make(chan struct{})
+	go func() {
+		defer close(searched)
+		get("/a/_search")
+	}()
+	waitFor(t, "the search to be under way", func() bool { return counter(t, registry, "akin_requests_in_flight") == 1 })
+	if n := counter(t, registry, "akin_request_duration_seconds"); n != 0 {
+		t.Errorf("%v answers are timed before one is sent", n)
+	}
+	close(release)
+	<-searched
+	get("/a/_doc/1")
+	get("/a/_doc/cut")
+	for _, want := range []struct {
+		kind, code string
+		n          float64
+	}{{"search", "2xx", 1}, {"other", "4xx", 1}, {"other", "aborted", 1}, {"other", "2xx", 0}, {"search", "5xx", 0}} {
+		waitFor(t, want.kind+" "+want.code, func() bool {
+			return counter(t, registry, "akin_responses_total", "kind", want.kind, "code", want.code) == want.n
+		})
+	}
+	if search, other := counter(t, registry, "akin_request_duration_seconds", "kind", "search"),
+		counter(t, registry, "akin_request_duration_seconds", "kind", "other"); search != 1 || other != 2 {
+		t.Errorf("%v searches and %v others are timed, want 1 and 2", search, other)
+	}
+	if n := counter(t, registry, "akin_requests_in_flight"); n != 0 {
+		t.Errorf("%v requests are under way", n)
+	}
+}
+
+// A pass-through may not pay for being counted.
+func TestCountingAnAnswerAllocatesNothing(t *testing.T) {
+	count := noTraffic(t)
+	if n := testing.AllocsPerRun(100, func() { count.End(count.Begin(), false, http.StatusOK) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
