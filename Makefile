@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-fast chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo test test-fast test-deploy chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: ## Run go vet and all tests; those on real servers skip without them
 test-fast: ## Run go vet and the tests that need no servers, within a minute
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
+
+test-deploy: ## Check the files of deploy by the libraries of the programs that read them
+	cd .ci/deploy && $(GO) vet ./... && $(GO) test ./...
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
 	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2

@@ -1,0 +1,121 @@
+// Package deploy checks the files of deploy and the files of releases by the
+// libraries of the programs that read them. It is a module of its own, so that
+// these do not become dependencies of akin.
+package deploy
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// repository is the root of the checkout.
+const repository = "../.."
+
+// loadCompose reads a compose file with the .env beside it as docker compose
+// does, which refuses what the schema does not have.
+func loadCompose(t *testing.T, file string, profiles ...string) (*types.Project, error) {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithWorkingDirectory(filepath.Dir(file)),
+		cli.WithEnvFiles(), cli.WithDotEnv, cli.WithDefaultProfiles(profiles...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+func TestComposeStartsOneEngine(t *testing.T) {
+	for _, row := range []struct{ profile, engine, folder string }{
+		{"", "elasticsearch", "elasticsearch9"},
+		{"opensearch", "opensearch", "opensearch3"},
+	} {
+		t.Run(row.engine, func(t *testing.T) {
+			var profiles []string
+			if row.profile != "" {
+				profiles = []string{row.profile}
+			}
+			project, err := loadCompose(t, filepath.Join(repository, "docker-compose.yml"), profiles...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := project.ServiceNames()
+			want := []string{"akin", row.engine, "grafana", "learn", "load", "prometheus", "push", "redis"}
+			slices.Sort(want)
+			slices.Sort(names)
+			if !slices.Equal(names, want) {
+				t.Errorf("starts %v, want %v", names, want)
+			}
+			if version, image := testedVersion(t, row.folder), project.Services[row.engine].Image; !strings.HasSuffix(image, ":"+version) {
+				t.Errorf("%s is not the version that the tests run, %s", image, version)
+			}
+			for _, service := range project.Services {
+				checkService(t, service)
+			}
+		})
+	}
+}
+
+// checkService looks for what an operator would not want of a service.
+func checkService(t *testing.T, service types.ServiceConfig) {
+	t.Helper()
+	for _, port := range service.Ports {
+		if address, err := netip.ParseAddr(port.HostIP); err != nil || !address.IsLoopback() {
+			t.Errorf("%s: port %s is published on %q, where others reach it", service.Name, port.Published, port.HostIP)
+		}
+	}
+	if !regexp.MustCompile(`:v?\d+\.\d+\.\d+`).MatchString(service.Image) && service.Build == nil {
+		t.Errorf("%s: image %s has no version", service.Name, service.Image)
+	}
+	for name, value := range service.Environment {
+		if regexp.MustCompile(`(?i)password|secret|token`).MatchString(name) && value != nil && *value != "" && *value != "true" {
+			t.Errorf("%s: %s has a fixed value", service.Name, name)
+		}
+	}
+	once := len(service.Command) > 0
+	if !once && service.HealthCheck == nil {
+		t.Errorf("%s has no health check", service.Name)
+	}
+	for _, volume := range service.Volumes {
+		if volume.Type != types.VolumeTypeBind {
+			continue
+		}
+		if _, err := os.Stat(volume.Source); err != nil || !volume.ReadOnly {
+			t.Errorf("%s: %s: %v, read-only: %v", service.Name, volume.Source, err, volume.ReadOnly)
+		}
+	}
+}
+
+// testedVersion returns the version of the engine in a folder of e2e/engines.
+func testedVersion(t *testing.T, folder string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "e2e", "engines", folder, "pom.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`<(?:es|os)>([0-9.]+)</`).FindSubmatch(text)
+	if version == nil {
+		t.Fatalf("%s names no version", folder)
+	}
+	return string(version[1])
+}
+
+func TestComposeRefusesAKeyThatIsNotThere(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "docker-compose.yml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "healthcheck:", "healthchek:", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadCompose(t, file, "elasticsearch"); err == nil || !strings.Contains(err.Error(), "healthchek") {
+		t.Errorf("a misspelled key: %v", err)
+	}
+}

@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/internal/freeport"
+)
+
+// A stackService is what the test needs of a service of docker-compose.yml.
+type stackService struct {
+	Profiles    []string
+	Command     []string
+	Environment map[string]string
+	Volumes     []string
+	DependsOn   map[string]any `yaml:"depends_on"`
+	Healthcheck struct{ Test []string }
+}
+
+// readStack returns docker-compose.yml as text and its services.
+func readStack(t *testing.T) (string, map[string]stackService) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Services map[string]stackService }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	return string(text), file.Services
+}
+
+// A stack runs the services of docker-compose.yml as child processes, without
+// containers: with the commands, variables and files that are written there. In
+// all of them names of hosts become addresses of this machine, ports of akin
+// become free ones, and the volume /data becomes a folder.
+type stack struct {
+	engine   *engine
+	services map[string]stackService
+	place    *strings.Replacer // what is in a container to what is here
+	akin     *akin
+}
+
+// TestComposeFileFindsDiapers starts what docker-compose.yml starts, in its
+// order, and asks what it says to ask.
+func TestComposeFileFindsDiapers(t *testing.T) {
+	t.Parallel()
+	text, services := readStack(t)
+	curl := regexp.MustCompile(`(?m)^#\s+curl '([^']+)'$`).FindStringSubmatch(text)
+	if curl == nil {
+		t.Fatal("docker-compose.yml says no search to try")
+	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		s := newStack(t, e, services)
+		for _, name := range s.order(t) {
+			s.start(t, name)
+		}
+		s.akin.awaitMatrix(t, "demo")
+		address, path, _ := strings.Cut(curl[1], "/")
+		waitFor(t, 20*time.Second, "curl "+curl[1], func() error { // the first search may be over its budget
+			return findsDiapers(t.Context(), cluster{url: "http://" + s.place.Replace(address)}, "/"+path)
+		})
+		if findsDiapers(t.Context(), e.cluster, "/"+path) == nil {
+			t.Error("the engine itself finds them, so that this test shows nothing")
+		}
+	})
+}
+
+// findsDiapers reports why a search for nappies finds no text on diapers that
+// does not speak of nappies.
+func findsDiapers(ctx context.Context, c cluster, path string) error {
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				Source struct{ Title, Body string } `json:"_source"`
+			}
+		}
+	}
+	if err := c.getJSON(ctx, path, &answer); err != nil {
+		return err
+	}
+	for _, hit := range answer.Hits.Hits {
+		text := strings.ToLower(hit.Source.Title + " " + hit.Source.Body)
+		if strings.Contains(text, "diaper") && !strings.Contains(text, "napp") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d hits, none of them without the word", len(answer.Hits.Hits))
+}
+
+func newStack(t *testing.T, e *engine, services map[string]stackService) *stack {
+	t.Helper()
+	port := func() string {
+		port, err := freeport.Pick(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	proxy, admin := port(), port()
+	address := strings.TrimPrefix(e.url, "http://")
+	s := &stack{engine: e, services: services, place: strings.NewReplacer(
+		"cluster:9200", address, "localhost:9200", address,
+		"redis://redis:6379/0", ownRedis(t).url,
+		"akin:9281", "127.0.0.1:"+admin, ":9280", ":"+proxy, ":9281", ":"+admin,
+		"/data/", newDir(t, "data")+"/",
+	)}
+	t.Cleanup(func() { e.dropIndex("help,catalogue,knowledge") })
+	return s
+}
+
+// order returns the services, each after those that it depends on.
+func (s *stack) order(t *testing.T) (names []string) {
+	t.Helper()
+	for len(names) < len(s.services) {
+		before := len(names)
+		for name, service := range s.services {
+			ready := !slices.Contains(names, name)
+			for dependency := range service.DependsOn {
+				ready = ready && slices.Contains(names, dependency)
+			}
+			if ready {
+				names = append(names, name)
+			}
+		}
+		if len(names) == before {
+			t.Fatalf("only %v of the services can start", names)
+		}
+	}
+	return names
+}
+
+// start starts a service and waits until it is healthy, or ends where others
+// wait for that.
+func (s *stack) start(t *testing.T, name string) {
+	t.Helper()
+	service := s.services[name]
+	switch name {
+	case "elasticsearch", "opensearch":
+		if slices.Contains(service.Profiles, s.engine.family) {
+			s.awaitHealthy(t, name)
+		}
+	case "redis", "grafana": // newStack has started the one; the other is not installed here
+	case "prometheus":
+		s.startPrometheus(t)
+	case "akin":
+		s.startAkin(t)
+		s.awaitHealthy(t, name)
+	default:
+		args := make([]string, len(service.Command))
+		for i, arg := range service.Command {
+			args[i] = s.place.Replace(arg)
+		}
+		mustAkin(t, args...)
+	}
+}
+
+// startAkin runs the command of the image with the file that is mounted.
+func (s *stack) startAkin(t *testing.T) {
+	t.Helper()
+	const command = `CMD ["serve", "--config", "/etc/akin/akin.yml"]`
+	if !slices.Contains(dockerfile(t), command) {
+		t.Fatalf("the image does not run %s", command)
+	}
+	var env []string
+	for name, value := range s.services["akin"].Environment {
+		env = append(env, name+"="+withDefault(value))
+	}
+	s.akin = launchAkinFrom(t, "", s.mounted(t, "akin", "/etc/akin/akin.yml"), env...)
+}
+
+// withDefault returns what a value such as ${NAME:-default} is without NAME.
+func withDefault(value string) string {
+	return os.Expand(value, func(name string) string {
+		_, otherwise, _ := strings.Cut(name, ":-")
+		return otherwise
+	})
+}
+
+// mounted copies the file that a service has at path, or what is in the folder
+// there, and returns the place of the copy.
+func (s *stack) mounted(t *testing.T, service, path string) string {
+	t.Helper()
+	for _, volume := range s.services[service].Volumes {
+		parts := strings.Split(volume, ":")
+		if parts[1] != path {
+			continue
+		}
+		source := filepath.Join(repository, parts[0])
+		files := []string{source}
+		if info, err := os.Stat(source); err != nil {
+			t.Fatal(err)
+		} else if info.IsDir() {
+			files, _ = filepath.Glob(filepath.Join(source, "*")) // the pattern is well formed
+		}
+		dir := newDir(t, service)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(s.place.Replace(string(content))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(files) == 1 && files[0] == source {
+			return filepath.Join(dir, filepath.Base(source))
+		}
+		return dir
+	}
+	t.Fatalf("%s mounts nothing at %s", service, path)
+	return ""
+}
+
+// awaitHealthy runs the health check of a service until it succeeds.
+func (s *stack) awaitHealthy(t *testing.T, name string) {
+	t.Helper()
+	check := slices.Clone(s.services[name].Healthcheck.Test)
+	for i, arg := range check {
+		check[i] = s.place.Replace(arg)
+	}
+	program := check[1:]
+	if check[0] == "CMD-SHELL" {
+		program = []string{"sh", "-c", check[1]}
+	}
+	if program[0] == "akin" {
+		program[0] = akinPath(t)
+	}
+	waitFor(t, 20*time.Second, "health check of "+name, func() error {
+		out, err := exec.CommandContext(t.Context(), program[0], program[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return nil
+	})
+}
+
+// startPrometheus runs Prometheus with the mounted files, where it is
+// installed, until it has scraped akin and evaluated the rules.
+func (s *stack) startPrometheus(t *testing.T) {
+	t.Helper()
+	t.Run("prometheus", func(t *testing.T) {
+		path, err := exec.LookPath("prometheus")
+		if err != nil {
+			skipOrFail(t, "needs prometheus: %v", err)
+		}
+		port, err := freeport.Pick(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := newDir(t, "prometheus")
+		proc, err := startProcess("prometheus", dir, exec.CommandContext(t.Context(), path, "--web.listen-address=127.0.0.1:"+port,
+			"--storage.tsdb.path="+dir, "--config.file="+filepath.Join(s.mounted(t, "prometheus", "/etc/prometheus"), "prometheus.yml")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = proc.stop() })
+		proc.logOnFailure(t)
+		prometheus := cluster{url: "http://127.0.0.1:" + port}
+		waitFor(t, time.Minute, "a scrape of akin", func() error {
+			var up struct {
+				Data struct{ Result []struct{ Value [2]any } }
+			}
+			if err := prometheus.getJSON(t.Context(), `/api/v1/query?query=up{job="akin"}`, &up); err != nil {
+				return err
+			}
+			if len(up.Data.Result) != 1 || up.Data.Result[0].Value[1] != "1" {
+				return fmt.Errorf("up is %v", up.Data.Result)
+			}
+			return nil
+		})
+		var rules struct {
+			Data struct {
+				Groups []struct {
+					Rules []struct{ Name, LastError string }
+				}
+			}
+		}
+		if err := json.Unmarshal(prometheus.must(t, http.MethodGet, "/api/v1/rules", ""), &rules); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range rules.Data.Groups {
+			for _, rule := range group.Rules {
+				if rule.LastError != "" {
+					t.Errorf("rule %s: %s", rule.Name, rule.LastError)
+				}
+			}
+		}
+	})
+}
