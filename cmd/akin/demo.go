@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,12 +15,11 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/cmd/akin/internal/tour"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/evaluate/measure"
-	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -128,6 +122,9 @@ func demoConfig(engine string) *configs.Config {
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
+	same := configs.Profile{Rewriting: cfg.Expansion.Rewriting}
+	same.Matching = "same"
+	cfg.Profiles[tour.SameProfile] = same
 	return cfg
 }
 
@@ -173,14 +170,15 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
 	served := make(chan error, 1)
 	go func() { served <- a.Serve(ctx, clients, admin) }()
-	show := demoShow{
-		engine: engine, akin: "http://" + clients.Addr().String(), admin: "http://" + admin.Addr().String(),
-		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,
+	show := tour.Tour{
+		Engine: engine, Akin: "http://" + clients.Addr().String(), Admin: "http://" + admin.Addr().String(),
+		Client: &http.Client{Timeout: 5 * time.Second}, Out: stdout,
 	}
-	err = show.run(ctx)
+	err = show.Run(ctx)
 	if err == nil && !once {
-		fmt.Fprintf(stdout, invitation, show.akin, show.engine, show.admin)
-		<-ctx.Done()
+		if err = show.Invite(ctx); err == nil {
+			<-ctx.Done()
+		}
 	}
 	stop()
 	return errors.Join(err, <-served)
@@ -203,179 +201,3 @@ func serveHTTP(ctx context.Context, h http.Handler) (url string, stop func(), er
 		<-done
 	}, nil
 }
-
-const (
-	shownQueries  = 5  // are compared in full
-	shownHits     = 5  // of each of them
-	rankedHits    = 10 // the depth of nDCG
-	columnWidth   = 44 // of a title
-	maxDemoAnswer = 1 << 20
-)
-
-// A demoShow compares searches without and with akin over HTTP, as a user's
-// application would do them.
-type demoShow struct {
-	engine, akin, admin string
-	client              *http.Client
-	out                 io.Writer
-}
-
-// compared is one judged query with the hits of both sides.
-type compared struct {
-	query         demo.Query
-	plain, better []hit
-	gain          float64
-}
-
-type hit struct {
-	ID     string `json:"_id"`
-	Source struct {
-		Title string `json:"title"`
-	} `json:"_source"`
-}
-
-// run prints the comparison.
-func (s *demoShow) run(ctx context.Context) error {
-	queries := demo.Queries()
-	all := make([]compared, len(queries))
-	var without, with float64
-	for i, q := range queries {
-		plain, err := s.search(ctx, s.engine, q)
-		if err != nil {
-			return err
-		}
-		better, err := s.search(ctx, s.akin, q)
-		if err != nil {
-			return err
-		}
-		before, after := measure.NDCG(idsOf(plain), q.Judgments, rankedHits), measure.NDCG(idsOf(better), q.Judgments, rankedHits)
-		without += before
-		with += after
-		all[i] = compared{q, plain, better, after - before}
-	}
-	for _, c := range pick(all) {
-		if err := s.show(ctx, c); err != nil {
-			return err
-		}
-	}
-	n := float64(len(queries))
-	_, err := fmt.Fprintf(s.out, "\nnDCG@%d over %d judged queries: %.3f without akin, %.3f with akin (%+.1f %%)\n",
-		rankedHits, len(queries), without/n, with/n, 100*(with/without-1))
-	return err
-}
-
-func idsOf(hits []hit) (ids []string) {
-	for _, h := range hits {
-		ids = append(ids, h.ID)
-	}
-	return ids
-}
-
-// pick returns the queries to show: those with the largest gain, and last the
-// one with the smallest, so that one also sees where akin does not help.
-func pick(all []compared) []compared {
-	slices.SortStableFunc(all, func(a, b compared) int { return cmp.Compare(b.gain, a.gain) })
-	return append(all[:shownQueries-1], all[len(all)-1])
-}
-
-func demoBody(q demo.Query, size int) string {
-	text, _ := json.Marshal(q.Text) // a string always has a JSON form
-	return fmt.Sprintf(`{"size":%d,"query":{"multi_match":{"query":%s,"fields":["title","body"]}}}`, size, text)
-}
-
-func (s *demoShow) search(ctx context.Context, base string, q demo.Query) ([]hit, error) {
-	var answer struct {
-		Hits struct {
-			Hits []hit `json:"hits"`
-		} `json:"hits"`
-	}
-	err := s.post(ctx, base+"/"+q.Index+"/_search", demoBody(q, rankedHits), &answer)
-	return answer.Hits.Hits, err
-}
-
-func (s *demoShow) post(ctx context.Context, url, body string, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDemoAnswer))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(data))
-	}
-	return json.Unmarshal(data, answer)
-}
-
-// show prints the hits of one query side by side, relevant ones marked, and
-// the terms that were added.
-func (s *demoShow) show(ctx context.Context, c compared) error {
-	var answer struct {
-		Clauses []explain.ShownClause `json:"clauses"`
-	}
-	if err := s.post(ctx, s.admin+"/_akin/expand/"+c.query.Index, demoBody(c.query, shownHits), &answer); err != nil {
-		return err
-	}
-	fmt.Fprintf(s.out, "\n%q in %s\n", c.query.Text, c.query.Index)
-	fmt.Fprintf(s.out, "    %-*s    %s\n", columnWidth+2, "without akin", "with akin")
-	for i := range shownHits {
-		fmt.Fprintf(s.out, " %d  %s    %s\n", i+1, cell(c, c.plain, i), strings.TrimRight(cell(c, c.better, i), " "))
-	}
-	fmt.Fprintf(s.out, "    added: %s\n", addedTerms(answer.Clauses))
-	return nil
-}
-
-// cell returns hit i in the width of its column, with a + where it is relevant.
-func cell(c compared, hits []hit, i int) string {
-	var h hit
-	if i < len(hits) {
-		h = hits[i]
-	}
-	mark := " "
-	if c.query.Judgments[h.ID] > 0 {
-		mark = "+"
-	}
-	return fmt.Sprintf("%s %-*.*s", mark, columnWidth, columnWidth, h.Source.Title)
-}
-
-// addedTerms lists the strongest added terms, each with the term it comes from.
-func addedTerms(clauses []explain.ShownClause) string {
-	const shown = 6
-	var parts []string
-	seen := map[string]bool{}
-	for _, c := range clauses {
-		for _, a := range c.Added {
-			if len(parts) < shown && !seen[a.Term] {
-				seen[a.Term] = true
-				from := cmp.Or(c.Words[a.From], a.From)
-				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", cmp.Or(a.Word, a.Term), from, a.Similarity))
-			}
-		}
-	}
-	if parts == nil {
-		return "nothing"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// invitation says how to go on, with the URLs of akin, the engine and the admin
-// port.
-const invitation = `
-Try it yourself. A search with akin, and the same search without:
-
-  curl -s '%[1]s/knowledge/_search?pretty&q=car+hire'
-  curl -s '%[2]s/knowledge/_search?pretty&q=car+hire'
-
-What akin makes of a search, and why:
-
-  curl -s -X POST '%[3]s/_akin/expand/knowledge?q=car+hire'
-
-Ctrl-C ends the demo.
-`

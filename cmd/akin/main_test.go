@@ -469,18 +469,3 @@ func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
 		t.Errorf("after an interruption: written %v, %v", written, err)
 	}
 }
-
-func TestDemoShowsSearchesSideBySide(t *testing.T) {
-	out, stderr, status := akin(t, "demo", "--once")
-	if status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
-	if n := strings.Count(out, "without akin   "); n != shownQueries {
-		t.Errorf("%d queries shown, want %d:\n%s", n, shownQueries, out)
-	}
-	for _, want := range []string{"added: ", "diapers (nappies", "gas (cooker", "nDCG@10 over 62 judged queries"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
-	}
-}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/demo"
+)
+
+// TestDemoFitsTheScreenAndSpeaksInWords reads what the demo prints.
+func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
+	out := startDemo(t).String()
+	if !regexp.MustCompile(`^Playground: http://127\.0\.0\.1:\d+/playground#index=catalogue&q=nappies\n`).MatchString(out) {
+		t.Error("the first line is not the address of the playground")
+	}
+	for line := range strings.Lines(out) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if n := strings.Count(out, "  without akin   "); n != 5 {
+		t.Errorf("%d searches shown, want 5", n)
+	}
+	for _, want := range []string{
+		"A + marks a text that answers", `"nappies" in catalogue`, "+ Diapers, monthly pack", "+ Night diapers for toddlers",
+		"diapers (nappies 0.", "gas (cooker 0.", "layer (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "All 62 judged queries",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in it", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// TestDemoPrintsWhatItsCommandsFind does what the printed commands do, and
+// compares the hits with those that the demo promises.
+func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
+	out := startDemo(t).String()
+	shown := regexp.MustCompile(`"nappies" in [^≠]*?(\d+) hits, nDCG@10 [\d.]+ +(\d+) hits, nDCG@10 [\d.]+\n +with matching: same, (\d+) hits`).FindStringSubmatch(out)
+	invited := regexp.MustCompile(`(\d+) hits.*\n\n  curl -s '(\S+)'`).FindAllStringSubmatch(out, -1)
+	if shown == nil || len(invited) != 3 {
+		t.Fatalf("hits of nappies %q, commands %q in\n%s", shown, invited, out)
+	}
+	for i, command := range invited {
+		var answer struct {
+			Hits struct {
+				Total struct{ Value int }
+			}
+		}
+		post(t, command[2], "", &answer)
+		if found := fmt.Sprint(answer.Hits.Total.Value); found != command[1] || found != shown[i+1] {
+			t.Errorf("%s finds %s, the command promises %s, the search shown %s", command[2], found, command[1], shown[i+1])
+		}
+	}
+	if shown[1] != "4" || shown[2] != "75" || shown[3] != "4" {
+		t.Errorf("hits of nappies are %v, docs/ and the playground's tests say 4, 75 with akin, and 4 with matching: same", shown[1:])
+	}
+	explained := regexp.MustCompile(`curl -s -X POST '(\S+)'`).FindStringSubmatch(out)
+	if explained == nil {
+		t.Fatalf("no command explains in\n%s", out)
+	}
+	var answer map[string]any
+	post(t, explained[1], "", &answer)
+	if text := fmt.Sprint(answer); !strings.Contains(text, "diaper") {
+		t.Errorf("%s: %s", explained[1], text)
+	}
+}
+
+// TestDemoSaysTrulyWhyItDoesNotHelp looks for what is said of the last search.
+func TestDemoSaysTrulyWhyItDoesNotHelp(t *testing.T) {
+	out, stderr, status := akin(t, "demo", "--once")
+	if status != 0 {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	if !regexp.MustCompile(`(?s)"coupon not accepted" in help\n[^\n]*\n 1  \+ Coupons from partner firms +Status of my repair\n.*nDCG@10 0\.6\d\d +\d+ hits, nDCG@10 0\.5\d\d\n.*why it does not help: `).MatchString(out) {
+		t.Errorf("another search, other hits, or no reason given:\n%s", out)
+	}
+	docs := demo.Docs("help")
+	at := slices.IndexFunc(docs, func(d demo.Doc) bool { return d.Title == "Status of my repair" })
+	for _, word := range []string{"accepted", " way ", "being"} {
+		if at < 0 || !strings.Contains(docs[at].Body, word) {
+			t.Errorf("the text on repairs does not have %q", word)
+		}
+	}
+}

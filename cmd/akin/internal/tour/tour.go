@@ -1,0 +1,195 @@
+// Package tour shows in a terminal what searches of the demo find without and
+// with akin, and how well.
+package tour
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/evaluate/measure"
+	"github.com/akin-search/akin/proxy/explain"
+)
+
+// SameProfile is the profile of the demo in which akin changes the order of the
+// hits and adds none.
+const SameProfile = "same"
+
+const (
+	rankedHits  = 10 // the depth of nDCG
+	answerLimit = 1 << 20
+)
+
+// A Tour goes to the servers of the demo over HTTP, as an application would.
+type Tour struct {
+	Engine, Akin, Admin string // base URLs
+	Client              *http.Client
+	Out                 io.Writer
+}
+
+const (
+	// nappies is the search that shows first what akin is for, and the judged
+	// query whose judgments it has.
+	nappies       = "nappies"
+	nappiesJudged = "q30"
+	// fromBest is how many of the queries are shown that gain most.
+	fromBest = 3
+)
+
+// whys says why akin makes a query worse, by its id.
+func whys() map[string]string {
+	return map[string]string{
+		"q14": `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
+			`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`,
+	}
+}
+
+// ways are the three ways to search, by their place in a [compared].
+const (
+	without = iota
+	with
+	same // as with, with matching: same
+	ways
+)
+
+// compared is a judged query with what each way of searching it finds.
+type compared struct {
+	query demo.Query
+	found [ways]found
+}
+
+// found is what one search finds.
+type found struct {
+	total int // hits, also those that were not asked for
+	hits  []hit
+	ndcg  float64
+}
+
+type hit struct {
+	ID     string `json:"_id"`
+	Source struct {
+		Title string `json:"title"`
+	} `json:"_source"`
+}
+
+func (c compared) gain() float64 { return c.found[with].ndcg - c.found[without].ndcg }
+
+// Run shows searches side by side, then figures of all judged queries.
+func (t *Tour) Run(ctx context.Context) error {
+	var all []compared
+	for _, q := range demo.Queries() {
+		c, err := t.compare(ctx, q)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b compared) int { return cmp.Compare(b.gain(), a.gain()) })
+	t.print(legend)
+	at := slices.IndexFunc(all, func(c compared) bool { return c.query.ID == nappiesJudged })
+	first := all[at].query
+	heading := fmt.Sprintf("%q in %s, judged as %q", nappies, first.Index, first.Text)
+	first.Text = nappies
+	if err := t.show(ctx, heading, first); err != nil {
+		return err
+	}
+	others := slices.Concat(all[:at], all[at+1:])
+	for _, c := range append(others[:fromBest:fromBest], others[len(others)-1]) {
+		if err := t.show(ctx, fmt.Sprintf("%q in %s", c.query.Text, c.query.Index), c.query); err != nil {
+			return err
+		}
+	}
+	t.print(summary(all))
+	return nil
+}
+
+// compare searches in all ways.
+func (t *Tour) compare(ctx context.Context, q demo.Query) (compared, error) {
+	c := compared{query: q}
+	for way, url := range [ways]string{t.Engine + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search?akin_profile=" + SameProfile} {
+		var answer struct {
+			Hits struct {
+				Total struct {
+					Value int `json:"value"`
+				} `json:"total"`
+				Hits []hit `json:"hits"`
+			} `json:"hits"`
+		}
+		if err := t.post(ctx, url, body(q), &answer); err != nil {
+			return compared{}, err
+		}
+		var ids []string
+		for _, h := range answer.Hits.Hits {
+			ids = append(ids, h.ID)
+		}
+		c.found[way] = found{answer.Hits.Total.Value, answer.Hits.Hits, measure.NDCG(ids, q.Judgments, rankedHits)}
+	}
+	return c, nil
+}
+
+func body(q demo.Query) string {
+	text, _ := json.Marshal(q.Text) // a string always has a JSON form
+	return fmt.Sprintf(`{"size":%d,"query":{"multi_match":{"query":%s,"fields":["title","body"]}}}`, rankedHits, text)
+}
+
+func (t *Tour) post(ctx context.Context, url, body string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := t.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(data))
+	}
+	return json.Unmarshal(data, answer)
+}
+
+// show prints the hits of one query side by side, and the terms that were added.
+func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
+	c, err := t.compare(ctx, q)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Clauses []explain.ShownClause `json:"clauses"`
+	}
+	if err := t.post(ctx, t.Admin+"/_akin/expand/"+q.Index, body(q), &answer); err != nil {
+		return err
+	}
+	t.print("\n" + heading + "\n" + table(c))
+	t.print(wrap("    added: ", addedTerms(answer.Clauses)))
+	if why := whys()[q.ID]; why != "" {
+		t.print(wrap("    why it does not help: ", why))
+	}
+	return nil
+}
+
+func (t *Tour) print(text string) { fmt.Fprint(t.Out, text) }
+
+// Invite says how to go on.
+func (t *Tour) Invite(ctx context.Context) error {
+	q := demo.Query{Index: "catalogue", Text: nappies}
+	c, err := t.compare(ctx, q)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, t.Akin, t.Admin,
+		c.found[without].total, c.found[with].total, c.found[same].total, q.Index, q.Text, SameProfile)
+	return err
+}
