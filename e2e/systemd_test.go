@@ -4,28 +4,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestSystemdTakesTheUnit asks systemd itself, with a program that is there in
-// place of /usr/bin/akin. Of 100, a service without any hardening is exposed by
-// 96.
-func TestSystemdTakesTheUnit(t *testing.T) {
+// TestSystemdTakesTheUnits asks systemd itself, with a program that is there in
+// place of akin's. Of 100, a service without any hardening is exposed by 96.
+func TestSystemdTakesTheUnits(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		skipOrFail(t, "needs systemd-analyze: %v", err)
 	}
-	text, err := os.ReadFile(filepath.Join(repository, "deploy", "systemd", "akin.service"))
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	var units []string
+	for _, name := range []string{"systemd/akin.service", "nightly/akin-rebuild.service", "nightly/akin-rebuild.timer"} {
+		text, err := os.ReadFile(filepath.Join(repository, "deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := filepath.Join(dir, filepath.Base(name))
+		text = regexp.MustCompile(`/usr/bin/akin[a-z-]*`).ReplaceAll(text, []byte("/bin/true"))
+		if err := os.WriteFile(unit, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		units = append(units, unit)
 	}
-	unit := filepath.Join(t.TempDir(), "akin.service")
-	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/bin/akin", "/bin/true")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"verify", "--man=no"}, {"security", "--offline=yes", "--threshold=15"}} {
-		if out, err := exec.Command("systemd-analyze", append(args, unit)...).CombinedOutput(); err != nil || strings.Contains(string(out), unit+":") {
+	for _, args := range [][]string{
+		append([]string{"verify", "--man=no"}, units...),
+		append([]string{"security", "--offline=yes", "--threshold=15"}, units[:2]...),
+	} {
+		if out, err := exec.Command("systemd-analyze", args...).CombinedOutput(); err != nil || strings.Contains(string(out), dir) {
 			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, out)
 		}
 	}
