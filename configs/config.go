@@ -34,6 +34,7 @@ type Config struct {
 	Caches   Caches   `yaml:"caches"`
 	Memory   Memory   `yaml:"memory"`
 	Log      Log      `yaml:"log"`
+	Tracing  Tracing  `yaml:"tracing"`
 	// Warnings say which keys have old names, with file and line.
 	Warnings []string `yaml:"-"`
 }
@@ -248,6 +249,14 @@ type Log struct {
 	Impressions string `yaml:"impressions"` // a file; "" is none
 }
 
+// Tracing says where spans of OpenTelemetry traces go, and of how many.
+type Tracing struct {
+	Endpoint    string  `yaml:"endpoint"` // a base URL; "" traces nothing
+	Sample      float64 `yaml:"sample" allowed:"0 1"`
+	HeadersFile string  `yaml:"headers_file"`
+	Headers     Secret  `yaml:"-"` // set by Load; see [Tracing.Header]
+}
+
 // Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
 	return &Config{
@@ -277,8 +286,9 @@ func Default() *Config {
 			Rows: 64 * mebibyte, Analysis: 16 * mebibyte, Statistics: 16 * mebibyte, Vectors: 64 * mebibyte,
 			TTL: Duration(time.Minute),
 		},
-		Memory: Memory{InFlight: 128 * mebibyte},
-		Log:    Log{Level: "info", Format: FormatJSON},
+		Memory:  Memory{InFlight: 128 * mebibyte},
+		Log:     Log{Level: "info", Format: FormatJSON},
+		Tracing: Tracing{Sample: 0.01},
 	}
 }
 

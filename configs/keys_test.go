@@ -251,7 +251,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 34 {
+	if limits != 35 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

@@ -22,6 +22,7 @@ const (
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
+	EnvTracingHeaders  = "AKIN_TRACING_HEADERS"
 )
 
 // Bounds of what Load reads: far above what is sensible, and what servers
@@ -75,6 +76,7 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 	c.Cluster.Auth.Password = NewSecret(getenv(EnvClusterPassword))
 	c.Cluster.Auth.APIKey = NewSecret(getenv(EnvClusterAPIKey))
 	c.Admin.Token = NewSecret(getenv(EnvAdminToken))
+	c.Tracing.Headers = NewSecret(getenv(EnvTracingHeaders))
 	if url := getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {
@@ -98,6 +100,7 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
 		{"admin.token_file", &c.Admin.TokenFile, &c.Admin.Token},
+		{"tracing.headers_file", &c.Tracing.HeadersFile, &c.Tracing.Headers},
 		{"redis.tls.ca_file", &redis.CAFile, nil},
 		{"redis.tls.cert_file", &redis.CertFile, nil},
 		{"redis.tls.key_file", &redis.KeyFile, nil},

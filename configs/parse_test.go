@@ -63,7 +63,7 @@ var badFiles = map[string][]string{
 		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
@@ -102,7 +102,7 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
@@ -198,11 +198,15 @@ var badFiles = map[string][]string{
 		"trials.bad.yml:14: expansion.trials[2].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"trials.bad.yml:14: expansion.trials[2].arms[1]: is the same as expansion.trials[2].arms[0]",
 	},
+	"tracing": {
+		"tracing.bad.yml:2: tracing.endpoint: must not hold credentials; give them in tracing.headers_file or in AKIN_TRACING_HEADERS",
+		"tracing.bad.yml:3: tracing.sample: 1.5 is out of range; allowed: 0 to 1",
+	},
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -374,9 +378,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"), Timeout: Duration(time.Second),
 			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},
 		},
-		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
-		Memory: Memory{InFlight: 200 * mebibyte},
-		Log:    Log{Level: "error", Format: FormatText, Queries: true, Impressions: "pages.jsonl"},
+		Caches:  Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
+		Memory:  Memory{InFlight: 200 * mebibyte},
+		Log:     Log{Level: "error", Format: FormatText, Queries: true, Impressions: "pages.jsonl"},
+		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -31,6 +31,11 @@ func (d *decoder) check(c *Config) {
 	d.checkProfiles(c)
 	d.trials(c)
 	d.redisURL(c.Redis.URL.Reveal())
+	if s := c.Tracing.Endpoint; s != "" {
+		if err := wrongURL(s, "tracing.headers_file or in "+EnvTracingHeaders); err != nil {
+			d.add("tracing.endpoint", "%w", err)
+		}
+	}
 }
 
 // expansion reports what is wrong in the section expansion.
@@ -119,16 +124,21 @@ func (d *decoder) nodes(urls []string) {
 		d.add(key, "must name at least one node of the cluster")
 	}
 	d.patterns(key, urls, func(s string) error {
-		u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
-		switch {
-		case err == nil && u.User != nil:
-			return fmt.Errorf("must not hold credentials; give them in cluster.auth or in %s, %s and %s",
-				EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey)
-		case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
-			return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
-		}
-		return nil
+		return wrongURL(s, fmt.Sprintf("cluster.auth or in %s, %s and %s", EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey))
 	})
+}
+
+// wrongURL returns what is wrong with the base URL of a server, nil for nothing.
+// Credentials belong elsewhere.
+func wrongURL(s, elsewhere string) error {
+	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
+	switch {
+	case err == nil && u.User != nil:
+		return fmt.Errorf("must not hold credentials; give them in %s", elsewhere)
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
+		return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
+	}
+	return nil
 }
 
 // matrices reports what is wrong with each entry of the list at key and with
@@ -208,6 +218,9 @@ func (d *decoder) crossCheck(c *Config) {
 	}
 	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
 		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
+	}
+	if _, err := c.Tracing.Header(); err != nil {
+		d.add("tracing.headers_file", "%w; or %s has something else", err, EnvTracingHeaders)
 	}
 	d.auth(&c.Cluster.Auth)
 	d.redisTLS(&c.Redis)

@@ -6,10 +6,32 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
+
+// Header returns the headers in Headers, which are "NAME=VALUE" with commas
+// between them, as in OTEL_EXPORTER_OTLP_HEADERS: a value may have escapes like
+// %20.
+func (t *Tracing) Header() (map[string]string, error) {
+	header := map[string]string{}
+	if t.Headers.Reveal() == "" {
+		return header, nil
+	}
+	for pair := range strings.SplitSeq(t.Headers.Reveal(), ",") {
+		name, escaped, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		value, err := url.PathUnescape(strings.TrimSpace(escaped))
+		if err != nil || !isName(name) || value == "" || strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, errors.New("must be NAME=VALUE, or several with commas between them") // the value is a credential
+		}
+		header[name] = value
+	}
+	return header, nil
+}
 
 // A Duration is a span of time, never negative, written as numbers with units:
 // "50ms", "1m30s". The units are those of [time.ParseDuration].

@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/tracing"
 )
 
 // An asker asks the cluster and the matrices what the clauses of a search
@@ -67,20 +68,26 @@ func (a *asker) ask(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // before what is known is weighed and written
 		return err
 	}
-	if err := a.findFields(ctx); err != nil {
-		return failed(StageFields, err)
+	var open []*target
+	if err := run(ctx, StageFields, func(ctx context.Context) (err error) {
+		if err = a.findFields(ctx); err == nil {
+			open, err = a.bind(ctx)
+		}
+		return err
+	}); err != nil {
+		return err
 	}
-	open, err := a.bind(ctx)
+	open, err := a.findTexts(ctx, open)
 	if err != nil {
-		return failed(StageFields, err)
-	}
-	if open, err = a.findTexts(ctx, open); err != nil {
 		return err
 	}
-	if exact, err := a.askExact(ctx, open); exact || err != nil {
-		return err
+	ctx, span := tracing.Start(ctx, "select")
+	exact, err := a.askExact(ctx, open)
+	if !exact && err == nil {
+		err = failed(StageStatistics, a.selectTerms(ctx, open))
 	}
-	return failed(StageStatistics, a.selectTerms(ctx, open))
+	span.End(err)
+	return err
 }
 
 // leave notes why the target is left out, and with it a clause that needs all
@@ -250,8 +257,8 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 
 // texts sets the targets' terms and their rows, and returns those still open.
 func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
-	if err := a.analyze(ctx, open); err != nil {
-		return nil, failed(StageAnalyze, err)
+	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, open) }); err != nil {
+		return nil, err
 	}
 	for i := range a.clauses {
 		understand(&a.clauses[i])
@@ -260,7 +267,7 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := a.limitTerms(ctx, leading(open)); err != nil {
 		return nil, failed(StageStatistics, err)
 	}
-	return open, failed(StageRows, a.fetchRows(ctx, leading(open)))
+	return open, run(ctx, StageRows, func(ctx context.Context) error { return a.fetchRows(ctx, leading(open)) })
 }
 
 // limitTerms leaves the least telling terms of long texts without neighbors.

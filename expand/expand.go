@@ -24,13 +24,14 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 // A Stage names the part of the work that failed.
 type Stage string
 
-// The stages, all of which ask somebody else.
+// The stages that ask somebody else. Their names are those of spans, too.
 const (
 	StageAccess     Stage = "authorization"
 	StageFields     Stage = "fields"
@@ -59,6 +60,14 @@ func failed(s Stage, err error) error {
 		return nil
 	}
 	return &StageError{s, err}
+}
+
+// run runs a stage as a part of the trace, if there is one.
+func run(ctx context.Context, s Stage, f func(context.Context) error) error {
+	ctx, span := tracing.Start(ctx, string(s))
+	err := f(ctx)
+	span.End(err)
+	return failed(s, err)
 }
 
 // An Expander rewrites searches. It is safe for concurrent use.
@@ -129,7 +138,10 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		m.release()
 		e.memory.Put(m)
 	}()
+	_, span := tracing.Start(ctx, "parse")
 	s, why := e.parse(req, m)
+	span.Set("akin.reason", string(why))
+	span.End(nil)
 	a := &asker{e: e, s: s, m: m, together: together}
 	var err error
 	if why == "" {
@@ -148,8 +160,10 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		return &Result{Reason: why, Clauses: s.notes()}, nil
 	}
 	a.adjust()
+	_, span = tracing.Start(ctx, "write")
 	p := newPlanner(a)
 	plan, res := p.write(a.clauses)
+	span.End(nil)
 	if !a.later {
 		a.addFirstPass(plan, res)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -132,7 +133,7 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		client := &http.Request{Header: h.Clone()}
+		client := (&http.Request{Header: h.Clone()}).WithContext(tracing.Follow(a.life, ctx))
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
 		check := a.asking.DoChan(string(key[:]), func() (any, error) { //nolint:contextcheck // It outlives the search.
 			if v, known := a.verdicts.GetIfPresent(key); known { // of late
@@ -172,7 +173,7 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 	if err := a.places.Wait(patience, owner); err != nil {
 		return fmt.Errorf("%w: %w", errUndecided, err)
 	}
-	ctx, cancel := context.WithTimeout(a.life, accessTimeout)
+	ctx, cancel := context.WithTimeout(client.Context(), accessTimeout)
 	defer cancel()
 	err := a.server.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
 	result := accessFailed

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/held"
 )
@@ -51,6 +52,8 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 	if w.opts.HitTerms == nil {
 		return first
 	}
+	ctx, span := tracing.Start(ctx, "feedback")
+	defer span.End(nil)
 	second := *in
 	second.FirstHits = make([][]expand.FirstHit, len(first.FirstPasses))
 	results := make([]string, len(first.FirstPasses))

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/tracing"
 )
 
 const (
@@ -46,6 +47,9 @@ func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
 func (s *Server) headerSize(r *http.Request) int {
 	const colonAndBreak = len(": \r\n")
 	n := ownHeaders + s.upstream.HostBytes()
+	if s.opts.Tracer != nil {
+		n += tracing.HeaderBytes
+	}
 	for name, values := range r.Header {
 		if name == controlHeader || name == profileHeader {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/exchange"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/templates"
@@ -81,8 +82,15 @@ func reasons() []string {
 func (o *observed) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
 		x.failedOpen = true
+		exchange.Note(ctx, explain.FailedOpen, cause)
 		o.health.FailedOpen(ctx, what, cause, x.index)
 	}
+}
+
+// unchanged notes that a search, or what a client asked for, is sent as it came.
+func (o *observed) unchanged(ctx context.Context, why string) {
+	o.metrics.Unchanged(why)
+	exchange.Note(ctx, explain.Unchanged, why)
 }
 
 // searched counts a search when it is known what became of it.

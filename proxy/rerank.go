@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/wire"
@@ -61,6 +62,8 @@ func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Respo
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
 	}
+	ctx, span := tracing.Start(ctx, "rerank")
+	defer func() { span.End(err) }()
 	reranks := x.rewritten.Reranks
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()

@@ -15,8 +15,11 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/connections"
+	"github.com/akin-search/akin/proxy/exchange"
+	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/templates"
@@ -111,13 +114,16 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.body.arriving.Free()
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
+	exchange.Name(r.Context(), r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	enroller{s}.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
 	var err error
 	if why == "" || x.interleaves() {
 		var unread string
+		_, span := tracing.Start(r.Context(), "read")
 		unread, err = s.readBody(w, r, x)
+		span.End(err)
 		enroller{s}.prepare(x, unread)
 		why = cmp.Or(unread, why)
 	}
@@ -137,10 +143,10 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
 		s.recordUnchanged(x, r, why)
 	case why != "":
-		s.metrics.Unchanged(why)
+		s.unchanged(r.Context(), why)
 		s.recordUnchanged(x, r, why)
 	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
-		s.metrics.Unchanged(reasonShadow)
+		s.unchanged(r.Context(), reasonShadow)
 		x.shadow = expander
 	default:
 		_ = rewriter{s}.rewriteSearch(r, x, expander) // the original is sent
@@ -241,6 +247,7 @@ func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 	made, err := w.expand(r.Context(), r, x, e)
 	if err != nil {
 		w.metrics.FailedOpen(w.cause(err))
+		exchange.Note(r.Context(), explain.FailedOpen, w.cause(err))
 		return err
 	}
 	for _, failure := range made.Failures {
@@ -249,23 +256,26 @@ func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 	switch {
 	case !made.Rewritten && len(made.Failures) > 0: // counted already
 	case !made.Rewritten:
-		w.metrics.Unchanged(reasonOf(made.Result))
+		w.unchanged(r.Context(), reasonOf(made.Result))
 	case x.control.dryRun:
-		w.metrics.Unchanged(reasonDryRun)
+		w.unchanged(r.Context(), reasonDryRun)
 	case w.opts.Shadow > 0:
-		w.metrics.Unchanged(reasonShadow)
+		w.unchanged(r.Context(), reasonShadow)
 	default:
 		x.rewritten = made
 		x.hold.Add(int64(len(made.body)))
 		w.metrics.Rewritten.Inc()
 		w.metrics.AddedTerms.Add(float64(made.AddedTerms()))
+		exchange.Note(r.Context(), explain.Rewritten, "")
 	}
 	return nil
 }
 
 // expand has the search rewritten within the budget and keeps what came of it.
 func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
-	bounded, cancel := context.WithTimeout(ctx, w.opts.Budget)
+	traced, span := tracing.Start(ctx, "expand")
+	defer func() { span.End(err) }()
+	bounded, cancel := context.WithTimeout(traced, w.opts.Budget)
 	defer cancel()
 	start := time.Now()
 	err = w.guard.Do("expanding", func() (err error) {
@@ -417,7 +427,9 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 		return nil, gone
 	}
 	t.clearScroll(out.Header, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
-	res, err = t.sendOriginal(out.WithContext(nodes.Repeated(ctx)), x)
+	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
+	res, err = t.sendOriginal(out.WithContext(again), x)
+	span.End(err)
 	if refused != nil {
 		t.originalAnswered(ctx, x, refused, res, err)
 	}

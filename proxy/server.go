@@ -29,6 +29,8 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
+	"github.com/akin-search/akin/proxy/exchange"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/proxy/health"
@@ -143,6 +145,8 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Guard recovers what panics; nil means a new one, which counts in Registry.
 	Guard *recovery.Guard
+	// Tracer traces requests; nil traces none. It outlives the server.
+	Tracer *tracing.Tracer
 }
 
 // A Server forwards requests to a cluster. [New] makes it; its methods may be
@@ -245,7 +249,7 @@ func New(o Options) (*Server, error) {
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic)
+	s.proxy = exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer)
 	s.admin = newAdminEngine(s)
 	return s, nil
 }

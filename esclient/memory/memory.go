@@ -15,6 +15,7 @@ import (
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
 )
 
 // Errors that say nothing of the cluster: as many loads are under way as may
@@ -52,8 +53,8 @@ type Policy struct {
 // them.
 type Loader struct {
 	policy Policy
-	// begin returns the context of one load.
-	begin  func() (context.Context, context.CancelFunc)
+	// begin returns the context of one load, which is a part of its caller's trace.
+	begin  func(caller context.Context) (context.Context, context.CancelFunc)
 	stop   context.CancelFunc
 	places *budget.Places
 
@@ -67,7 +68,9 @@ func NewLoader(p Policy) *Loader {
 	life, stop := context.WithCancel(context.Background())
 	return &Loader{
 		policy: p,
-		begin:  func() (context.Context, context.CancelFunc) { return context.WithTimeout(life, p.Timeout) },
+		begin: func(caller context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(tracing.Follow(life, caller), p.Timeout)
+		},
 		stop:   stop,
 		places: budget.NewPlaces(p.Places),
 	}
@@ -119,9 +122,10 @@ func (l *Loader) Run(ctx context.Context, owner string, load func(context.Contex
 		return err
 	}
 	done := make(chan error, 1)
+	caller := ctx
 	go func() { //nolint:contextcheck // the load outlives the caller
 		defer leave()
-		ctx, cancel := l.begin()
+		ctx, cancel := l.begin(caller)
 		defer cancel()
 		done <- l.policy.Guard.Do(l.policy.What, func() error { return load(ctx) })
 	}()
@@ -162,6 +166,7 @@ func Start[K Key, V any](
 	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
 ) Flight {
 	owners := f.owners(ctx, k.Owner())
+	caller := ctx
 	return f.group.DoChan(k.String(), func() (any, error) { //nolint:contextcheck // the load outlives the caller
 		if ready != nil {
 			if v, ok, err := ready(); ok {
@@ -173,7 +178,7 @@ func Start[K Key, V any](
 			return nil, err
 		}
 		defer leave()
-		ctx, cancel := f.begin()
+		ctx, cancel := f.begin(caller)
 		defer cancel()
 		f.Count.loads.Add(1)
 		var v V

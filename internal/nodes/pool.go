@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
 )
 
 // retryShare is the share of the requests that may be repeated by default.
@@ -288,7 +289,9 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	if safe {
 		sent = n.lend(req)
 	}
-	res, err := p.transport.RoundTrip(sent)
+	traced, span := tracing.Call(sent)
+	res, err := p.transport.RoundTrip(traced)
+	span.EndAnswer(res, err)
 	n.waiting.Add(-1)
 	if safe && !n.over(sent) {
 		if err == nil {

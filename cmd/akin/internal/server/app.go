@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/rerank"
@@ -42,6 +44,7 @@ type App struct {
 	log     *slog.Logger
 	process *process
 	server  *proxy.Server
+	tracer  *tracing.Tracer // nil for none
 
 	upstream
 
@@ -108,6 +111,9 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		}
 	}()
 	a.trim(ctx)
+	if a.tracer, err = newTracer(a); err != nil {
+		return a, err
+	}
 	if err = a.openCluster(); err != nil {
 		return a, err
 	}
@@ -159,6 +165,28 @@ func (a *App) trim(ctx context.Context) {
 	var trimming sync.WaitGroup
 	trimming.Go(func() { a.process.memory.Trim(ctx) })
 	a.onClose(func() { stop(); trimming.Wait() })
+}
+
+// newTracer returns the tracer of an App, nil where there is no collector.
+func newTracer(a *App) (*tracing.Tracer, error) {
+	cfg := &a.cfg.Tracing
+	if cfg.Endpoint == "" {
+		return nil, nil
+	}
+	values, err := cfg.Header()
+	must(err) // configs lets no others through
+	header := http.Header{}
+	for name, value := range values {
+		header.Set(name, value)
+	}
+	tracer, err := tracing.New(tracing.Options{
+		Endpoint: cfg.Endpoint, Sample: cfg.Sample, Header: header, Version: a.process.version,
+		Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+	})
+	if err == nil {
+		a.onClose(tracer.Close)
+	}
+	return tracer, err
 }
 
 // openCluster makes the upstream.
@@ -220,7 +248,7 @@ func (a *App) proxyOptions() proxy.Options {
 			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
 		},
 		Logger: a.log, LogQueries: cfg.Log.Queries,
-		Registry: a.process.registry, Guard: a.process.guard,
+		Registry: a.process.registry, Guard: a.process.guard, Tracer: a.tracer,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
 		MaxHeader:        int(cfg.Listen.MaxHeader),
 		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),

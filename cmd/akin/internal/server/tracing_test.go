@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/tracing/tracetest"
+)
+
+// TestTraceOfASearchHasItsStages expands a search on the engine of the demo,
+// whose answers are not remembered yet.
+func TestTraceOfASearchHasItsStages(t *testing.T) {
+	var carried []string
+	engine := demo.NewEngine()
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if parent := r.Header.Get("Traceparent"); parent != "" {
+			carried = append(carried, r.URL.Path) // one call at a time, of a search of one clause
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(node.Close)
+	collector := tracetest.Start(t, nil)
+	a, _ := startApp(t, node.URL, func(cfg *configs.Config) {
+		cfg.Tracing = configs.Tracing{Endpoint: collector.URL, Sample: 1, Headers: configs.NewSecret("Authorization=ApiKey%20secret")}
+		cfg.Expansion.Budget = configs.Duration(10 * time.Second)
+	})
+	engine.ServeHTTP(httptest.NewRecorder(), indexed("", `{"mappings":{"properties":{"title":{"type":"text"}}}}`))
+	engine.ServeHTTP(httptest.NewRecorder(), indexed("/_doc/1", `{"title":"an automobile"}`))
+	engine.ServeHTTP(httptest.NewRecorder(), indexed("/_doc/2", `{"title":"a car"}`))
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/books/_search", strings.NewReader(`{"query":{"match":{"title":"car"}}}`))
+	r.Header.Set("Content-Type", "application/json")
+	a.server.Handler().ServeHTTP(w, r.WithContext(context.WithoutCancel(t.Context())))
+	if !strings.Contains(w.Body.String(), "automobile") {
+		t.Fatalf("not expanded: %s", w.Body)
+	}
+	a.Close()
+
+	byID, server := map[string]*tracepb.Span{}, (*tracepb.Span)(nil)
+	for _, s := range collector.Spans() {
+		byID[string(s.GetSpanId())] = s
+		if s.GetName() == "POST /{index}/_search" {
+			server = s
+		}
+	}
+	parts := map[string]int{}
+	for _, s := range byID {
+		if string(s.GetTraceId()) != string(server.GetTraceId()) {
+			continue
+		}
+		path := s.GetName()
+		for p := byID[string(s.GetParentSpanId())]; p != nil; p = byID[string(p.GetParentSpanId())] {
+			path = p.GetName() + " > " + path
+		}
+		parts[path]++
+	}
+	const root = "POST /{index}/_search"
+	for _, path := range []string{
+		root, root + " > read", root + " > POST", root + " > expand",
+		root + " > expand > parse", root + " > expand > fields", root + " > expand > analyze > POST",
+		root + " > expand > analyze", root + " > expand > rows", root + " > expand > select", root + " > expand > write",
+	} {
+		if parts[path] == 0 {
+			t.Errorf("no span %q in %v", path, parts)
+		}
+	}
+	if len(carried) < 4 {
+		t.Errorf("calls with a traceparent: %q", carried)
+	}
+	if got := collector.Requests()[0].Header.Get("Authorization"); got != "ApiKey secret" {
+		t.Errorf("the collector got the credentials %q", got)
+	}
+}
+
+// indexed is a request that writes to an index.
+func indexed(path, document string) *http.Request {
+	r := httptest.NewRequest(http.MethodPut, "/books"+path, strings.NewReader(document))
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
