@@ -21,6 +21,9 @@ type hardSetting struct {
 	name     string
 	scripted string // of akin index advise
 	shards   int
+	// sorted keeps the documents of a segment in the order of their ids, so that
+	// hits with the same score do not come in the order of a backfill's writes.
+	sorted bool
 	// tolerance is how far the engine's scores may be off, relatively.
 	tolerance float64
 }
@@ -32,10 +35,10 @@ func hardSettings(e *engine, collection string) []hardSetting {
 	shards := map[string]int{"med": 1, "cran": 3}[collection]
 	var settings []hardSetting
 	if !e.scripts || e.name == qualityEngine {
-		settings = append(settings, hardSetting{"bm25", "no", shards, 5e-3})
+		settings = append(settings, hardSetting{name: "bm25", scripted: "no", shards: shards, tolerance: 5e-3})
 	}
 	if e.scripts {
-		settings = append(settings, hardSetting{"scripted", "yes", 4 - shards, 1e-5})
+		settings = append(settings, hardSetting{name: "scripted", scripted: "yes", shards: 4 - shards, tolerance: 1e-5})
 	}
 	return settings
 }
@@ -75,7 +78,7 @@ type hardCollection struct {
 // test ranks all judged queries.
 func (h *hardCollection) test(t *testing.T, s hardSetting) {
 	t.Helper()
-	h.engine.makeHardIndex(t, h.index, s, "english", withIDs(h.docs))
+	h.engine.makeHardIndex(t, h.index, s, "english", h.docs)
 	if h.space == nil {
 		h.files = h.engine.makeHardFiles(t, h.index, h.collection)
 		h.space = newHardSpace(t, h.engine, h.index, h.collection, h.files)
@@ -125,8 +128,11 @@ func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyz
 	properties, _ := definition["mappings"].(map[string]any)["properties"].(map[string]any)
 	properties["uid"] = section{"type": "keyword"}
 	maps.Copy(settings, map[string]any{"number_of_shards": s.shards, "number_of_replicas": 0})
+	if s.sorted {
+		settings["sort.field"] = "uid"
+	}
 	e.makeIndex(t, index, toJSON(t, definition))
-	e.index(t, index, docs)
+	e.index(t, index, withIDs(docs))
 }
 
 // hardFiles are the matrix file with S and that with W.

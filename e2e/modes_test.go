@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -71,9 +72,11 @@ func TestModes(t *testing.T) {
 // each mode.
 func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 	t.Helper()
-	e.makeHardIndex(t, index, hardSetting{scripted: "yes", shards: 1}, "english", c.docs)
+	e.makeHardIndex(t, index, hardSetting{scripted: "yes", shards: 1, sorted: true}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
 	e.storeNorms(t, index, files)
+	// Statistics count the old versions of documents until they are merged away.
+	e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
 	_, whole := e.judged(t, c)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
