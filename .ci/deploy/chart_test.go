@@ -1,0 +1,213 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/akin-search/akin/configs"
+)
+
+var chartFolder = filepath.Join(repository, "deploy", "helm", "akin")
+
+// A rendered chart: its objects by the names of their templates, decoded by
+// their own types, which refuse fields that they do not have.
+type rendered struct {
+	Deployment appsv1.Deployment
+	Service    corev1.Service
+	ConfigMap  corev1.ConfigMap
+	Budget     policyv1.PodDisruptionBudget
+	Autoscaler autoscalingv2.HorizontalPodAutoscaler
+	PodMonitor monitoringv1.PodMonitor
+}
+
+// values reads values as users write them.
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// render renders the chart as `helm template` does, which checks the values by
+// the schema.
+func render(t *testing.T, text string) (rendered, error) {
+	t.Helper()
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "search", Namespace: "web", IsInstall: true}
+	all, err := util.ToRenderValues(chart, values(t, text), release, common.DefaultCapabilities)
+	if err != nil {
+		return rendered{}, err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return rendered{}, err
+	}
+	var r rendered
+	kinds := map[string]any{
+		"deployment.yaml": &r.Deployment, "service.yaml": &r.Service, "configmap.yaml": &r.ConfigMap,
+		"poddisruptionbudget.yaml": &r.Budget, "horizontalpodautoscaler.yaml": &r.Autoscaler, "podmonitor.yaml": &r.PodMonitor,
+	}
+	for name, content := range files {
+		if path.Ext(name) != ".yaml" || strings.TrimSpace(content) == "" {
+			continue
+		}
+		object, ok := kinds[path.Base(name)]
+		if !ok {
+			t.Errorf("no test knows %s", name)
+			continue
+		}
+		if err := yaml.UnmarshalStrict([]byte(content), object); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, content)
+		}
+	}
+	return r, nil
+}
+
+const smallest = `config: {cluster: {urls: ["https://es:9200"]}}`
+
+func TestChartRunsAkinBehindProbesWithoutRights(t *testing.T) {
+	r, err := render(t, smallest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := configs.Parse("akin.yml", []byte(r.ConfigMap.Data["akin.yml"]))
+	if err != nil {
+		t.Fatalf("akin does not take its configuration: %v\n%s", err, r.ConfigMap.Data["akin.yml"])
+	}
+	pod := r.Deployment.Spec.Template.Spec
+	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+	if need := time.Duration(cfg.Shutdown.Delay) + time.Duration(cfg.Shutdown.Timeout); grace <= need {
+		t.Errorf("Kubernetes ends akin after %v, which needs %v", grace, need)
+	}
+	akin := pod.Containers[0]
+	ports := map[string]string{}
+	for _, port := range akin.Ports {
+		ports[port.Name] = fmt.Sprintf(":%d", port.ContainerPort)
+	}
+	if ports["http"] != cfg.Listen.Address || ports["admin"] != cfg.Admin.Address {
+		t.Errorf("ports %v are not those of %s and %s", ports, cfg.Listen.Address, cfg.Admin.Address)
+	}
+	for probe, path := range map[*corev1.Probe]string{akin.LivenessProbe: "/healthz", akin.ReadinessProbe: "/readyz"} {
+		if probe == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != "admin" {
+			t.Errorf("%v does not ask %s of the admin port", probe, path)
+		}
+	}
+	s := akin.SecurityContext
+	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Contains(s.Capabilities.Drop, "ALL") || !*pod.SecurityContext.RunAsNonRoot ||
+		*pod.AutomountServiceAccountToken {
+		t.Errorf("the pod has rights that akin does not need: %v, %v", s, pod.SecurityContext)
+	}
+	if !maps.Equal(r.Service.Spec.Selector, r.Deployment.Spec.Selector.MatchLabels) || r.Service.Spec.Ports[0].TargetPort.StrVal != "http" {
+		t.Errorf("the service selects %v, port %v", r.Service.Spec.Selector, r.Service.Spec.Ports)
+	}
+	if r.Budget.Spec.MaxUnavailable.IntValue() != 1 || r.PodMonitor.Name != "" || r.Autoscaler.Name != "" || *r.Deployment.Spec.Replicas != 2 {
+		t.Errorf("budget %v, monitor %q, autoscaler %q", r.Budget.Spec, r.PodMonitor.Name, r.Autoscaler.Name)
+	}
+}
+
+func TestChartRendersWhatIsSwitchedOn(t *testing.T) {
+	r, err := render(t, smallest+`
+secretEnv: akin-env
+secretFiles: akin-files
+autoscaling: {enabled: true, maxReplicas: 4}
+podMonitor: true
+podDisruptionBudget: false
+image: {tag: 9.9.9}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := r.Deployment.Spec.Template.Spec
+	if from := pod.Containers[0].EnvFrom; len(from) != 1 || from[0].SecretRef.Name != "akin-env" {
+		t.Errorf("variables come from %v", from)
+	}
+	if sources := pod.Volumes[0].Projected.Sources; len(sources) != 2 || sources[1].Secret.Name != "akin-files" {
+		t.Errorf("files come from %v", sources)
+	}
+	if r.Deployment.Spec.Replicas != nil || r.Autoscaler.Spec.MaxReplicas != 4 || r.Autoscaler.Spec.ScaleTargetRef.Name != r.Deployment.Name {
+		t.Errorf("replicas %v, autoscaler %v", r.Deployment.Spec.Replicas, r.Autoscaler.Spec)
+	}
+	if !maps.Equal(r.PodMonitor.Spec.Selector.MatchLabels, r.Deployment.Spec.Selector.MatchLabels) || r.Budget.Name != "" {
+		t.Errorf("monitor %v, budget %q", r.PodMonitor.Spec, r.Budget.Name)
+	}
+	if image := pod.Containers[0].Image; !strings.HasSuffix(image, ":9.9.9") {
+		t.Errorf("image %s", image)
+	}
+}
+
+func TestChartTakesTheValuesOfTheDocument(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml helm\n(.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("docs/install.md has no values")
+	}
+	r, err := render(t, string(block[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "akin.yml")
+	if err := os.WriteFile(file, []byte(r.ConfigMap.Data["akin.yml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AKIN_REDIS_URL", "redis://redis:6379") // of the Secret
+	cfg, err := configs.Load(t.Context(), file)
+	if err != nil || cfg.Cluster.URLs[0] != "https://es.search.svc:9200" {
+		t.Errorf("%v: %v", cfg, err)
+	}
+}
+
+func TestChartRefusesWrongValues(t *testing.T) {
+	for name, row := range map[string]struct{ values, says string }{
+		"no cluster":               {"{}", "minItems"},
+		"a cluster without http":   {`config: {cluster: {urls: ["es:9200"]}}`, "pattern"},
+		"another port":             {smallest + "\nservice: {port: http}", "integer"},
+		"an unknown value":         {smallest + "\nreplica: 3", "replica"},
+		"an address of the pod":    {`config: {listen: {address: "127.0.0.1:9280"}, cluster: {urls: ["https://es:9200"]}}`, ":9280"},
+		"a password in Redis' URL": {`config: {redis: {url: "redis://me:secret@redis:6379"}, cluster: {urls: ["https://es:9200"]}}`, "redis"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(t, row.values); err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("says %v, want %q", err, row.says)
+			}
+		})
+	}
+}
+
+func TestHelmFindsNothingInTheChart(t *testing.T) {
+	found := lint.RunAll(chartFolder, values(t, smallest), "web")
+	for _, message := range found.Messages {
+		if message.Severity > support.InfoSev {
+			t.Error(message)
+		}
+	}
+}
