@@ -1,8 +1,10 @@
 package deploy
 
 import (
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -175,9 +177,15 @@ func TestChartTakesTheValuesOfTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "akin.yml")
-	if err := os.WriteFile(file, []byte(r.ConfigMap.Data["akin.yml"]), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "akin.yml")
+	server := httptest.NewTLSServer(nil) // has a certificate
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, content := range map[string]string{file: r.ConfigMap.Data["akin.yml"], filepath.Join(dir, "ca.crt"): string(authority)} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("AKIN_REDIS_URL", "redis://redis:6379") // of the Secret
 	cfg, err := configs.Load(t.Context(), file)
