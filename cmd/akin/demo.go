@@ -151,7 +151,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	cfg := demoConfig(engine)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	a, err := server.New(ctx, server.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Version: buildVersion(),
+		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Build: thisBuild(),
 	})
 	if err != nil {
 		return err

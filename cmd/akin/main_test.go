@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
@@ -162,7 +163,7 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 			t.Errorf("%s: status %d: %q", command, status, out)
 		}
 	}
-	var said build
+	var said server.Build
 	if out, _, status := akin(t, "version", "--json"); status != 0 || json.Unmarshal([]byte(out), &said) != nil || said != thisBuild() {
 		t.Errorf("status %d: %q", status, out)
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 )
 
@@ -18,29 +18,10 @@ import (
 // the repository, as in the container image.
 var version, commit string
 
-// A build says which akin this is; what is not known is empty.
-type build struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Go      string `json:"go"`
-}
-
-// String has what is known, separated by commas.
-func (b build) String() string {
-	parts := []string{b.Version}
-	if b.Commit != "" {
-		parts = append(parts, "commit "+b.Commit)
-	}
-	if b.Go != "" {
-		parts = append(parts, b.Go)
-	}
-	return strings.Join(parts, ", ")
-}
-
 // buildVersion says which akin this is, as far as the build knows.
 func buildVersion() string { return thisBuild().String() }
 
-func thisBuild() build {
+func thisBuild() server.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -50,7 +31,7 @@ func thisBuild() build {
 
 // describeBuild returns the version of the module, the commit and the Go that
 // built it. What the linker set goes first.
-func describeBuild(info *debug.BuildInfo, version, commit string) build {
+func describeBuild(info *debug.BuildInfo, version, commit string) server.Build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
@@ -59,7 +40,7 @@ func describeBuild(info *debug.BuildInfo, version, commit string) build {
 	if commit != "" && settings["vcs.modified"] == "true" {
 		commit += " with changes"
 	}
-	return build{cmp.Or(version, info.Main.Version, "(devel)"), commit, info.GoVersion}
+	return server.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
 }
 
 // newVersion tells scripts and people which akin this is.

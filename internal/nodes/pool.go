@@ -212,16 +212,16 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		if n = p.choose(isIn, tried); n == nil {
 			return nil, err
 		}
-		reason := "unanswered"
+		reason := retryUnanswered
 		switch _, unsent := errors.AsType[*dialError](err); {
 		case unsent:
-			reason = "unsent"
+			reason = retryUnsent
 		case errors.Is(err, errHung): // it was taken back, within the budget
-			reason = "hung"
+			reason = retryHung
 		case !safe || !p.budget.Allow():
 			return nil, err
 		}
-		safe = safe && reason == "unsent"
+		safe = safe && reason == retryUnsent
 		p.metrics.retries.WithLabelValues(reason).Inc()
 	}
 }
@@ -330,6 +330,13 @@ func (n *node) resolve(asked *url.URL) *url.URL {
 	return &target
 }
 
+// Why a request is sent to another node, values of the label "reason".
+const (
+	retryUnsent     = "unsent"
+	retryUnanswered = "unanswered"
+	retryHung       = "hung"
+)
+
 // metrics are what the pool counts. The label node is the base URL.
 type metrics struct{ failures, retries *prometheus.CounterVec }
 
@@ -349,7 +356,13 @@ func newMetrics() *metrics {
 // register registers the metrics, with gauges of these nodes.
 func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
 	errs := []error{r.Register(m.failures), r.Register(m.retries)}
+	for _, reason := range []string{retryUnsent, retryUnanswered, retryHung} {
+		m.retries.WithLabelValues(reason)
+	}
 	for _, n := range nodes {
+		for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
+			m.failures.WithLabelValues(n.name, kind)
+		}
 		gauge := func(name, help string, value func() float64) {
 			errs = append(errs, r.Register(prometheus.NewGaugeFunc(
 				prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"node": n.name}}, value)))

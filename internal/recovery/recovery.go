@@ -22,6 +22,17 @@ type Guard struct {
 	log    atomic.Pointer[slog.Logger]
 }
 
+// operations are those that [Guard.Do] is called for. Their series are there
+// from the start, so that an alert on panics sees the first one.
+func operations() []string {
+	return []string{
+		"asking for access", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
+		"clearing scrolls", "expanding", "following versions", "interleaving", "logging impressions", "preparing a trial", "reading a body",
+		"reading rows", "reloading", "rendering", "reranking", "searching for the second arm", "sending an answer", "shadowing", "warming up",
+		"watching the state",
+	}
+}
+
 // New returns a guard that counts in registry, or why it cannot.
 func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
 	g := &Guard{panics: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,6 +40,9 @@ func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
 		Help: "Panics that were caught while something was done for a request. Each is a mistake in akin: please report it with its log line.",
 	}, []string{"operation"})}
 	g.log.Store(log)
+	for _, what := range operations() {
+		g.panics.WithLabelValues(what)
+	}
 	return g, registry.Register(g.panics)
 }
 

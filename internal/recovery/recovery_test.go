@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,8 +44,47 @@ func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
 	if err != nil || len(families) != 1 || families[0].GetName() != "akin_panics_total" {
 		t.Fatalf("%v %v", families, err)
 	}
-	if n := families[0].GetMetric()[0].GetCounter().GetValue(); n != 2 {
-		t.Errorf("%v panics are counted, want 2", n)
+	counted := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+	}
+	if n, known := counted["expanding"]; counted["work"] != 2 || !known || n != 0 {
+		t.Errorf("panics are counted as %v, want 2 of work", counted)
+	}
+}
+
+func TestOperationsOfTheCodeHaveTheirSeriesFromTheStart(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := recovery.New(slog.New(slog.DiscardHandler), registry); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := map[string]bool{}
+	for _, m := range families[0].GetMetric() {
+		unused[m.GetLabel()[0].GetValue()] = true
+	}
+	known := maps.Clone(unused)
+	literal := regexp.MustCompile(`(?i:guard\.Do\(|(?:asking|fetching|checking|what) = )"([a-z ]+)"`)
+	root := filepath.Join("..", "..")
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range literal.FindAllSubmatch(text, -1) {
+			what := string(found[1])
+			delete(unused, what)
+			if !known[what] && strings.Contains(string(found[0]), "Do(") {
+				t.Errorf("%s: no series for %q", path, what)
+			}
+		}
+		return err
+	})
+	if err != nil || len(unused) > 0 {
+		t.Errorf("error %v, series of nothing: %v", err, unused)
 	}
 }
 

@@ -200,7 +200,7 @@ func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix
 // serve sets the target to an akin in this process.
 func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	a, err := server.New(ctx, server.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Version: o.Version,
+		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Build: server.Build{Version: o.Version},
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

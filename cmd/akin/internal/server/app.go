@@ -66,7 +66,7 @@ type upstream struct {
 
 // A process is what outlives a reload.
 type process struct {
-	version      string
+	build        Build
 	registry     *prometheus.Registry
 	shown        shownMetrics // those of the App in use, which the registry shows
 	guard        *recovery.Guard
@@ -76,15 +76,15 @@ type process struct {
 
 // Options say what to serve.
 type Options struct {
-	Config  *configs.Config
-	Files   map[string]rowstore.Loader // matrices that do not come from the place configured, by name
-	Log     *slog.Logger
-	Version string // of akin, for the log
+	Config *configs.Config
+	Files  map[string]rowstore.Loader // matrices that do not come from the place configured, by name
+	Log    *slog.Logger
+	Build  Build // which akin this is, for log and metrics
 }
 
 // New wires a proxy. Its error is one in the configuration.
 func New(ctx context.Context, o Options) (*App, error) {
-	p := &process{version: o.Version, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
+	p := &process{build: o.Build, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
 	var err error
 	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	p.shown.Store(a.metrics)
-	p.registry.MustRegister(&p.shown, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.registry.MustRegister(&p.shown, o.Build.metric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return a, nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,32 @@ import (
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
+
+// A Build says which akin this is; what is not known is empty.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// String has what is known, separated by commas.
+func (b Build) String() string {
+	parts := []string{b.Version}
+	if b.Commit != "" {
+		parts = append(parts, "commit "+b.Commit)
+	}
+	if b.Go != "" {
+		parts = append(parts, b.Go)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (b Build) metric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "akin_build_info", Help: "1, with the version of akin, its commit, and the Go that built it.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Commit, "goversion": b.Go},
+	}, func() float64 { return 1 })
+}
 
 // shownMetrics are those of the App that is in use, which a reload replaces.
 type shownMetrics struct {
@@ -114,11 +141,7 @@ func (s sender) limits(all []expand.Limit) {
 func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string) {
 	s.cache(cache, uint64(max(stats.CacheHits, 0)), uint64(max(stats.CacheMisses, 0)), stats.CacheBytes)
 	for _, m := range stats.Matrices {
-		healthy := 1.0
-		if m.Problem != "" {
-			healthy = 0
-		}
-		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", healthy, label, m.Name)
+		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", one(m.Problem == ""), label, m.Name)
 		s.gauge(of+"_terms", "Terms that have a row in the served version.", float64(m.Terms), label, m.Name)
 		if written, ok := stats.Written[m.Name]; ok {
 			s.gauge(of+"_created_timestamp_seconds", "When the served version was pushed to Redis, or its file written, as Unix time.",
@@ -129,8 +152,19 @@ func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string)
 		}
 	}
 	if stats.Breaker != "" {
-		s.gauge(from+"_circuit_breaker_state", "1 for the state that the circuit breaker before Redis is in.", 1, "state", stats.Breaker)
+		for _, state := range []string{"closed", "half-open", "open"} {
+			s.gauge(from+"_circuit_breaker_state", "1 for the state that the circuit breaker before Redis is in, 0 for the others.",
+				one(state == stats.Breaker), "state", state)
+		}
 		s.counter(from+"_failures_total", "Calls to Redis that failed or were not made because of earlier failures.", float64(stats.Failures))
 		s.counter(from+"_bad_rows_total", "Answers of Redis that were not a valid row of neighbors.", float64(stats.BadRows))
 	}
+}
+
+// one returns 1 for yes.
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

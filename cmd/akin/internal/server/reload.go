@@ -20,6 +20,9 @@ import (
 // which is tried again after readyEvery.
 const readyWithin, readyEvery = 10 * time.Second, 200 * time.Millisecond
 
+// What became of a new configuration, values of the label "result".
+const reloaded, notReloaded = "ok", "failed"
+
 // A reloader puts a new configuration to use while requests are served.
 type reloader struct {
 	file       string
@@ -44,6 +47,9 @@ func newReloader(file string, a *App, shown *certificate, front *proxy.Front, st
 		}),
 	}
 	a.process.registry.MustRegister(r.reloads, r.successful)
+	for _, result := range []string{reloaded, notReloaded} {
+		r.reloads.WithLabelValues(result)
+	}
 	r.successful.Set(1)
 	return r
 }
@@ -78,13 +84,13 @@ func (r *reloader) reload(ctx context.Context) {
 		return // the process is leaving
 	}
 	if err != nil {
-		r.reloads.WithLabelValues("failed").Inc()
+		r.reloads.WithLabelValues(notReloaded).Inc()
 		r.successful.Set(0)
 		r.app.process.reloadFailed.Store(true)
 		r.app.log.ErrorContext(ctx, "configuration not reloaded, the old one stays in use", "file", r.file, "problems", strings.Split(err.Error(), "\n"))
 		return
 	}
-	r.reloads.WithLabelValues("ok").Inc()
+	r.reloads.WithLabelValues(reloaded).Inc()
 	r.successful.Set(1)
 	r.app.process.reloadFailed.Store(false)
 	for _, key := range kept {

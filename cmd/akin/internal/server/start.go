@@ -26,12 +26,12 @@ import (
 )
 
 // Run serves until ctx ends as the file says, which was read as cfg, and reads
-// it again at each SIGHUP. version is that of akin, and the log goes to stderr.
-func Run(ctx context.Context, file string, cfg *configs.Config, version string, stderr io.Writer) error {
+// it again at each SIGHUP. build is this akin, and the log goes to stderr.
+func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stderr io.Writer) error {
 	hangup, stopHangup := onHangup()
 	defer stopHangup()
 	log := newLogger(cfg.Log, stderr)
-	a, err := New(ctx, Options{Config: cfg, Log: log, Version: version})
+	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build})
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 	if e.Shadow > 0 {
 		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
 	}
-	a.log.Log(ctx, level, "started", "akin", a.process.version, "cluster", cluster,
+	a.log.Log(ctx, level, "started", "akin", a.process.build.String(), "cluster", cluster,
 		"mode", e.Mode, "scoring", e.Scoring, "matching", e.Matching,
 		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
 }

@@ -80,7 +80,7 @@ func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*App,
 	}
 	log := &lockedBuffer{}
 	a, err := New(t.Context(), Options{
-		Config: cfg, Files: map[string]rowstore.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Version: "v1",
+		Config: cfg, Files: map[string]rowstore.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Build: Build{Version: "v1"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,21 @@
+package metrics
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// BenchmarkTraffic is what counting and timing one request costs.
+func BenchmarkTraffic(b *testing.B) {
+	m, err := New(prometheus.NewRegistry(), Values{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			m.End(m.Begin(), false, 200)
+		}
+	})
+}
