@@ -1,0 +1,118 @@
+package server
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A described metric is what the page and the process say of one.
+type described struct {
+	Type   string
+	Labels []string // sorted
+}
+
+// startFully wires an akin that has all there is: matrices and weights from
+// files and from a Redis that does not answer, the mode soft, and a trial.
+func startFully(t *testing.T) *App {
+	t.Helper()
+	cluster := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(cluster.Close)
+	weights := filepath.Join(t.TempDir(), "weights.akin")
+	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: 3}, []simmatrix.TermRow{{Term: "car", DocFreq: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := simmatrix.Encode(file, m); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"*"}
+	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
+		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
+		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: weights}, {Name: "remote", Indices: all, Fields: all}}
+		cfg.Profiles = map[string]configs.Profile{"b": {Rewriting: cfg.Expansion.Rewriting}}
+		cfg.Expansion.Trials = []configs.Trial{{Name: "t", Indices: all, Arms: []string{"off", "b"}, Share: 0.1}}
+	})
+	newReloader("", a, nil, proxy.NewFront(a.server, nil), t.Output())
+	return a
+}
+
+// gathered returns akin's own metrics of a process, with the values of each
+// label. The others are those of the Go library.
+func gathered(t *testing.T, a *App) (found map[string]described, values map[string][]string) {
+	t.Helper()
+	families, err := a.process.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("names of metrics: %v, %v", problems, err)
+	}
+	found, values = map[string]described{}, map[string][]string{}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "akin_") {
+			continue
+		}
+		d := described{Type: strings.ToLower(f.GetType().String()), Labels: []string{}}
+		for _, series := range f.GetMetric() {
+			for _, l := range series.GetLabel() {
+				if !slices.Contains(d.Labels, l.GetName()) {
+					d.Labels = append(d.Labels, l.GetName())
+				}
+				values[f.GetName()+" "+l.GetName()] = append(values[f.GetName()+" "+l.GetName()], l.GetValue())
+			}
+		}
+		slices.Sort(d.Labels)
+		found[f.GetName()] = d
+	}
+	return found, values
+}
+
+// The page has every metric of a process that has everything switched on, and
+// no other: also before the first request.
+func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
+	found, _ := gathered(t, startFully(t))
+	page, err := os.ReadFile("../../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]described{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`akin_") {
+			continue
+		}
+		d := described{Type: strings.TrimSpace(cells[2]), Labels: []string{}}
+		for label := range strings.SplitSeq(cells[4], ",") {
+			if label = strings.Trim(label, " `"); label != "" {
+				d.Labels = append(d.Labels, label)
+			}
+		}
+		slices.Sort(d.Labels)
+		documented[strings.Trim(cells[1], " `")] = d
+		if strings.TrimSpace(cells[3]) == "" || len(strings.TrimSpace(cells[5])) < 10 {
+			t.Errorf("no unit, or no meaning: %s", line)
+		}
+	}
+	if diff := cmp.Diff(found, documented); diff != "" {
+		t.Errorf("the process and docs/metrics.md differ (-process +page):\n%s", diff)
+	}
+}
