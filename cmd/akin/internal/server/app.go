@@ -180,7 +180,7 @@ func newTracer(a *App) (*tracing.Tracer, error) {
 		header.Set(name, value)
 	}
 	tracer, err := tracing.New(tracing.Options{
-		Endpoint: cfg.Endpoint, Sample: cfg.Sample, Header: header, Version: a.process.version,
+		Endpoint: cfg.Endpoint, Sample: cfg.Sample, Header: header, Version: a.process.build.Version,
 		Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
 	})
 	if err == nil {

@@ -24,7 +24,7 @@ type described struct {
 }
 
 // startFully wires an akin that has all there is: matrices and weights from
-// files and from a Redis that does not answer, the mode soft, and a trial.
+// files and from a Redis that does not answer, traces, and a trial.
 func startFully(t *testing.T) *App {
 	t.Helper()
 	cluster := httptest.NewServer(demo.NewEngine())
@@ -44,6 +44,7 @@ func startFully(t *testing.T) *App {
 	}
 	all := []string{"*"}
 	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+		cfg.Tracing.Endpoint = cluster.URL
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
 		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: weights}, {Name: "remote", Indices: all, Fields: all}}
