@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-fast test-deploy chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo picture test test-fast test-deploy chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ image: ## Build the container image akin; it says which version it is
 
 demo: ## Search a small corpus without and with akin, in one process
 	$(GO) run ./cmd/akin demo
+
+picture: ## Take docs/playground.png again, in Chromium
+	AKIN_PICTURE=1 $(GO) test ./cmd/akin/ -run '^TestPictureOfThePlayground$$' -count=1
 
 # e2e takes longest by far, so it is named first and begins.
 test: ## Run go vet and all tests; those on real servers skip without them

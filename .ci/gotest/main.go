@@ -1,6 +1,6 @@
 // Gotest runs go test with its arguments, prints what go test prints, then the
-// tests that were skipped, by reason, and the slowest tests. Its exit status is
-// that of go test.
+// tests that were skipped, by reason, the slowest tests, and where tests keep what
+// they have downloaded. Its exit status is that of go test.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -65,6 +66,7 @@ func main() {
 	err = errors.Join(r.read(stdout), cmd.Wait())
 	r.printSkipped()
 	r.printSlowest()
+	printKept(os.Stdout)
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -169,8 +171,8 @@ func reasonOf(output string) string {
 		if line == "" || strings.HasPrefix(line, "--- ") {
 			continue
 		}
-		if source, reason, ok := strings.Cut(line, ": "); ok && strings.Contains(source, ".go:") {
-			return reason
+		if source, reason, ok := strings.Cut(line+" ", ": "); ok && strings.Contains(source, ".go:") {
+			return cmp.Or(strings.TrimSpace(reason), "no reason given")
 		}
 		return line
 	}
@@ -220,5 +222,30 @@ func (r *report) printSlowest() {
 	fmt.Fprintln(r.out, "\nThe slowest tests:")
 	for _, e := range r.tests[:min(listed, len(r.tests))] {
 		fmt.Fprintf(r.out, "%7.1f s  %s %s\n", e.Elapsed, path.Base(e.Package), e.Test)
+	}
+}
+
+// printKept prints the folders that are there where tests keep what they have
+// downloaded or built.
+func printKept(out io.Writer) {
+	goes, _ := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output() // without it there are no such lines
+	modules, builds, _ := strings.Cut(strings.TrimSpace(string(goes)), "\n")
+	home, _ := os.UserHomeDir()
+	cache, _ := os.UserCacheDir()
+	fmt.Fprintln(out, "\nWhat was downloaded and built is kept here for the next run:")
+	for _, kept := range []struct{ what, pattern string }{
+		{"Go modules", modules},
+		{"compiled packages", builds},
+		{"Maven, engines", filepath.Join(home, ".m2", "repository")},
+		{"engines, built here", filepath.Join("e2e", "engines", "*", "target")},
+		{"npm, downloads", filepath.Join(home, ".npm")},
+		{"pip, downloads", filepath.Join(cache, "pip")},
+		{"clients for JavaScript and Python", filepath.Join(cache, "akin-e2e-*")},
+		{"axe-core", filepath.Join(cache, "akin-axe-*")},
+	} {
+		found, _ := filepath.Glob(kept.pattern) // the pattern is well formed
+		if len(found) > 0 {
+			fmt.Fprintf(out, "  %-34s %s\n", kept.what+":", kept.pattern)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func FuzzMatchAgreesWithRegexp(f *testing.F) {
 	f.Add("\xcc", "\xb0", "0") // valid UTF-8 only when put together
 	f.Fuzz(func(t *testing.T, pattern, name, filler string) {
 		if len(pattern) > 100 || !utf8.ValidString(pattern) || !utf8.ValidString(name) || !utf8.ValidString(filler) {
-			t.Skip() // regexp reads invalid bytes in its own way
+			t.Skip("regexp reads invalid bytes in its own way")
 		}
 		if got, want := Match(pattern, name), oracle(pattern).MatchString(name); got != want {
 			t.Fatalf("%q matches %q: %v, want %v", pattern, name, got, want)

@@ -74,7 +74,7 @@ func FuzzParseVersion(f *testing.F) {
 		}
 		again, err := encodeVersion(v)
 		if err != nil {
-			t.Skip() // a year that RFC 3339 cannot write
+			t.Skip("a year that RFC 3339 cannot write")
 		}
 		if w, err := parseVersion("id", again); err != nil || !cmp.Equal(v, w, cmpopts.EquateEmpty()) {
 			t.Errorf("%q parses to %+v, and again to %+v, %v", text, v, w, err)
