@@ -309,7 +309,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		t.Errorf("errors are shown as %q", refused)
 	}
 
-	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/knowledge`).FindStringSubmatch(printed)[1]
+	proxy := regexp.MustCompile(`curl -s '(http://[^/]+)/\S+akin_profile=`).FindStringSubmatch(printed)[1]
 	testHostileHits(ctx, t, proxy)
 	b.mu.Lock()
 	defer b.mu.Unlock()
