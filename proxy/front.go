@@ -22,6 +22,13 @@ const (
 	// maxHeaderBytes is the largest Options.MaxHeader: net/http refuses more in
 	// plain text.
 	maxHeaderBytes = 64 << 10
+	// maxStreams is how many requests a connection has at a time over HTTP/2, as few
+	// as its specification recommends. Of their bodies so many bytes may come before
+	// they are asked for, of one and of all; the smallest window of a connection is
+	// 64 KiB.
+	maxStreams       = 100
+	streamBuffer     = 64 << 10
+	connectionBuffer = 128 << 10
 	// adminConnections are for probes and scrapes, on top of
 	// Options.MaxConnections.
 	adminConnections = 32
@@ -153,8 +160,16 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
 	operators := bounded(*admin, adminConnections, "admin")
 	*proxy, *admin = clients, operators
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(s.opts.HTTP2)
+	protocols.SetUnencryptedHTTP2(s.opts.HTTP2)
 	if f.tls != nil {
-		*proxy = tls.NewListener(clients, f.tls)
+		encrypted := f.tls.Clone()
+		if s.opts.HTTP2 {
+			encrypted.NextProtos = []string{"h2", "http/1.1"}
+		}
+		*proxy = tls.NewListener(clients, encrypted)
 	}
 	servers := []*http.Server{
 		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
@@ -162,6 +177,10 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext = connections.Context
+	servers[0].Protocols, servers[0].HTTP2 = protocols, &http.HTTP2Config{
+		MaxConcurrentStreams:      maxStreams,
+		MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
+	}
 	// The admin port has no streams; a request there is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,11 +29,17 @@ import (
 // startFront serves o on free ports until the test ends.
 func startFront(t *testing.T, o Options) (f *Front, proxy, admin string) {
 	t.Helper()
+	return startFrontTLS(t, o, nil)
+}
+
+// startFrontTLS is startFront, with TLS unless c is nil.
+func startFrontTLS(t *testing.T, o Options, c *tls.Config) (f *Front, proxy, admin string) {
+	t.Helper()
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = NewFront(s, nil)
+	f = NewFront(s, c)
 	listeners := [2]net.Listener{listenOn(t, "127.0.0.1:0"), listenOn(t, "127.0.0.1:0")}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

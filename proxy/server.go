@@ -117,6 +117,8 @@ type Options struct {
 	// with "" for all indices where that is unknown. It must not keep it, nor block.
 	OnRefused func(*expand.Refusal) (news bool)
 
+	// HTTP2 lets clients speak HTTP/2, over TLS or with prior knowledge (h2c).
+	HTTP2 bool
 	// MaxHeader is the number of bytes, at most 64 KiB, that the headers of a
 	// request, and that its first line, may have; larger ones get 431. 0 means 8 KiB.
 	MaxHeader int

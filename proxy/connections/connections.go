@@ -32,13 +32,15 @@ const (
 	warnEvery = time.Minute
 )
 
-// A Listener keeps a bounded number of connections open. Where that is reached,
-// a new one takes the place of the one that has been silent for longest, and
+// A Listener keeps a bounded number of connections open, and of requests on
+// them: over HTTP/2 each one beside the first of its connection takes the place
+// of a connection. Where that is reached, a new
+// one takes the place of the connection that has been silent for longest, and
 // waits where requests are in flight on all of them. Clients keep connections
 // idle for minutes: new ones left in the backlog would be shut out by those.
 //
-// A connection keeps akin waiting while the body of its request arrives, or
-// while its client does not read. One client may have half of all connections
+// A request keeps akin waiting while its body arrives, or while its client does
+// not read. One client may have half of all connections
 // do that, each of n clients 1/(n+1): above that the oldest request of the
 // client with the most of them makes room.
 type Listener struct {
@@ -73,14 +75,18 @@ type connection struct {
 
 	of     *Listener
 	client string
-	body   atomic.Int64 // when a body began to arrive, in Unix nanoseconds, 0 for none
-	write  atomic.Int64 // when the write in progress began
+	write  atomic.Int64 // when the write in progress began, in Unix nanoseconds, 0 for none
+
+	mu    sync.Mutex
+	waits map[any]int64 // since when bodies arrive, and answers wait to be read over HTTP/2
 
 	// Guarded by the listener's lock:
 	closed bool
 	list   *list.List    // silent, active, or nil
 	place  *list.Element // in list
 	since  time.Time     // when it came into list
+
+	requests int // in progress over HTTP/2
 }
 
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
@@ -98,10 +104,23 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !l.awaitPlace(l.end) {
+		_ = accepted.Close() // nothing was read
+		return nil, net.ErrClosed
+	}
+	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String()), waits: map[any]int64{}}
+	l.open.Inc()
+	l.State(c, http.StateIdle)
+	return c, nil
+}
+
+// awaitPlace takes a place as soon as there is one, and reports false where end
+// comes first.
+func (l *Listener) awaitPlace(end <-chan struct{}) bool {
 	for {
 		victim, wait, ok := l.takePlace()
 		if ok {
-			break
+			return true
 		}
 		if victim != nil {
 			l.closed.Inc()
@@ -111,15 +130,34 @@ func (l *Listener) Accept() (net.Conn, error) {
 		select {
 		case <-l.freed:
 		case <-time.After(wait):
-		case <-l.end:
-			_ = accepted.Close() // nothing was read
-			return nil, net.ErrClosed
+		case <-end:
+			return false
 		}
 	}
-	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String())}
-	l.open.Inc()
-	l.State(c, http.StateIdle)
-	return c, nil
+}
+
+// enter begins a request over HTTP/2, as soon as there is a place for it, and
+// returns what ends it. It reports false where its client left before.
+func (c *connection) enter(ctx context.Context) (leave func(), ok bool) {
+	l := c.of
+	l.mu.Lock()
+	c.requests++
+	first := c.requests == 1
+	l.mu.Unlock()
+	ok = first || l.awaitPlace(ctx.Done())
+	leave = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.requests--
+		if ok && !first {
+			l.count--
+			l.wake()
+		}
+	}
+	if !ok {
+		leave()
+	}
+	return leave, ok
 }
 
 // takePlace counts one more connection, or returns which one to close for that,
@@ -173,14 +211,14 @@ func (p *places) unfair(now time.Time) *connection {
 	most := ""
 	for e := p.active.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*connection)
-		body, write := c.body.Load(), c.write.Load()
-		if (body == 0 || body > late) && (write == 0 || write > late) {
+		waiting := c.waiting(late)
+		if waiting == 0 {
 			continue
 		}
-		if count[c.client]++; count[c.client] == 1 {
+		if count[c.client] == 0 {
 			oldest[c.client] = c
 		}
-		if count[c.client] > count[most] {
+		if count[c.client] += waiting; count[c.client] > count[most] {
 			most = c.client
 		}
 	}
@@ -189,6 +227,38 @@ func (p *places) unfair(now time.Time) *connection {
 		return nil
 	}
 	return oldest[most]
+}
+
+// waiting returns how many requests keep akin waiting since a time, or longer.
+func (c *connection) waiting(since int64) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, began := range c.waits {
+		if began <= since {
+			n++
+		}
+	}
+	if write := c.write.Load(); n == 0 && write != 0 && write <= since {
+		n = 1
+	}
+	return n
+}
+
+// begin notes that akin waits for what, until [connection.over].
+func (c *connection) begin(what any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits[what] = time.Now().UnixNano()
+}
+
+// over notes that akin does not wait for what, or with nil for anything.
+func (c *connection) over(what any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if what == nil {
+		clear(c.waits)
+	}
+	delete(c.waits, what)
 }
 
 // Close ends the listening. Connections stay open.
@@ -205,7 +275,7 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew, http.StateClosed: // known to Accept and Close
 	case http.StateIdle:
-		c.body.Store(0)
+		c.over(nil)
 		c.move(&l.silent)
 		l.wake()
 	case http.StateActive:
@@ -276,15 +346,54 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, of(conn))
 }
 
-// Handler is h, and notes while bodies of requests arrive.
+// Handler is h, and notes while bodies of requests arrive, and over HTTP/2 while
+// answers wait to be read: there a client can stop the answer to one request.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && r.Body != http.NoBody {
-			c.body.Store(time.Now().UnixNano())
-			r.Body = &body{r.Body, c}
+		c, ok := r.Context().Value(connectionKey{}).(*connection)
+		several := ok && r.ProtoMajor > 1
+		if several {
+			leave, ok := c.enter(r.Context())
+			if !ok {
+				panic(http.ErrAbortHandler) // its client has gone
+			}
+			defer leave()
+			w = &answer{w, c}
+		}
+		if ok && r.ContentLength != 0 {
+			arriving := &body{r.Body, c}
+			c.begin(arriving)
+			if several {
+				defer c.over(arriving) // what is left of it is not read
+			}
+			r.Body = arriving
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// An answer is one over HTTP/2. It notes while it waits for its client.
+type answer struct {
+	http.ResponseWriter
+
+	of *connection
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Write is that of the answer.
+func (a *answer) Write(p []byte) (int, error) {
+	a.of.begin(a)
+	defer a.of.over(a)
+	return a.ResponseWriter.Write(p)
+}
+
+// FlushError is that of the answer.
+func (a *answer) FlushError() error {
+	a.of.begin(a)
+	defer a.of.over(a)
+	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
 // A body is that of a request while it arrives.
@@ -298,7 +407,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.of.body.Store(0)
+		b.of.over(b)
 	}
 	return n, err
 }

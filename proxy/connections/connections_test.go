@@ -217,7 +217,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 		var all []*connection
 		for range 4 {
 			l.count++
-			all = append(all, &connection{of: l, client: "10.0.0.1"})
+			all = append(all, &connection{of: l, client: "10.0.0.1", waits: map[any]int64{}})
 			l.State(all[len(all)-1], http.StateActive)
 		}
 		isFair := func() bool {
@@ -228,7 +228,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 			t.Fatal("a connection on which nothing is late is closed")
 		}
 		for _, c := range all {
-			c.body.Store(time.Now().Add(-2 * LateAfter).UnixNano())
+			c.waits[c] = time.Now().Add(-2 * LateAfter).UnixNano()
 		}
 		if !isFair() {
 			t.Error("they are looked at again at once")
