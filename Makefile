@@ -12,7 +12,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture test test-fast test-deploy chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,18 @@ build: ## Build the static binary bin/akin
 
 image: ## Build the container image akin; it says which version it is
 	docker build -t akin --build-arg VERSION="$$(git describe --tags --always --dirty)" .
+
+release-files: ## Write what releases have besides the program to bin/release
+	$(GO) build -o bin/release/akin ./cmd/akin
+	cd .ci/release && $(GO) build -o ../../bin/release/sbom ./sbom
+	bin/release/akin man bin/release/man
+	mkdir -p bin/release/completion
+	for shell in bash fish zsh; do bin/release/akin completion $$shell >bin/release/completion/akin.$$shell || exit 1; done
+
+snapshot: ## Make the files of a release in dist, and publish nothing; the image needs Docker
+	cd .ci/release && GOFLAGS= $(GO) build -o ../../bin/goreleaser github.com/goreleaser/goreleaser/v2
+	bin/goreleaser check
+	bin/goreleaser release --snapshot --clean $$(docker version >/dev/null 2>&1 || echo --skip=docker)
 
 demo: ## Search a small corpus without and with akin, in one process
 	$(GO) run ./cmd/akin demo
@@ -38,8 +50,8 @@ test-fast: ## Run go vet and the tests that need no servers, within a minute
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
 
-test-deploy: ## Check the files of deploy by the libraries of the programs that read them
-	cd .ci/deploy && $(GO) vet ./... && $(GO) test ./...
+test-deploy: release-files ## Check the files of deploy and of releases by the libraries of the programs that read them
+	for module in deploy release; do (cd .ci/$$module && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
 	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2

@@ -1,0 +1,65 @@
+// Command sbom writes the modules that a Go program is built from as CycloneDX
+// JSON, from what Go keeps in the program itself:
+//
+//	sbom PROGRAM FILE
+package main
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/CycloneDX/cyclonedx-go"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "sbom: give PROGRAM and FILE")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		os.Exit(1)
+	}
+}
+
+// write reads the program and writes its modules to a new file.
+func write(program, path string) error {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := cyclonedx.NewBOMEncoder(file, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bill(info)); err != nil {
+		_ = file.Close() // the error above says more
+		return err
+	}
+	return file.Close()
+}
+
+// bill lists the program, its modules, and the standard library of Go.
+func bill(info *debug.BuildInfo) *cyclonedx.BOM {
+	modules := []cyclonedx.Component{component("std", strings.TrimPrefix(info.GoVersion, "go"))}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		modules = append(modules, component(m.Path, m.Version))
+	}
+	main := component(info.Main.Path, info.Main.Version)
+	main.Type = cyclonedx.ComponentTypeApplication
+	bom := cyclonedx.NewBOM()
+	bom.Metadata = &cyclonedx.Metadata{Component: &main}
+	bom.Components = &modules
+	return bom
+}
+
+func component(path, version string) cyclonedx.Component {
+	url := "pkg:golang/" + path + "@" + version
+	return cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url, BOMRef: url}
+}

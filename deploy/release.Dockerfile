@@ -1,0 +1,8 @@
+# The image of a release: Dockerfile with the program of the release.
+FROM gcr.io/distroless/static-debian12
+ARG TARGETPLATFORM
+COPY $TARGETPLATFORM/akin /usr/local/bin/akin
+USER 65532:65532
+EXPOSE 9280 9281
+ENTRYPOINT ["/usr/local/bin/akin"]
+CMD ["serve", "--config", "/etc/akin/akin.yml"]

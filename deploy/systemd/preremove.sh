@@ -1,0 +1,5 @@
+#!/bin/sh
+# Before the package is removed ("remove" in deb, 0 in rpm), not upgraded.
+case "$1" in
+  remove | 0) if [ -d /run/systemd/system ]; then systemctl disable --now akin.service; fi ;;
+esac
