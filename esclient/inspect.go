@@ -65,9 +65,29 @@ func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// sampleWords and sampleBytes bound the text that is made of a document: as
-// long as what people search for.
-const sampleWords, sampleBytes = 5, 200
+// Texts lists the fields with text of the open indices of an expression, by the
+// names of their indices, in order.
+func (c *Client) Texts(ctx context.Context, index string) (names []string, texts map[string][]mapping.Text, err error) {
+	var answer map[string]mapping.RawIndex
+	path := Indices{Expression: index}.path("", url.Values{"expand_wildcards": {"open"}, "flat_settings": {"true"}})
+	if err := c.get(ctx, path, &answer); err != nil {
+		return nil, nil, err
+	}
+	texts = map[string][]mapping.Text{}
+	for name, raw := range answer {
+		found, err := mapping.Texts(name, raw)
+		if err != nil {
+			return nil, nil, fmt.Errorf("mapping of index %q: %w", name, err)
+		}
+		name = cmp.Or(raw.DataStream, name)
+		texts[name] = append(texts[name], found...)
+	}
+	return slices.Sorted(maps.Keys(texts)), texts, nil
+}
+
+// SampleWords is how many words of a text make one as long as what people
+// search for; sampleBytes bounds a word.
+const SampleWords, sampleBytes = 5, 40
 
 // A TextIndex is an open index or an alias, with the full names of its text
 // fields.
@@ -113,25 +133,38 @@ func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, er
 // SampleText returns some words that a document of an index has in a field, ""
 // where there is none to be had.
 func (c *Client) SampleText(ctx context.Context, index, field string) (string, error) {
+	texts, err := c.SampleTexts(ctx, index, field, 1, SampleWords)
+	if len(texts) == 0 {
+		return "", err
+	}
+	return texts[0], err
+}
+
+// SampleTexts returns the first words that some documents of an index have in a
+// field, of each at most as many as words says; none where there are none to be
+// had.
+func (c *Client) SampleTexts(ctx context.Context, index, field string, documents, words int) ([]string, error) {
 	type hit struct {
 		Fields map[string][]jsontext.Value `json:"fields"`
 	}
 	answer, err := search[hit, none](ctx, c, Indices{Expression: index}, "hits.hits.fields", Object{
-		"size": 1, "terminate_after": 1, "fields": []string{field}, "query": ExistsQuery(field),
+		"size": documents, "terminate_after": documents, "fields": []string{field}, "query": ExistsQuery(field),
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	var texts []string
 	for _, h := range answer.Hits.Hits {
 		for _, value := range h.Fields[field] {
 			var text string
 			if answers.Decode(value, &text) == nil {
-				words := strings.Fields(text[:min(len(text), sampleBytes)])
-				return strings.ToValidUTF8(strings.Join(words[:min(len(words), sampleWords)], " "), ""), nil
+				found := strings.Fields(text[:min(len(text), words*sampleBytes)])
+				texts = append(texts, strings.ToValidUTF8(strings.Join(found[:min(len(found), words)], " "), ""))
+				break
 			}
 		}
 	}
-	return "", nil
+	return texts, nil
 }
 
 // Settings that bound what a search may ask for.

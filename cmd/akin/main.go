@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/judging"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -52,6 +53,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	fmt.Fprintf(stderr, "akin: %v\n", err)
+	if next := connect.Next(err); next != "" {
+		fmt.Fprintf(stderr, "next: %s\n", next)
+	}
 	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return exitUsage
 	}
@@ -72,7 +76,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newMatrix(), newIndex(), newNorms(), newTune(), newDemo(), newReady(), newVersion(), newMan())
+	}, newServe(), newInit(), newCheck(), newMatrix(), newIndex(), newNorms(), newTune(), newDemo(), newReady(), newVersion(), newMan())
 	root.AddCommand(judging.Commands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })

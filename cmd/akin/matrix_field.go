@@ -25,7 +25,7 @@ type fieldFlags struct {
 }
 
 func (f *fieldFlags) register(flags *pflag.FlagSet) {
-	f.Cluster.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	f.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
 	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
 }
 

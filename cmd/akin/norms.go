@@ -45,7 +45,7 @@ type normsFlags struct {
 }
 
 func (f *normsFlags) register(flags *pflag.FlagSet) {
-	f.Cluster.Register(flags, "URL of the cluster (required, as are --index and --field)")
+	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
 	flags.IntVar(&f.workers, "workers", norms.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }

@@ -146,6 +146,47 @@ func (f *Field) linearScript(prefix string) (Linearity, string) {
 type RawIndex struct {
 	Mappings jsontext.Value `json:"mappings"`
 	Settings Settings       `json:"settings"` // flat
+	// DataStream is the stream that the index is behind, "" for none.
+	DataStream string `json:"data_stream"`
+}
+
+// A Text is a field of an index that has text of its documents, by its full
+// name. NotWords is as in [Schema].
+type Text struct {
+	Field
+
+	Name, NotWords string
+}
+
+// Texts returns the fields of [OwnTexts] of an open index, none of a closed
+// one.
+func Texts(index string, raw RawIndex) (texts []Text, err error) {
+	m := Index{Settings: raw.Settings}
+	if m.Closed() || len(raw.Mappings) == 0 {
+		return nil, nil
+	}
+	if err := decode(raw.Mappings, &m.Mappings); err != nil {
+		return nil, err
+	}
+	names, err := OwnTexts(raw.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		fields, err := Fields(map[string]Index{index: m}, name)
+		if errors.Is(err, ErrNotText) {
+			continue // a runtime field shadows it
+		}
+		if err != nil {
+			return nil, err
+		}
+		schema, err := Merge(fields)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, Text{fields[0], name, schema.NotWords})
+	}
+	return texts, nil
 }
 
 // An Inspection says what one index has of what exact scores of a field need.

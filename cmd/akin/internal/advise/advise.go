@@ -194,10 +194,5 @@ func (a *adviser) report(i *index) (text string, ready bool) {
 // command returns a command line of akin for an index and the field.
 func (a *adviser) command(index, name string, args ...string) string {
 	all := append([]string{"--cluster", a.Cluster, "--index", index, "--field", a.Field}, args...)
-	for k, arg := range all {
-		if strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!") {
-			all[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return "akin " + name + " " + strings.Join(all, " ")
+	return "akin " + name + " " + terminal.CommandLine(all...)
 }

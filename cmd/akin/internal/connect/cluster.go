@@ -1,5 +1,6 @@
 // Package connect has the flags that say which cluster and which Redis a
-// command is about, and connects to them with the credentials of the environment.
+// command is about, connects to them with the credentials of the environment,
+// and says what to do about errors (next.go).
 package connect
 
 import (

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -310,11 +308,7 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{f.field: text}}})
-	if err != nil {
-		return err
-	}
-	if _, err := a.expander.Expand(ctx, &expand.Request{Index: f.index, Body: body, Preview: true}); err != nil {
+	if _, err := preview(ctx, a.expander, f.index, f.field, text); err != nil {
 		return err
 	}
 	// Where the words have no neighbors the search needed no statistics.

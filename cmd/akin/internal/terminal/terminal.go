@@ -54,6 +54,17 @@ func Visible(text string) string {
 	return text
 }
 
+// CommandLine returns arguments as a shell takes them.
+func CommandLine(args ...string) string {
+	quoted := make([]string, len(args))
+	for k, arg := range args {
+		if quoted[k] = arg; arg == "" || strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!\t\n") {
+			quoted[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Some returns how a list of names begins, as Visible does.
 func Some(names []string) string {
 	const most = 10

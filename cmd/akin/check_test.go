@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
+)
+
+// checked runs "akin check --json" on a configuration.
+func checked(t *testing.T, config string, args ...string) (r diagnose.Report, status int) {
+	t.Helper()
+	out, stderr, status := akin(t, append([]string{"check", "--json", "--config", write(t, "akin.yml", config)}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, stderr)
+	}
+	return r, status
+}
+
+// verdictOf returns the verdict on something, and what is said of it.
+func verdictOf(r *diagnose.Report, about string) string {
+	for _, c := range r.Checks {
+		if strings.HasPrefix(c.About, about) {
+			return c.Verdict + ": " + c.Says + " -> " + c.Next
+		}
+	}
+	return ""
+}
+
+// refusing stands before the demo's engine and refuses the calls whose path has
+// a part.
+func refusing(t *testing.T, part string, status int, reason string) string {
+	t.Helper()
+	target, err := url.Parse(demoEngine(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := httputil.NewSingleHostReverseProxy(target)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, part) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":{"type":"security_exception","reason":%q,"root_cause":[{"type":"security_exception","reason":%q}]},"status":%d}`, reason, reason, status)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func checkConfig(cluster, matrix string) string {
+	return fmt.Sprintf("cluster: {urls: [%q]}\nmatrices:\n  - {name: demo, indices: [%s], fields: [title, body], file: %q}\n", cluster, demoIndices, matrix)
+}
+
+func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
+	r, status := checked(t, checkConfig(demoEngine(t), demoMatrix(t)))
+	if status != 0 {
+		t.Errorf("status %d: %+v", status, r)
+	}
+	for _, about := range []string{"configuration", "node ", "security", "matrix demo", "right to read", "right to analyze", "right to search", "right to count"} {
+		if got := verdictOf(&r, about); !strings.HasPrefix(got, "ok") {
+			t.Errorf("%s: %s", about, got)
+		}
+	}
+	i := slices.IndexFunc(r.Fields, func(f diagnose.Field) bool { return f.Field == "body" })
+	if i < 0 || r.Fields[i].Matrix == "" {
+		t.Fatalf("fields %+v", r.Fields)
+	}
+	table := mustAkin(t, "check", "--config", write(t, "akin.yml", checkConfig(demoEngine(t), demoMatrix(t))))
+	t.Log("\n" + table)
+}
+
+func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	away := gone.URL
+	matrix := demoMatrix(t)
+	for _, c := range []struct{ name, config, about, want string }{
+		{"two mistakes", "cluster: {urls: [ftp://x]}\nexpansion: {scoring: fancy}\n", "configuration", ":1: cluster.urls"},
+		{"cluster away", checkConfig(away, matrix), "node ", "start the server"},
+		{"credentials refused", checkConfig(refusing(t, "/", 401, "missing authentication credentials"), matrix), "node ", "AKIN_CLUSTER_USERNAME"},
+		{
+			"no right to analyze", checkConfig(refusing(t, "_analyze", 403, "no permissions for [indices:admin/analyze] and User [name=akin]"), matrix), "right to analyze", "the right indices:admin/analyze;",
+		},
+		{
+			"no right to search", checkConfig(refusing(t, "_search", 403, "action [indices:data/read/search] is unauthorized for user [akin]"), matrix),
+			"right to search", "the right indices:data/read/search;",
+		},
+		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "no such file"},
+		{"no matrix at all", checkConfig(demoEngine(t), write(t, "bad.akin", "hello")), "matrix demo", "from "},
+		{
+			"Redis away", "cluster: {urls: [\"" + demoEngine(t) + "\"]}\nmatrices: [{name: main}]\nredis: {url: \"redis://" + strings.TrimPrefix(away, "http://") + "\"}\n",
+			"matrix main", "unavailable",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, status := checked(t, c.config)
+			if got := verdictOf(&r, c.about); status != exitFailure || !strings.HasPrefix(got, "error") || !strings.Contains(got, c.want) {
+				t.Errorf("status %d, want 1 and %q in\n%s\n%+v", status, c.want, got, r)
+			}
+		})
+	}
+}
+
+func TestCheckWithoutAConfigurationIsWrongUsage(t *testing.T) {
+	if _, _, status := akin(t, "check"); status != exitUsage {
+		t.Errorf("status %d", status)
+	}
+}

@@ -1,0 +1,180 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/internal/nodes"
+)
+
+// callTimeout bounds a call, and expiresSoon is how long before its end a
+// certificate is spoken of.
+const callTimeout, expiresSoon = 5 * time.Second, 30 * 24 * time.Hour
+
+// certificates looks at the certificates in the files that are named.
+func (r *Report) certificates(cfg *configs.Config) {
+	for _, f := range []struct{ key, path string }{
+		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
+		{"cluster.tls.ca_file", cfg.Cluster.TLS.CAFile},
+		{"redis.tls.ca_file", cfg.Redis.TLS.CAFile},
+		{"redis.tls.cert_file", cfg.Redis.TLS.CertFile},
+	} {
+		if f.path == "" {
+			continue
+		}
+		rest, err := files.ReadAuthorities(f.path)
+		if err != nil {
+			r.fail(f.key, err)
+			continue
+		}
+		var block *pem.Block
+		found := false
+		for block, rest = pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
+			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+				found = true
+				r.certificate(f.key, c)
+			}
+		}
+		if !found {
+			r.fail(f.key, fmt.Errorf("%s: no certificate in it", f.path))
+		}
+	}
+}
+
+// certificate says when a certificate ends.
+func (r *Report) certificate(about string, c *x509.Certificate) {
+	verdict, says := OK, "valid until "
+	switch left := time.Until(c.NotAfter); {
+	case left < 0:
+		verdict, says = Error, "has expired on "
+	case left < expiresSoon:
+		verdict = Warning
+	}
+	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
+}
+
+// nodes asks each node of the cluster what it is, and reports whether one
+// answers with akin's credentials.
+func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
+	authorities, err := files.Authorities(cfg.Cluster.TLS.CAFile)
+	if err != nil {
+		r.fail("cluster.tls.ca_file", err)
+		return false
+	}
+	encrypted := &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: authorities,
+		InsecureSkipVerify: cfg.Cluster.TLS.InsecureSkipVerify, //nolint:gosec // as the operator says
+	}
+	if cfg.Cluster.TLS.InsecureSkipVerify {
+		r.add(Warning, "cluster.tls", "insecure_skip_verify: whoever is on the way can pass for the cluster")
+	}
+	for _, node := range cfg.Cluster.URLs {
+		about := "node " + node
+		own, err := ask(ctx, node, encrypted, &cfg.Cluster.Auth)
+		if err != nil {
+			r.fail(about, err)
+			continue
+		}
+		r.add(OK, about, own.Distribution+" "+own.Version)
+		if !reached {
+			reached = true
+			r.security(ctx, node, encrypted, &cfg.Cluster.Auth)
+		}
+	}
+	return reached
+}
+
+// ask asks a node what it runs.
+func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.Auth) (esclient.Info, error) {
+	pool, err := nodes.New(nodes.Options{URLs: []string{node}, TLS: encrypted})
+	if err != nil {
+		return esclient.Info{}, err
+	}
+	defer pool.Close()
+	client, err := esclient.New(esclient.Options{
+		Transport: pool, Timeout: callTimeout,
+		Username: auth.Username, Password: auth.Password.Reveal(), APIKey: auth.APIKey.Reveal(),
+	})
+	if err != nil {
+		return esclient.Info{}, err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	return client.Info(ctx)
+}
+
+// security says whether the cluster answers those without credentials.
+func (r *Report) security(ctx context.Context, node string, encrypted *tls.Config, auth *configs.Auth) {
+	const about = "security of the cluster"
+	given := auth.Username != "" || auth.APIKey.Reveal() != ""
+	_, err := ask(ctx, node, encrypted, &configs.Auth{})
+	refused, ok := errors.AsType[*answers.Error](err)
+	plain := strings.HasPrefix(node, "http:") && given
+	if u, err := url.Parse(node); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {
+		plain = false
+	}
+	switch {
+	case plain:
+		r.add(Warning, about, "akin's credentials go to "+node+" without TLS")
+	case ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		r.add(OK, about, "on: searches are expanded for clients that may search")
+	case err != nil:
+		r.fail(about, err)
+	case given:
+		r.add(Warning, about, "the cluster answers without credentials, too: those of akin protect nothing")
+	default:
+		r.add(OK, about, "off: the cluster answers all who can reach it")
+	}
+}
+
+// matrices says what is served of each matrix, and of the weights.
+func (r *Report) matrices(cfg *configs.Config, app server.Lookout) {
+	if len(cfg.Matrices) == 0 {
+		r.Checks = append(r.Checks, Check{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
+	}
+	if !cfg.Expansion.Enabled {
+		r.add(Warning, "expansion.enabled", "false: only searches that name a profile are expanded")
+	}
+	files := map[string]string{} // of matrices and of weights, by kind and name
+	for what, list := range map[string][]configs.Matrix{"matrix ": cfg.Matrices, "weights ": cfg.Weights} {
+		for _, m := range list {
+			files[what+m.Name] = m.File
+		}
+	}
+	for _, m := range app.Served() {
+		about := m.What + " " + m.Name
+		where := "from " + cmp.Or(files[about], m.Source)
+		if m.Problem != "" {
+			r.fail(about, fmt.Errorf("%s: %s", where, m.Problem))
+		}
+		if m.Version == "" {
+			continue
+		}
+		r.add(OK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, %s",
+			where, m.Version, m.Terms, m.NonZeros, m.Checksum, age(time.Since(m.Written))))
+	}
+}
+
+// age says how old something is.
+func age(d time.Duration) string {
+	switch hours := int(d.Hours()); {
+	case hours >= 48:
+		return fmt.Sprintf("%d days old", hours/24)
+	case hours >= 2:
+		return fmt.Sprintf("%d hours old", hours)
+	}
+	return fmt.Sprintf("%d minutes old", int(d.Minutes()))
+}

@@ -1,0 +1,142 @@
+// Package diagnose is "akin check": it tries what a configuration says, and
+// reports what works and what to do about the rest. diagnose.go has the report,
+// checks.go what is tried, fields.go what becomes of searches.
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
+)
+
+// The verdicts.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Error   = "error"
+)
+
+// A Check is one thing that was tried.
+type Check struct {
+	Verdict string `json:"verdict"`
+	About   string `json:"about"`
+	Says    string `json:"says"`
+	Next    string `json:"next,omitempty"` // what to do
+}
+
+// A Field is what becomes of searches in a field.
+type Field struct {
+	Verdict string `json:"verdict"`
+	server.Sight
+
+	Says string `json:"says,omitempty"` // why not all is well
+}
+
+// A Report is all that was tried. Left is how many fields were not looked at.
+type Report struct {
+	Checks []Check `json:"checks"`
+	Fields []Field `json:"fields"`
+	Left   int     `json:"fields_left_out,omitempty"`
+}
+
+// ErrFound says that there are errors among the checks.
+var ErrFound = errors.New("not all is well: see the lines that say error")
+
+// Run tries the configuration in a file. index, unless "", says which indices
+// are looked at in place of those that matrices are bound to.
+func Run(ctx context.Context, file, index string) *Report {
+	r := &Report{Checks: []Check{}, Fields: []Field{}}
+	cfg, err := configs.Load(ctx, file)
+	if err != nil {
+		for _, problem := range problems(err) {
+			r.fail("configuration", problem)
+		}
+		return r
+	}
+	r.add(OK, "configuration", file)
+	for _, warning := range cfg.Warnings {
+		r.add(Warning, "configuration", warning)
+	}
+	r.certificates(cfg)
+	if !r.nodes(ctx, cfg) {
+		return r
+	}
+	app, err := server.New(ctx, server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		r.fail("configuration", err)
+		return r
+	}
+	defer app.Close()
+	r.matrices(cfg, server.Lookout{App: app})
+	r.fields(ctx, cfg, server.Lookout{App: app}, index)
+	return r
+}
+
+// Err returns ErrFound where something is in error.
+func (r *Report) Err() error {
+	bad := slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Error }) ||
+		slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Verdict == Error })
+	if bad {
+		return ErrFound
+	}
+	return nil
+}
+
+func (r *Report) add(verdict, about, says string) {
+	r.Checks = append(r.Checks, Check{verdict, about, says, ""})
+}
+
+// fail adds an error and what to do about it.
+func (r *Report) fail(about string, err error) {
+	r.Checks = append(r.Checks, Check{Error, about, err.Error(), connect.Next(err)})
+}
+
+// problems returns the errors that are joined in one.
+func problems(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// Print prints the report as two tables.
+func (r *Report) Print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, terminal.Visible(c.About), terminal.Visible(c.Says))
+		if c.Next != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", c.Next)
+		}
+	}
+	if len(r.Fields) > 0 {
+		fmt.Fprintln(w, "\n\tINDEX\tFIELD\tMATRIX\tFORM\tADDED\tKNOWN TERMS\t")
+	}
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		form, known := f.Form, ""
+		if f.Phase == "rescore" {
+			form += " in a rescore"
+		}
+		if f.Frequent > 0 {
+			known = fmt.Sprintf("%d of %d", f.Known, f.Frequent)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Verdict, terminal.Visible(f.Index), terminal.Visible(f.Field),
+			terminal.Visible(f.Matrix), form, f.Added, known, f.Says)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if r.Left > 0 {
+		fmt.Fprintf(out, "and %d fields more: name their indices with --index\n", r.Left)
+	}
+	return nil
+}

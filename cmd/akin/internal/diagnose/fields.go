@@ -1,0 +1,194 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+const (
+	// maxLooked bounds the fields that are looked at, lookTime the time for all.
+	maxLooked = 200
+	lookTime  = time.Minute
+	// fewKnown is the share of frequent terms with a row below which the matrix
+	// seems to be of another language or analyzer, where there are enoughTerms.
+	fewKnown, enoughTerms = 0.4, 10
+)
+
+// A place is a field of an index.
+type place struct{ index, field string }
+
+// fields tries the calls of akin's own, and looks at each field.
+func (r *Report) fields(ctx context.Context, cfg *configs.Config, app server.Lookout, index string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if index == "" && len(cfg.Matrices) == 0 {
+		return
+	}
+	expression := index
+	if expression == "" {
+		expression = app.Expression()
+	}
+	found, err := app.Client().TextIndices(ctx, expression)
+	if err != nil {
+		r.fail("right to read mappings", err)
+		return
+	}
+	r.add(OK, "right to read mappings", "indices:admin/get")
+	found = slices.DeleteFunc(found, func(i esclient.TextIndex) bool { return strings.HasPrefix(i.Name, ".") })
+	places := chosen(cfg, expression, found)
+	if len(places) == 0 {
+		r.fail("indices", fmt.Errorf("no open index of %q has a text field", expression))
+		return
+	}
+	if !r.rights(ctx, app.Client(), places[0]) {
+		return
+	}
+	if len(places) > maxLooked {
+		r.Left, places = len(places)-maxLooked, places[:maxLooked]
+	}
+	scripts := false
+	for k, p := range places {
+		if ctx.Err() != nil {
+			r.Left += len(places) - k
+			break
+		}
+		sight, err := app.Look(ctx, p.index, p.field)
+		r.Fields = append(r.Fields, judge(&sight, err))
+		scripts = scripts || sight.Scripts
+	}
+	r.scripts(cfg, scripts)
+}
+
+// chosen returns the places to look at: the text fields, and what is named in
+// full and is none.
+func chosen(cfg *configs.Config, expression string, found []esclient.TextIndex) (places []place) {
+	names, fields := map[string]bool{}, map[string]bool{}
+	for _, i := range found {
+		names[i.Name] = true
+		for _, field := range i.Fields {
+			fields[field] = true
+			places = append(places, place{i.Name, field})
+		}
+	}
+	full := func(name string) bool { return !strings.ContainsAny(name, "*<") && !strings.HasPrefix(name, "-") }
+	for name := range strings.SplitSeq(expression, ",") {
+		if full(name) && !names[name] {
+			places = append(places, place{name, firstField(cfg)})
+		}
+	}
+	for _, m := range cfg.Matrices {
+		for _, field := range m.Fields {
+			if full(field) && !fields[field] && len(found) > 0 {
+				places = append(places, place{found[0].Name, field})
+			}
+		}
+	}
+	return places
+}
+
+// firstField returns some field that a matrix may be bound to.
+func firstField(cfg *configs.Config) string {
+	for _, m := range cfg.Matrices {
+		for _, field := range m.Fields {
+			if !strings.Contains(field, "*") {
+				return field
+			}
+		}
+	}
+	return "_any_"
+}
+
+// rights tries each kind of call of akin's own in one place, and reports
+// whether all are allowed.
+func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) bool {
+	all := true
+	for _, right := range []struct {
+		about, name string
+		call        func() error
+	}{
+		{"right to analyze", "indices:admin/analyze", func() error {
+			_, err := client.AnalyzeWords(ctx, p.index, p.field, []string{"akin"})
+			return err
+		}},
+		{"right to search", "indices:data/read/search", func() error {
+			_, err := client.SampleText(ctx, p.index, p.field)
+			return err
+		}},
+		{"right to count terms", "indices:data/read/tv", func() error {
+			_, _, err := client.DocFreqs(ctx, p.index, p.field, []string{"akin"})
+			return err
+		}},
+	} {
+		err := right.call()
+		refused, ok := errors.AsType[*answers.Error](err)
+		switch {
+		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
+			r.fail(right.about, err)
+			all = false
+		default: // what else went wrong the field says
+			r.add(OK, right.about, right.name)
+		}
+	}
+	return all
+}
+
+// judge says what a sight means.
+func judge(s *server.Sight, err error) Field {
+	f := Field{OK, *s, ""}
+	if err != nil {
+		f.Verdict, f.Says = Error, err.Error()
+		if next := connect.Next(err); next != "" {
+			f.Says += "; " + next
+		}
+		return f
+	}
+	few := s.Frequent >= enoughTerms && float64(s.Known) < fewKnown*float64(s.Frequent)
+	switch {
+	case s.Reason == reason.NoMatrix:
+		f.Says = "no matrix is bound: searches stay as they are"
+	case s.Reason == reason.UnknownToCluster:
+		f.Verdict, f.Says = Error, "the cluster does not know the index or its analyzer"
+	case s.Reason == reason.NotText:
+		f.Verdict, f.Says = Error, "not a field of type text in every index: take it out of matrices.fields"
+	case s.Reason == reason.NotWords:
+		f.Verdict, f.Says = Warning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
+	case s.Reason == reason.Mixed:
+		f.Verdict, f.Says = Warning, "its indices analyze or score the field differently: search them one by one, or make them alike"
+	case few:
+		f.Verdict, f.Says = Warning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
+	case s.Added == 0 && s.Texts == 0:
+		f.Says = "no document has a text to try it with"
+	case s.Added == 0:
+		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
+	case s.Reason != "":
+		f.Says = "not in the form configured: " + string(s.Reason)
+	}
+	return f
+}
+
+// scripts says which form searches have by that.
+func (r *Report) scripts(cfg *configs.Config, run bool) {
+	if !slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Frequent > 0 }) {
+		return // it was not found out
+	}
+	wants := cfg.Expansion.Scoring == configs.ScoringAuto || cfg.Expansion.Scoring == configs.ScoringSaturated
+	switch {
+	case run:
+		r.add(OK, "scripts", "the cluster runs them: scoring "+cfg.Expansion.Scoring+" can be saturated")
+	case wants:
+		r.add(OK, "scripts", "the cluster runs none: searches are scored in the form grouped")
+	default:
+		r.add(OK, "scripts", "the cluster runs none, and scoring "+cfg.Expansion.Scoring+" needs none")
+	}
+}

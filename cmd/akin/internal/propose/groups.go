@@ -1,0 +1,108 @@
+package propose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+// A group is an entry of matrices: fields that are analyzed alike.
+type group struct {
+	name, analyzer  string
+	indices, fields []string
+	docs            int64  // in the indices
+	key             string // the same for groups of several indices that are one
+}
+
+func (g *group) file() string { return g.name + ".akin" }
+
+// maxIndices is how long the names of the indices of a group may be in bytes:
+// they go into the line of a request.
+const maxIndices = 1000
+
+// withoutSystem leaves out the indices of the cluster itself and of its tools.
+func withoutSystem(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, ".") })
+}
+
+// grouped puts fields together that are analyzed alike. An entry is for each of
+// its fields in each of its indices, so that indices with other fields of the
+// same names get entries of their own. left says what is in no group. A group
+// of all that was asked for has the expression for its indices.
+func grouped(names []string, texts map[string][]mapping.Text, expression string) (groups []group, left []string, err error) {
+	at := map[string]int{} // by analysis and fields
+	for _, name := range names {
+		alike, other := analyzedAlike(name, texts[name])
+		left = append(left, other...)
+		for _, g := range alike {
+			k, there := at[g.key]
+			if !there {
+				k = len(groups)
+				at[g.key] = k
+				groups = append(groups, g)
+			}
+			groups[k].indices = append(groups[k].indices, name)
+		}
+	}
+	for k := range groups {
+		g := &groups[k]
+		g.name = unused(groups[:k], g.analyzer)
+		if expression != "" && len(g.indices) == len(names) {
+			g.indices = strings.Split(expression, ",")
+		}
+		if len(strings.Join(g.indices, ",")) > maxIndices {
+			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to name: say which with --index, as a pattern", len(g.indices))
+		}
+	}
+	return groups, left, nil
+}
+
+// analyzedAlike returns the groups of the fields of one index, without it, and
+// what is in none.
+func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []string) {
+	for _, t := range texts {
+		if t.NotWords != "" {
+			left = append(left, fmt.Sprintf("%s of %s: its terms are no words (%s)", t.Name, index, t.NotWords))
+			continue
+		}
+		k := slices.IndexFunc(groups, func(g group) bool { return g.key == t.Treatment() })
+		if k < 0 {
+			k = len(groups)
+			groups = append(groups, group{key: t.Treatment(), analyzer: analyzerName(t.IndexAnalyzer)})
+		}
+		if g := &groups[k]; !slices.Contains(g.fields, t.Name) { // the indices of a data stream have the same
+			g.fields = append(g.fields, t.Name)
+		}
+	}
+	for k := range groups {
+		groups[k].key += "\x00" + strings.Join(groups[k].fields, "\x00")
+	}
+	return groups, left
+}
+
+// analyzerName returns the name that people know an analyzer by.
+func analyzerName(name string) string {
+	if name == "default" {
+		return "standard"
+	}
+	return name
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// unused returns a name for a matrix that no group has.
+func unused(groups []group, analyzer string) string {
+	const most = 50
+	base := strings.Trim(notInNames.ReplaceAllString(analyzer, "-"), "-.")
+	if base = base[:min(len(base), most)]; base == "" {
+		base = "main"
+	}
+	name := base
+	for n := 2; slices.ContainsFunc(groups, func(g group) bool { return g.name == name }); n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return name
+}

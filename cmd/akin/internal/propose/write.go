@@ -1,0 +1,114 @@
+package propose
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
+)
+
+// write writes the configuration, with the reason for each line.
+func (p *proposal) write(w io.Writer) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# A configuration of akin, proposed for %s %s.", comment(p.info.Distribution), comment(p.info.Version))
+	line("# configs/akin.yml has all keys with their meaning; what is not here has its default.")
+	line("#\n# Next, in this order:")
+	for _, next := range p.next() {
+		line("#   %s", comment(next))
+	}
+	p.writeCluster(line)
+	line("\nexpansion:")
+	if p.scripts {
+		line("  # auto: this cluster runs scripts, so that searches are scored in the form saturated,\n  # which ranks best. Without scripts they are scored in the form grouped.")
+	} else {
+		line("  # auto: saturated, which ranks best, where the cluster runs scripts, else grouped. This\n  # one runs none, or did not say.")
+	}
+	line("  scoring: auto")
+	line("  # widen also finds documents that have related words only: totals and facets grow.")
+	line("  # same keeps the hits as they are, and only orders them better.")
+	line("  matching: widen")
+	line("\n# Which matrix is for which fields. Fields that are analyzed alike share one; take out\n# the fields that nobody searches.\nmatrices:")
+	for k := range p.groups {
+		p.groups[k].write(line)
+	}
+	if len(p.left) > 0 {
+		line("\n# Left out:")
+	}
+	const shown = 20
+	for _, text := range p.left[:min(len(p.left), shown)] {
+		line("#   %s", comment(text))
+	}
+	if more := len(p.left) - shown; more > 0 {
+		line("#   and %d fields more", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *proposal) writeCluster(line func(format string, args ...any)) {
+	line("\ncluster:")
+	switch {
+	case p.nodes > 1:
+		line("  # The cluster has %d nodes: name more of them, so that one may be away.", p.nodes)
+	default:
+		line("  # Where searches go.")
+	}
+	line("  urls: [%s]", scalar(p.Cluster))
+	if p.CAFile != "" {
+		path, err := filepath.Abs(p.CAFile)
+		if err != nil {
+			path = p.CAFile
+		}
+		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
+	}
+	if p.Credentials {
+		line("  # Credentials for akin's own calls never stand here. They come from the environment,\n  # %s and %s, or %s.",
+			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
+	} else {
+		line("  # The cluster asked for no credentials.")
+	}
+}
+
+func (g *group) write(line func(format string, args ...any)) {
+	line("  # Analyzed by %s; %d documents.", comment(g.analyzer), g.docs)
+	if g.docs == 0 {
+		line("  # There is nothing to learn from yet: build the matrix once there are documents.")
+	}
+	line("  - name: %s", scalar(g.name))
+	line("    indices: %s", list(g.indices))
+	line("    fields: %s", list(g.fields))
+	line("    # Written by akin matrix build, and read again whenever it changes.")
+	line("    file: %s", scalar(g.file()))
+}
+
+// comment returns text that stays in its line.
+func comment(text string) string { return terminal.Visible(text) }
+
+// plain matches what YAML takes for a string without quotes, for sure.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
+
+// scalar returns a string as YAML, of which JSON is a part.
+func scalar(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string is always encoded
+	}
+	return string(quoted)
+}
+
+func list(texts []string) string {
+	all := make([]string, len(texts))
+	for k, text := range texts {
+		all[k] = scalar(text)
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// A Sight is what becomes of searches in a field of an index, an alias or a
+// data stream.
+type Sight struct {
+	Index string `json:"index"`
+	Field string `json:"field"`
+	// Matrix names the matrix and version that is bound, "" for none.
+	Matrix string `json:"matrix,omitempty"`
+	// Form and Phase say how added terms are scored; both are "" where none was added.
+	Form  string `json:"form,omitempty"`
+	Phase string `json:"phase,omitempty"`
+	// Reason says why nothing was added, or a simpler form was taken.
+	Reason reason.Reason `json:"reason,omitempty"`
+	// Texts is how many texts of documents were looked at; without any the name of
+	// the field stands for one.
+	Texts int `json:"texts"`
+	// Added is how many terms were added to a few words of a document.
+	Added int `json:"added"`
+	// Frequent is how many terms come more than once in the texts that were looked
+	// at, and Known of how many of them the matrix has a row.
+	Frequent int `json:"frequent_terms"`
+	Known    int `json:"known_terms"`
+	// Scripts reports whether the cluster runs inline scripts.
+	Scripts bool `json:"scripts"`
+}
+
+// A Lookout says what an App would do, without serving.
+type Lookout struct{ *App }
+
+// sightTexts and sightWords are how many texts are looked at, and how much of
+// each; sightSearches how many of them are expanded until terms are added.
+const sightTexts, sightWords, sightSearches = 20, 30, 3
+
+// Look expands searches for texts that documents have in the field, as if a
+// client had sent them. None goes to the cluster.
+func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
+	s := Sight{Index: index, Field: field, Reason: reason.NoMatrix}
+	if a.expander == nil {
+		return s, nil
+	}
+	texts, err := a.client.SampleTexts(ctx, index, field, sightTexts, sightWords)
+	if err != nil && !esclient.IsUnknown(err) {
+		return s, err
+	}
+	s.Texts = len(texts)
+	searches := texts[:min(len(texts), sightSearches)]
+	if len(searches) == 0 {
+		searches = []string{field} // some text: the field itself says why nothing is added
+	}
+	for _, text := range searches {
+		words := strings.Fields(text)
+		found, err := preview(ctx, a.expander, index, field, strings.Join(words[:min(len(words), esclient.SampleWords)], " "))
+		if err != nil {
+			return s, err
+		}
+		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
+		if s.Added > 0 {
+			break
+		}
+	}
+	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
+}
+
+// preview returns what is done with a search for a text.
+func preview(ctx context.Context, expander *expand.Expander, index, field, text string) (expand.Explanation, error) {
+	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{field: text}}})
+	if err != nil {
+		return expand.Explanation{}, err
+	}
+	result, err := expander.Expand(ctx, &expand.Request{Index: index, Body: body, Preview: true})
+	if err != nil {
+		return expand.Explanation{}, err
+	}
+	if len(result.Clauses) == 0 {
+		return expand.Explanation{Reason: result.Reason}, nil
+	}
+	return result.Clauses[0], nil
+}
+
+// count counts the frequent terms of a text, and those that the matrix knows.
+func (a Lookout) count(ctx context.Context, s *Sight, text string) error {
+	indices := esclient.Indices{Expression: s.Index}
+	bound, err := matrices{a.store, a.cluster, nil}.Pin().For(ctx, indices, s.Field)
+	if err != nil || bound.Rows == nil || text == "" {
+		return err
+	}
+	analysis, err := a.cluster.Analyze(ctx, indices, s.Field, "", text)
+	if errors.Is(err, mapping.ErrNotText) || errors.Is(err, mapping.ErrMixed) || esclient.IsUnknown(err) {
+		return nil // which the reason says
+	}
+	if err != nil {
+		return err
+	}
+	seen := map[string]int{}
+	var frequent []string
+	for _, term := range analysis.Terms {
+		if seen[term]++; seen[term] == 2 {
+			frequent = append(frequent, term)
+		}
+	}
+	rows := make([]simmatrix.Row, len(frequent))
+	if err := bound.Rows.Rows(ctx, frequent, rows); err != nil {
+		return err
+	}
+	s.Frequent = len(frequent)
+	for _, row := range rows {
+		if !row.IsZero() {
+			s.Known++
+		}
+	}
+	statistics, err := a.cluster.Statistics(ctx, indices, s.Field, frequent, make([]int64, len(frequent)))
+	s.Scripts = statistics.Scripts
+	return err
+}
+
+// Client returns the client of akin's own calls, which Close closes.
+func (a Lookout) Client() *esclient.Client { return a.client }
+
+// Expression returns an index expression for all that a matrix is bound to.
+func (a Lookout) Expression() string { return a.boundExpression() }
+
+// A Served is what is served of one matrix, or of weights.
+type Served struct {
+	rowstore.State
+
+	What     string // "matrix" or "weights"
+	Checksum string // "" where no version is served
+	Written  time.Time
+}
+
+// Served returns what is served of each matrix and of the weights.
+func (a Lookout) Served() (all []Served) {
+	add := func(what string, store *rowstore.Store) {
+		if store == nil {
+			return
+		}
+		stats := store.Stats()
+		for _, m := range stats.Matrices {
+			s := Served{State: m, What: what, Written: stats.Written[m.Name]}
+			if rows := store.Pin().Of(m.Name); rows != nil {
+				s.Checksum = rows.Checksum()
+			}
+			all = append(all, s)
+		}
+	}
+	add("matrix", a.store)
+	add("weights", a.weights)
+	return all
+}
