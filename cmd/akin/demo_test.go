@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -54,7 +55,7 @@ func TestDemoPrintsWhatItsCommandsFind(t *testing.T) {
 			}
 		}
 		post(t, command[2], "", &answer)
-		if found := fmt.Sprint(answer.Hits.Total.Value); found != command[1] || found != shown[i+1] {
+		if found := strconv.Itoa(answer.Hits.Total.Value); found != command[1] || found != shown[i+1] {
 			t.Errorf("%s finds %s, the command promises %s, the search shown %s", command[2], found, command[1], shown[i+1])
 		}
 	}

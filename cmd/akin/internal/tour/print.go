@@ -26,8 +26,8 @@ totals and facets grow. With "matching: same" the hits stay those of the search
 without akin, and only their order changes.
 `
 
-// invitation has the URLs of the engine, of akin and of its admin port, then what
-// the searches find, then what they search.
+// invitation has the URLs of the engine, of akin and of its admin port, then
+// what the searches find, then what they search.
 const invitation = `
 Try it yourself: %[8]s without akin, %[4]d hits
 

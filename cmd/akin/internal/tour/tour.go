@@ -160,7 +160,8 @@ func (t *Tour) post(ctx context.Context, url, body string, answer any) error {
 	return json.Unmarshal(data, answer)
 }
 
-// show prints the hits of one query side by side, and the terms that were added.
+// show prints the hits of one query side by side, and the terms that were
+// added.
 func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
 	c, err := t.compare(ctx, q)
 	if err != nil {
