@@ -17,7 +17,7 @@ import (
 
 // The fault tests do something bad to akin, or to what it talks to, while
 // clients search through it, and count what the clients notice. `make chaos`
-// runs them for longer and writes what it saw into docs/reliability.md.
+// runs them for longer and writes what it saw into docs/operations.md.
 
 // longChaos reports whether this is the long form.
 func longChaos() bool { return os.Getenv("AKIN_CHAOS") == "long" }
@@ -53,7 +53,7 @@ const (
 	slowSearch = time.Second
 )
 
-// A fault is one row of the table in docs/reliability.md.
+// A fault is one row of the table in docs/operations.md.
 type fault struct {
 	name string
 	// config is laid over akin's configuration.
@@ -306,7 +306,7 @@ func (s summary) row(name string) string {
 }
 
 const (
-	reliabilityFile  = repository + "/docs/reliability.md"
+	reliabilityFile  = repository + "/docs/operations.md"
 	reliabilityBegin = "<!-- make chaos -->\n"
 	reliabilityEnd   = "<!-- end -->\n"
 )

@@ -17,11 +17,11 @@ import (
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
-// Each test here checks what docs/slips.md says of one slip of the papers: that
+// Each test here checks what docs/reproduction.md says of one slip of the papers: that
 // the printed value does not follow, and that the right one does. The document
 // names the tests.
 
-const slipsDoc = "../docs/slips.md"
+const slipsDoc = "../docs/reproduction.md"
 
 // slipSpace returns the space of n terms with the given weights and entries;
 // no weights are weights of 1.
@@ -346,7 +346,7 @@ func TestSlipTriangleInequality(t *testing.T) {
 	checkSlip(t, "xᵀSx", space.InnerProduct(x, x), -0.25, 1e-15)
 }
 
-// TestSlipsAreDocumentedAndTested compares the tests that docs/slips.md names
+// TestSlipsAreDocumentedAndTested compares the tests that docs/reproduction.md names
 // with those in this file.
 func TestSlipsAreDocumentedAndTested(t *testing.T) {
 	name := regexp.MustCompile(`TestSlip[A-Z]\w*`)

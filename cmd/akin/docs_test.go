@@ -71,6 +71,40 @@ func TestEveryJSONBlockOfTheDocumentsIsJSON(t *testing.T) {
 	}
 }
 
+// anchors are the names of the headings of a page, as GitHub makes them.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{"": true}
+	page = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(page, "")
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return found
+}
+
+func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, filepath.Join(root, "README.md")) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(read(t, name), -1) {
+			if strings.Contains(m[1], "://") || m[1] == "" && m[2] == "" {
+				continue
+			}
+			to := name
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(name), m[1])
+			}
+			if info, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %s: %v", name, m[0], err)
+			} else if !info.IsDir() && !anchors(read(t, to))[m[2]] {
+				t.Errorf("%s: %s has no heading #%s", name, to, m[2])
+			}
+		}
+	}
+}
+
 // commands returns the commands of a document's shell blocks, in which a quoted
 // text may have several lines.
 func commands(text string) []string {
