@@ -124,10 +124,10 @@ type Term struct {
 
 // A TermRow is one row as [New] takes it.
 type TermRow struct {
-	Term      string     // the index term i
-	DocFreq   uint32     // number of documents that have it, 0 where unknown
-	Form      string     // see [Table.Forms]
-	Neighbors []Neighbor // s_ij, in any order; DocFreq is not read: it is that of the neighbor's own row
+	Term      string     `json:"term"`      // the index term i
+	DocFreq   uint32     `json:"doc_freq"`  // number of documents that have it, 0 where unknown
+	Form      string     `json:"form"`      // see [Table.Forms]
+	Neighbors []Neighbor `json:"neighbors"` // s_ij, in any order; DocFreq is not read: it is that of the neighbor's own row
 }
 
 // New returns the matrix with the given rows, in any order, with similarities

@@ -34,10 +34,10 @@ const (
 
 // A Neighbor is one entry s_ij of the row of term i.
 type Neighbor struct {
-	Term       string  // the index term j
-	Similarity float32 // s_ij in (0, 1], a multiple of 1/65535
-	DocFreq    uint32  // document frequency of Term when the matrix was built, 0 where unknown
-	Origins    uint8   // bits of what s_ij comes from, named by [Meta.Origins]; 0 if that is empty
+	Term       string  `json:"term"`       // the index term j
+	Similarity float32 `json:"similarity"` // s_ij in (0, 1], a multiple of 1/65535
+	DocFreq    uint32  `json:"doc_freq"`   // document frequency of Term when the matrix was built, 0 where unknown
+	Origins    uint8   `json:"origins"`    // bits of what s_ij comes from, named by [Meta.Origins]; 0 if that is empty
 }
 
 // A Row is the neighbor row of one term, in descending similarity, ties in

@@ -75,6 +75,7 @@ occurrences and 0.3 % for thirty. --scripted says which; auto asks the cluster.
 	cluster.Register(flags, "URL of the cluster")
 	flags.StringVar(&f.Field, "field", "", "text field that is searched")
 	flags.StringVar(&f.Weights, "weights", "", "check that the norms are by these weights; default any, the same in all documents")
+	flags.BoolVar(&f.JSON, "json", false, "print the checks as JSON")
 	flags.BoolVar(&f.New, "new", false, "print the body that creates an index")
 	flags.StringVar(&f.Analyzer, "analyzer", "", "with --new, for an index that is not there: analyzer of the field; default the cluster's")
 	flags.StringVar(&f.Scripted, "scripted", "auto", "print a scripted similarity: auto, yes or no")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 
 func newMatrixCheck() *cobra.Command {
 	var redis connect.Redis
+	asJSON := false
 	options := inspect.DefaultOptions()
 	cmd := &cobra.Command{
 		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
@@ -36,10 +38,11 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err != nil {
 				return err
 			}
-			return tables.Report(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
+			return tables.Report(cmd.OutOrStdout(), asJSON, args[0], inspect.Matrix(m, options))
 		},
 	}
 	redis.RegisterServer(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&options.Hubs, "top-hubs", options.Hubs, "how many hubs: the terms that are neighbors of the most others")
 	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many random rows")
 	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
@@ -49,6 +52,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 func newMatrixDiff() *cobra.Command {
 	var redis connect.Redis
 	var top int
+	asJSON := false
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show what changed from one matrix to another",
 		Long: `diff compares two matrices: their settings, their terms, and the neighbors of the terms
@@ -73,11 +77,15 @@ A and B: ` + matrixHelp,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s -> %s\n\n", args[0], args[1])
-			return tables.Difference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
+			d := inspect.Diff(a, b, top)
+			return terminal.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
+				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
+				return tables.Difference(out, a.Meta(), b.Meta(), d)
+			})
 		},
 	}
 	redis.RegisterServer(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
 }

@@ -141,7 +141,7 @@ func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	err := tables.Report(&out, "fleet", r)
+	err := tables.Report(&out, false, "fleet", r)
 	if err == nil || !strings.Contains(err.Error(), "symmetric") || strings.Contains(err.Error(), "dominant") {
 		t.Errorf("error %v", err)
 	}

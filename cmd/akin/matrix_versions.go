@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -145,28 +144,38 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 
 func newMatrixList() *cobra.Command {
 	var flags connect.Redis
-	return redisCommand(&cobra.Command{
-		Use:     "list",
-		Short:   "List the versions of a matrix in Redis",
-		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    terminal.NoArgs,
+	asJSON := false
+	cmd := redisCommand(&cobra.Command{
+		Use:   "list",
+		Short: "List the matrices in Redis, or the versions of one",
+		Long: `list prints the names of all matrices in Redis with their active version, or with
+--name the versions of one matrix, the newest first; * marks the active one.`,
+		Example: `  akin matrix list --redis redis://127.0.0.1:6379
+  akin matrix list --redis redis://127.0.0.1:6379 --name docs --json`,
+		Args: terminal.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+		out := cmd.OutOrStdout()
+		if !cmd.Flags().Changed("name") {
+			all, whole, err := admin.Matrices(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if !whole {
+				fmt.Fprintln(cmd.ErrOrStderr(), "there may be more: this Redis has too many keys to look at all")
+			}
+			matrices := tables.Matrices(all)
+			return terminal.Print(out, asJSON, matrices, matrices.Print)
+		}
 		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
-		for _, v := range versions {
-			mark := ""
-			if v.Active {
-				mark = "*"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
-				v.Terms, v.NonZeros, v.Docs, v.Checksum, v.Source)
-		}
-		return w.Flush()
+		listed := tables.Versions(versions)
+		return terminal.Print(out, asJSON, listed, listed.Print)
 	})
+	cmd.Flags().Lookup("name").DefValue = "" // all
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 func newMatrixActivate() *cobra.Command {

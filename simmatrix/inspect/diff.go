@@ -13,33 +13,42 @@ const absentRow = math.MaxUint32
 
 // A Difference says what changed from one matrix to another.
 type Difference struct {
-	Added, Removed      []string // terms that only the second matrix has, only the first, in ascending byte order
-	Common, RowsChanged int      // terms of both, and those of them whose neighbors or similarities differ
-	DocFreqsChanged     int      // terms of both whose document frequency differs
-	MeanDistance        float64  // mean of [RowChange.Distance] over the terms of both; 0 without such terms
+	// Terms that only the second matrix has, only the first, in ascending byte order.
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
+	// Terms of both, and those of them whose neighbors or similarities differ.
+	Common          int     `json:"common"`
+	RowsChanged     int     `json:"rows_changed"`
+	DocFreqsChanged int     `json:"doc_freqs_changed"` // terms of both whose document frequency differs
+	MeanDistance    float64 `json:"mean_distance"`     // mean of [RowChange.Distance] over the terms of both; 0 without such terms
 	// Top are the rows that changed most: in descending distance, then document
 	// frequency in the second matrix, then by term.
-	Top []RowChange
+	Top []RowChange `json:"top"`
 }
 
 // A RowChange says how the row of a term changed from a to b.
 type RowChange struct {
-	Term string
+	Term string `json:"term"`
 	// Distance is the weighted Jaccard (Ruzicka) distance of the two rows,
 	//
 	//	1 - Σ_j min(a_ij, b_ij) / Σ_j max(a_ij, b_ij)
 	//
 	// over the neighbors j of either, above 0.
-	Distance     float64
-	From, To     uint32               // document frequencies of the term in the two
-	Gained, Lost []simmatrix.Neighbor // neighbors that only b's row has, only a's, each in the order of its row
-	Changed      []NeighborChange     // neighbors of both rows whose similarities differ, in the order of b's row
+	Distance float64 `json:"distance"`
+	// Document frequencies of the term in the two.
+	From uint32 `json:"from"`
+	To   uint32 `json:"to"`
+	// Neighbors that only b's row has, only a's, each in the order of its row.
+	Gained  []simmatrix.Neighbor `json:"gained"`
+	Lost    []simmatrix.Neighbor `json:"lost"`
+	Changed []NeighborChange     `json:"changed"` // neighbors of both rows whose similarities differ, in the order of b's row
 }
 
 // A NeighborChange is a neighbor whose similarity changed.
 type NeighborChange struct {
-	Term     string
-	From, To float32
+	Term string  `json:"term"`
+	From float32 `json:"from"`
+	To   float32 `json:"to"`
 }
 
 // Diff compares two matrices and describes the top rows that changed most.

@@ -34,62 +34,74 @@ func (o *Options) Validate() error {
 
 // A Report describes a matrix.
 type Report struct {
-	Meta     simmatrix.Meta // what the header says
-	Checksum string
-	Claims   []Claim // the header, and the settings of [shape.Sparsify] in its Params, and a fresh count
+	Meta     simmatrix.Meta `json:"meta"` // what the header says
+	Checksum string         `json:"checksum"`
+	Claims   []Claim        `json:"claims"` // the header, and the settings of [shape.Sparsify] in its Params, and a fresh count
 	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
 	// 0 without terms.
-	Density float64
-	Rows    RowCounts
-	Entries EntryCounts
-	Pairs   PairCounts
-	Hubs    Hubs
-	Samples []simmatrix.TermRow // rows drawn at random, in ascending byte order of the term
+	Density float64             `json:"density"`
+	Rows    RowCounts           `json:"rows"`
+	Entries EntryCounts         `json:"entries"`
+	Pairs   PairCounts          `json:"pairs"`
+	Hubs    Hubs                `json:"hubs"`
+	Samples []simmatrix.TermRow `json:"samples"` // rows drawn at random, in ascending byte order of the term
 }
 
 // RowCounts describe the rows of a matrix.
 type RowCounts struct {
-	Lengths        Distribution // of the number of neighbors of a term
-	Empty          int          // terms without neighbors
-	NoDocFreq      int          // terms with a document frequency of 0
-	LargestSum     float64      // of a row's similarities, the diagonal not counted
-	LargestSumTerm string       // the first term that has it; empty without entries
-	NotDominant    int          // rows whose sum is 1 or more
+	Lengths        Distribution `json:"lengths"`          // of the number of neighbors of a term
+	Empty          int          `json:"empty"`            // terms without neighbors
+	NoDocFreq      int          `json:"no_doc_freq"`      // terms with a document frequency of 0
+	LargestSum     float64      `json:"largest_sum"`      // of a row's similarities, the diagonal not counted
+	LargestSumTerm string       `json:"largest_sum_term"` // the first term that has it; empty without entries
+	NotDominant    int          `json:"not_dominant"`     // rows whose sum is 1 or more
 }
 
 // EntryCounts describe the entries off the diagonal.
 type EntryCounts struct {
-	Similarities Distribution
-	Origins      []OriginCount // entries by origin, one of two counted for both; empty where none is named
+	Similarities Distribution  `json:"similarities"`
+	Origins      []OriginCount `json:"origins"` // entries by origin, one of two counted for both; empty where none is named
 }
 
 // PairCounts count the pairs of terms with an entry in either direction: OneWay
 // those with one only, Unequal those with two that differ.
-type PairCounts struct{ All, OneWay, Unequal uint64 }
+type PairCounts struct {
+	All     uint64 `json:"all"`
+	OneWay  uint64 `json:"one_way"`
+	Unequal uint64 `json:"unequal"`
+}
 
 // Hubs are terms that are neighbors of many others.
 type Hubs struct {
-	NeighborOf Distribution // of N_k, the number of rows that have a term as neighbor
-	Top        []Hub        // the terms with the largest, ties in ascending byte order
+	NeighborOf Distribution `json:"neighbor_of"` // of N_k, the number of rows that have a term as neighbor
+	Top        []Hub        `json:"top"`         // the terms with the largest, ties in ascending byte order
 }
 
 // A Hub is a term that is a neighbor of many others: in so many rows.
 type Hub struct {
-	Term    string
-	DocFreq uint32
-	Rows    int
+	Term    string `json:"term"`
+	DocFreq uint32 `json:"doc_freq"`
+	Rows    int    `json:"rows"`
 }
 
 // An OriginCount is the number of entries with the origin Name.
 type OriginCount struct {
-	Name    string
-	Entries uint64
+	Name    string `json:"name"`
+	Entries uint64 `json:"entries"`
 }
 
 // A Distribution sums up numbers. Quantile q is the smallest of them that at
 // least q of them do not exceed. It is zero where there are none.
 type Distribution struct {
-	Min, P10, P25, Median, P75, P90, P99, Max, Mean float64
+	Min    float64 `json:"min"`
+	P10    float64 `json:"p10"`
+	P25    float64 `json:"p25"`
+	Median float64 `json:"median"`
+	P75    float64 `json:"p75"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+	Mean   float64 `json:"mean"`
 }
 
 // Matrix reports on m. It shares no code with what wrote the header, so that
@@ -287,12 +299,13 @@ func distribution(counts []uint64, unit float64) Distribution {
 
 // A Claim is one thing that a header says.
 type Claim struct {
-	Name             string // what it is about; for a setting of [shape.Sparsify], its name in [simmatrix.Meta.Params]
-	Claimed, Counted string
-	Holds            bool // the two are the same; for a setting, the count keeps to it or Note excuses it
+	Name    string `json:"name"` // what it is about; for a setting of [shape.Sparsify], its name in [simmatrix.Meta.Params]
+	Claimed string `json:"claimed"`
+	Counted string `json:"counted"`
+	Holds   bool   `json:"holds"` // the two are the same; for a setting, the count keeps to it or Note excuses it
 	// Note says why a setting holds though the count goes beyond it: overrides
 	// explain all entries, or all but what rules that pin and ban can.
-	Note string
+	Note string `json:"note"`
 }
 
 func (in *inspector) claims() {

@@ -5,6 +5,7 @@ package advise
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,15 @@ type Request struct {
 	New                   bool   // print the body of a new index
 	Analyzer              string // of the field in that
 	Scripted              string // print a similarity by a script: "yes", "no", or "auto" for what the cluster takes
+	JSON                  bool   // print the checks as JSON
+}
+
+// A report is what was found of an index.
+type report struct {
+	Index  string  `json:"index"`
+	Ready  bool    `json:"ready"`
+	Checks []check `json:"checks"`
+	Steps  string  `json:"steps,omitempty"` // what to send and to run, as it is printed
 }
 
 // An adviser answers one request.
@@ -129,12 +139,11 @@ func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.
 	}
 	var unready []string
 	var first, linear *index // that maps the field, and that has a linear one
-	some := false
+	reports := []report{}
 	for _, inspection := range found {
 		if inspection.Field == "" && !inspection.Closed && inspection.Problem == "" {
 			continue // searches of the field do not go there
 		}
-		some = true
 		i, err := a.look(ctx, inspection)
 		if err != nil {
 			return err
@@ -151,16 +160,24 @@ func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.
 		if linear == nil && i.linear.Field != "" {
 			linear = i
 		}
-		report, ready := a.report(i)
-		if _, err := io.WriteString(out, report); err != nil {
-			return err
+		r := a.report(i)
+		reports = append(reports, r)
+		if !a.JSON {
+			if err := a.print(out, &r); err != nil {
+				return err
+			}
 		}
-		if !ready {
+		if !r.Ready {
 			unready = append(unready, i.Index)
 		}
 	}
+	if a.JSON {
+		if err := json.NewEncoder(out).Encode(reports); err != nil {
+			return err
+		}
+	}
 	switch {
-	case !some:
+	case len(reports) == 0:
 		return fmt.Errorf("no index of %q maps the field %q", a.Index, a.Field)
 	case unready != nil:
 		return fmt.Errorf("mode hard cannot rank by %s in %s yet", a.Field, strings.Join(unready, ", "))
@@ -168,27 +185,39 @@ func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.
 	return nil
 }
 
-// report returns what was found of an index and what to do about it, and
-// whether nothing is missing.
-func (a *adviser) report(i *index) (text string, ready bool) {
-	s := &strings.Builder{}
-	w := tabwriter.NewWriter(s, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "index %s\n", i.Index)
-	ready = true
+// report returns what was found of an index and what to do about it.
+func (a *adviser) report(i *index) report {
+	r := report{Index: i.Index, Ready: true, Checks: []check{}}
 	for _, c := range append(a.mappingChecks(i), a.documentChecks(i)...) {
 		if c.applies {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", c.verdict, c.about, terminal.Visible(c.says))
-			ready = ready && c.verdict != missing && c.verdict != wrong
+			r.Checks = append(r.Checks, c)
+			r.Ready = r.Ready && c.Verdict != missing && c.Verdict != wrong
 		}
 	}
-	_ = w.Flush() // into memory
-	s.WriteString("\n")
-	if ready {
-		fmt.Fprintf(s, "Mode hard can rank by %s.\n\n", i.Field)
-	} else {
+	if !r.Ready {
+		s := &strings.Builder{}
 		a.writeSteps(s, i)
+		r.Steps = s.String()
 	}
-	return s.String(), ready
+	return r
+}
+
+// print prints a report as a table and the steps.
+func (a *adviser) print(out io.Writer, r *report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "index %s\n", r.Index)
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, c.About, terminal.Visible(c.Says))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	steps := r.Steps
+	if r.Ready {
+		steps = fmt.Sprintf("Mode hard can rank by %s.\n\n", a.Field)
+	}
+	_, err := io.WriteString(out, "\n"+steps)
+	return err
 }
 
 // command returns a command line of akin for an index and the field.

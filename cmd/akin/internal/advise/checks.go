@@ -21,8 +21,11 @@ const ok, missing, wrong, note = "ok", "MISSING", "WRONG", "note"
 // A check is a row of the table: where it applies to an index it gives a
 // verdict on something and says why.
 type check struct {
-	applies              bool
-	verdict, about, says string
+	applies bool
+
+	Verdict string `json:"verdict"`
+	About   string `json:"about"`
+	Says    string `json:"says"`
 }
 
 // mappingChecks are those of the mapping and the settings.

@@ -23,15 +23,17 @@ const sampleNeighbors = 10
 
 // Report prints a report on the matrix called name. Its error names the
 // claims that do not hold, or says that no term has a neighbor.
-func Report(out io.Writer, name string, r *inspect.Report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n\n", name)
-	printHead(w, r)
-	printClaims(w, r)
-	printDistributions(w, r)
-	printHubs(w, r)
-	printSamples(w, r)
-	if err := w.Flush(); err != nil {
+func Report(out io.Writer, asJSON bool, name string, r *inspect.Report) error {
+	if err := terminal.Print(out, asJSON, r, func(out io.Writer) error {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "%s\n\n", name)
+		printHead(w, r)
+		printClaims(w, r)
+		printDistributions(w, r)
+		printHubs(w, r)
+		printSamples(w, r)
+		return w.Flush()
+	}); err != nil {
 		return err
 	}
 	var broken []string

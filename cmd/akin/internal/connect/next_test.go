@@ -1,0 +1,60 @@
+package connect
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+func TestErrorsSayWhatToDoNext(t *testing.T) {
+	_, missing := configs.Load(t.Context(), "/nonexistent/akin.yml")
+	dial := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, c := range []struct {
+		name string
+		err  error
+		want string // in what to do; "" is nothing
+	}{
+		{"no configuration file", missing, "akin init"},
+		{"another file is missing", &configs.Error{Key: "redis.tls.ca_file", Err: fs.ErrNotExist}, ""},
+		{"no credentials", &answers.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
+		{"no right, OpenSearch", &answers.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},
+		{"no right, Elasticsearch", &answers.Error{Status: http.StatusForbidden, Reason: "action [cluster:monitor/main] is unauthorized for user [a]"}, "the right cluster:monitor/main;"},
+		{"no right, unnamed", &answers.Error{Status: http.StatusForbidden}, "the rights that README.md lists"},
+		{"block", &answers.Error{Status: http.StatusForbidden, Type: "cluster_block_exception"}, "blocks"},
+		{"no index", &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}, "akin init"},
+		{"throttled", &answers.Error{Status: http.StatusTooManyRequests}, "later"},
+		{"no text", mapping.ErrNotText, "type text"},
+		{"no version", rowstore.ErrUnknownVersion, "akin matrix list"},
+		{"Redis wants a password", errors.New("NOAUTH Authentication required."), "AKIN_REDIS_URL"},
+		{"Redis refuses the password", errors.New("WRONGPASS invalid username-password pair or user is disabled."), "AKIN_REDIS_URL"},
+		{"unknown authority", x509.UnknownAuthorityError{}, "--ca-file"},
+		{"other host", x509.HostnameError{}, "host name"},
+		{"expired", x509.CertificateInvalidError{}, "renewed"},
+		{"no TLS there", errors.New("http: server gave HTTP response to HTTPS client"), "http://"},
+		{"TLS there", errors.New(`malformed HTTP response "\x15\x03"`), "https://"},
+		{"no such host", &net.DNSError{}, "host name"},
+		{"nothing listens", dial, "start the server"},
+		{"no answer", context.DeadlineExceeded, "in time"},
+		{"another", errors.New("something else"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Next(fmt.Errorf("doing: %w", c.err))
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
