@@ -241,11 +241,12 @@ type Memory struct {
 	InFlight Bytes `yaml:"in_flight" allowed:"16MiB 64GiB"` // of which one client gets at most half
 }
 
-// Log says what is logged on standard error, and how.
+// Log says what is logged, and how.
 type Log struct {
 	Level   string `yaml:"level" allowed:"debug info warn error"`
 	Format  string `yaml:"format" allowed:"json text"`
 	Queries bool   `yaml:"queries"` // allows the text of searches
+	Access  bool   `yaml:"access"`  // on standard output
 
 	Impressions string `yaml:"impressions"` // a file; "" is none
 }

@@ -15,9 +15,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/tracing"
+	"github.com/akin-search/akin/proxy/exchange"
 )
 
 const (
@@ -91,12 +93,14 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 		out.Body = lent
 		defer lent.end()
 	}
+	sent := time.Now()
 	res, err := s.transport.RoundTrip(out)
 	interim.end()
 	if err != nil {
 		s.failed(w, r, err)
 		return
 	}
+	exchange.Answered(r.Context(), sent)
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
 		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = out }}

@@ -147,6 +147,9 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Guard recovers what panics; nil means a new one, which counts in Registry.
 	Guard *recovery.Guard
+	// AccessLog gets a record of each request, without its query string; nil is
+	// none. It must not block.
+	AccessLog *slog.Logger
 	// Tracer traces requests; nil traces none. It outlives the server.
 	Tracer *tracing.Tracer
 }
@@ -251,7 +254,7 @@ func New(o Options) (*Server, error) {
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer)
+	s.proxy = exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer, o.AccessLog)
 	s.admin = newAdminEngine(s)
 	return s, nil
 }
@@ -319,6 +322,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.metrics.PassedThrough.Inc()
+	exchange.Note(r.Context(), exchange.PassedThrough, "")
 	s.send(w, r)
 }
 

@@ -201,7 +201,7 @@ func TestAPageHasTheHitsOfBothArms(t *testing.T) {
 	if ids := strings.Split(got.header.Get(explanationHeader), ","); len(ids) != 2 || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) {
 		t.Errorf("header %v", got.header)
 	}
-	if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveDone) != 2 || counter(t, registry, "akin_impressions_total", "result", trial.Written) != 2 {
+	if counter(t, registry, "akin_trial_interleaved_total", "result", interleaveDone) != 2 || counter(t, registry, "akin_impressions_total", "result", "written") != 2 {
 		t.Error("not counted")
 	}
 }

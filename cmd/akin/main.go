@@ -104,7 +104,7 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 			if err != nil {
 				return terminal.Usage(err)
 			}
-			return server.Run(cmd.Context(), file, cfg, thisBuild(), cmd.ErrOrStderr())
+			return server.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")

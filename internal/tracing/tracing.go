@@ -190,6 +190,15 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
+// Carried returns the trace that a request says it belongs to, "" for none.
+func Carried(h http.Header) string {
+	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), joined(h)))
+	if !of.IsValid() {
+		return ""
+	}
+	return of.TraceID().String()
+}
+
 // Call begins the span of a call, and returns the request as it is sent: req
 // itself, if it is not traced, else a copy with the span in its headers.
 func Call(req *http.Request) (*http.Request, Span) {

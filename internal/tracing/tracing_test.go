@@ -148,9 +148,15 @@ func TestSpansAreSentAgainWhereTheCollectorRecovers(t *testing.T) {
 		calls int
 		want  string
 	}{
-		"busy":        {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, 2, exported},
-		"throttled":   {func(w http.ResponseWriter) { w.Header().Set("Retry-After", "1"); w.WriteHeader(http.StatusTooManyRequests) }, 2, exported},
-		"for an hour": {func(w http.ResponseWriter) { w.Header().Set("Retry-After", "3600"); w.WriteHeader(http.StatusTooManyRequests) }, 1, failed},
+		"busy": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, 2, exported},
+		"throttled": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 2, exported},
+		"for an hour": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 1, failed},
 		"bad request": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) }, 1, failed},
 		"redirect":    {func(w http.ResponseWriter) { w.Header().Set("Location", "/v1/traces"); w.WriteHeader(http.StatusFound) }, 1, failed},
 		"in part": {func(w http.ResponseWriter) {

@@ -1,11 +1,13 @@
 // Package exchange follows requests of clients from their arrival to the end of
-// their answers, for traces.
+// their answers, for traces and the access log.
 package exchange
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/explain"
@@ -16,11 +18,18 @@ type Exchange struct {
 	http.ResponseWriter
 
 	span   tracing.Span
-	status int // 0 until the answer begins
+	began  time.Time
+	status int   // 0 until the answer begins
+	bytes  int64 // of its body
 
 	mu              sync.Mutex
 	outcome, reason string
+	upstream        time.Duration // until the cluster's answer began, 0 where none did
 }
+
+// PassedThrough is the outcome of requests that are no searches; package explain
+// has the others.
+const PassedThrough = "passed_through"
 
 type key struct{}
 
@@ -30,16 +39,22 @@ func of(ctx context.Context) *Exchange {
 	return x
 }
 
-// Handler returns h, whose requests are followed: h itself without a tracer.
-func Handler(h http.Handler, t *tracing.Tracer) http.Handler {
-	if t == nil {
+// Handler returns h, whose requests are followed: h itself where there is no
+// tracer and no access log. access gets a record of each request.
+func Handler(h http.Handler, t *tracing.Tracer, access *slog.Logger) http.Handler {
+	if t == nil && access == nil {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, span := t.Arrived(r)
-		x := &Exchange{ResponseWriter: w, span: span}
+		x := &Exchange{ResponseWriter: w, span: span, began: time.Now()}
 		complete := false
-		defer func() { x.end(complete) }()
+		defer func() {
+			x.end(complete)
+			if access != nil {
+				access.LogAttrs(ctx, slog.LevelInfo, "request", x.record(ctx, r, complete)...)
+			}
+		}()
 		h.ServeHTTP(x, r.WithContext(context.WithValue(ctx, key{}, x)))
 		complete = true
 	})
@@ -54,6 +69,23 @@ func (x *Exchange) WriteHeader(status int) {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes how much is written.
+func (x *Exchange) Write(p []byte) (int, error) {
+	n, err := x.ResponseWriter.Write(p)
+	x.bytes += int64(n)
+	return n, err
+}
+
+// Answered notes that the cluster's answer to a request begins, which was sent
+// at a time.
+func Answered(ctx context.Context, sent time.Time) {
+	if x := of(ctx); x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.upstream = time.Since(sent)
+	}
 }
 
 // Name names a request by the shape of its path.
@@ -83,12 +115,12 @@ func (x *Exchange) end(complete bool) {
 	defer x.mu.Unlock()
 	x.span.Set("akin.outcome", x.outcome)
 	x.span.Set("akin.reason", x.reason)
+	if complete && x.status == 0 { // written by whoever took the connection over
+		x.status = http.StatusSwitchingProtocols
+	}
 	status := x.status
-	switch {
-	case !complete:
+	if !complete {
 		status = 0
-	case status == 0: // written by whoever took the connection over
-		status = http.StatusSwitchingProtocols
 	}
 	x.span.EndStatus(status, http.StatusInternalServerError)
 }

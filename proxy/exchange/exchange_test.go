@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
@@ -12,7 +13,8 @@ func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
 		got = w
 		Name(r.Context(), r.Method, "/_search")
 		Note(r.Context(), "rewritten", "")
-	}), nil)
+		Answered(r.Context(), time.Now())
+	}), nil, nil)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/_search", http.NoBody)
 	if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n != 0 || got != w {
 		t.Errorf("%v allocations, and the answer goes to a %T", n, got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/trial"
@@ -209,7 +210,7 @@ func (r *registering) trials(known *Values) Trials {
 			"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
 		Interleaved: r.counter("akin_trial_interleaved_total",
 			"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
-		Impressions: r.by("result", []string{trial.Written, trial.Dropped, trial.Failed}, "akin_impressions_total",
+		Impressions: r.by("result", []string{lines.Written, lines.Dropped, lines.Failed}, "akin_impressions_total",
 			"Interleaved pages for the log, by whether they were written, dropped, or failed."),
 	}
 }

@@ -1,16 +1,14 @@
 package trial
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/evaluate/clicks"
+	"github.com/akin-search/akin/internal/lines"
 )
 
 // A counter counts what became of lines.
@@ -48,7 +46,7 @@ func TestImpressionsAreAppendedAsLines(t *testing.T) {
 		})
 		l.Close()
 		l.Close()
-		if c.get(Written) != 1 {
+		if c.get(lines.Written) != 1 {
 			t.Errorf("counted %v", c.of)
 		}
 	}
@@ -71,66 +69,8 @@ func TestWhatIsNoRegularFileIsRefused(t *testing.T) {
 	}
 }
 
-// A disk is a file that a test can stop.
-type disk struct {
-	release chan error
-	lines   []string
-}
-
-func (d *disk) Write(p []byte) (int, error) {
-	d.lines = append(d.lines, string(p))
-	return len(p), <-d.release
-}
-
-func (*disk) Close() error { return nil }
-
-func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
-	var c counter
-	d := &disk{release: make(chan error)}
-	l := newLog(d, maxLog, nil, c.count)
-	for range 2*maxWaiting + 10 {
-		l.Add(clicks.Impression{QueryID: "1"})
-	}
-	if c.get(Dropped) < maxWaiting {
-		t.Errorf("%v", c.of)
-	}
-	close(d.release)
-	l.Close()
-	if c.get(Written)+c.get(Dropped) != 2*maxWaiting+10 {
-		t.Errorf("counted %v", c.of)
-	}
+func TestNoLogTakesNothing(*testing.T) {
 	var none *Log
 	none.Add(clicks.Impression{})
 	none.Close()
 }
-
-func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
-	var c counter
-	d := &disk{release: make(chan error)}
-	l := newLog(d, maxLog, nil, c.count)
-	l.Add(clicks.Impression{QueryID: "1"})
-	l.Close()
-	close(d.release)
-	select {
-	case <-l.ended:
-	case <-time.After(20 * time.Second):
-		t.Error("the writer does not end with the disk's answer")
-	}
-}
-
-func TestAFullDiskOrFileLosesLinesOnly(t *testing.T) {
-	var c counter
-	d := &disk{release: make(chan error, 2)}
-	d.release <- errors.New("no space left")
-	d.release <- nil
-	l := newLog(d, 150, nil, c.count)
-	for range 3 {
-		l.Add(clicks.Impression{QueryID: "1"})
-	}
-	l.Close()
-	if len(d.lines) != 2 || !strings.HasPrefix(d.lines[1], "\n{") || c.get(Failed) != 1 || c.get(Written) != 1 || c.get(Dropped) != 1 {
-		t.Errorf("%v, %q", c.of, d.lines)
-	}
-}
-
-var _ io.WriteCloser = (*disk)(nil)

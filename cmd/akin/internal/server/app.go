@@ -10,7 +10,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -28,6 +30,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
@@ -67,6 +70,7 @@ type upstream struct {
 // A process is what outlives a reload.
 type process struct {
 	build        Build
+	stdout       io.Writer // gets the access log
 	registry     *prometheus.Registry
 	shown        shownMetrics // those of the App in use, which the registry shows
 	guard        *recovery.Guard
@@ -80,11 +84,16 @@ type Options struct {
 	Files  map[string]rowstore.Loader // matrices that do not come from the place configured, by name
 	Log    *slog.Logger
 	Build  Build // which akin this is, for log and metrics
+	// Stdout gets the access log, if there is one; nil discards it.
+	Stdout io.Writer
 }
 
 // New wires a proxy. Its error is one in the configuration.
 func New(ctx context.Context, o Options) (*App, error) {
-	p := &process{build: o.Build, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
 	var err error
 	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
 		return nil, err
@@ -118,7 +127,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		return a, err
 	}
 	options := a.proxyOptions()
-	options.Previous = previous
+	options.Previous, options.AccessLog = previous, newAccessLog(a)
 	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, a.log); err != nil {
 		return a, err
 	}
@@ -188,6 +197,32 @@ func newTracer(a *App) (*tracing.Tracer, error) {
 	}
 	return tracer, err
 }
+
+// newAccessLog returns the access log of an App, nil where it has none.
+func newAccessLog(a *App) *slog.Logger {
+	if !a.cfg.Log.Access {
+		return nil
+	}
+	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "akin_access_log_lines_total", Help: "Lines for the access log, by whether they were written, dropped since too many wait, or failed.",
+	}, []string{"result"})
+	for _, result := range []string{lines.Written, lines.Dropped, lines.Failed} {
+		counts.WithLabelValues(result)
+	}
+	a.metrics.MustRegister(counts)
+	w := lines.New(lines.Options{
+		To: unclosed{a.process.stdout}, Room: math.MaxInt64, Guard: a.process.guard, What: "writing the access log",
+		Count: func(result string) { counts.WithLabelValues(result).Inc() },
+	})
+	a.onClose(w.Close)
+	return slog.New(slog.NewJSONHandler(w, nil))
+}
+
+// unclosed is a stream that is not ours to close.
+type unclosed struct{ io.Writer }
+
+// Close does nothing.
+func (unclosed) Close() error { return nil }
 
 // openCluster makes the upstream.
 func (a *App) openCluster() (err error) {

@@ -24,12 +24,13 @@ import (
 )
 
 // Run serves until ctx ends as the file says, which was read as cfg, and reads
-// it again at each SIGHUP. build is this akin, and the log goes to stderr.
-func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stderr io.Writer) error {
+// it again at each SIGHUP. build is this akin; the log goes to stderr, the
+// access log to stdout.
+func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stdout, stderr io.Writer) error {
 	hangup, stopHangup := onHangup()
 	defer stopHangup()
 	log := newLogger(cfg.Log, stderr)
-	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build})
+	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build, Stdout: stdout})
 	if err != nil {
 		return err
 	}

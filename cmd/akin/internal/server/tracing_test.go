@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,4 +86,19 @@ func indexed(path, document string) *http.Request {
 	r := httptest.NewRequest(http.MethodPut, "/books"+path, strings.NewReader(document))
 	r.Header.Set("Content-Type", "application/json")
 	return r
+}
+
+func TestAccessLogGoesToStandardOutput(t *testing.T) {
+	cfg, stdout := configs.Default(), &lockedBuffer{}
+	cfg.Cluster.URLs = []string{refusingCluster(t, http.StatusTeapot)}
+	cfg.Log.Access = true
+	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Stdout: stdout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.server.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/books?q=secret", nil))
+	a.Close() // which writes what waits
+	if got := stdout.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"path":"/books","protocol":"HTTP/1.1","status":418,`) {
+		t.Errorf("standard output has %s", got)
+	}
 }

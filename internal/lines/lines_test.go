@@ -1,0 +1,95 @@
+package lines
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const line = `{"query_id":"1"}` + "\n"
+
+// A counter counts what became of lines.
+type counter struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *counter) count(result string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	c.of[result]++
+}
+
+func (c *counter) get(result string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[result]
+}
+
+// A disk is a file that a test can stop.
+type disk struct {
+	release chan error
+	lines   []string
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.lines = append(d.lines, string(p))
+	return len(p), <-d.release
+}
+
+func (*disk) Close() error { return nil }
+
+func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
+	var c counter
+	d := &disk{release: make(chan error)}
+	l := New(Options{To: d, Room: 1 << 20, Count: c.count})
+	for range 2*maxWaiting + 10 {
+		io.WriteString(l, line)
+	}
+	if c.get(Dropped) < maxWaiting {
+		t.Errorf("%v", c.of)
+	}
+	close(d.release)
+	l.Close()
+	if c.get(Written)+c.get(Dropped) != 2*maxWaiting+10 {
+		t.Errorf("counted %v", c.of)
+	}
+	var none *Writer
+	io.WriteString(none, line)
+	none.Close()
+}
+
+func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
+	var c counter
+	d := &disk{release: make(chan error)}
+	l := New(Options{To: d, Room: 1 << 20, Count: c.count})
+	io.WriteString(l, line)
+	l.Close()
+	close(d.release)
+	select {
+	case <-l.ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the writer does not end with the disk's answer")
+	}
+}
+
+func TestAFullDiskOrFileLosesLinesOnly(t *testing.T) {
+	var c counter
+	d := &disk{release: make(chan error, 2)}
+	d.release <- errors.New("no space left")
+	d.release <- nil
+	l := New(Options{To: d, Room: int64(2*len(line) + 1), Count: c.count})
+	for range 3 {
+		io.WriteString(l, line)
+	}
+	l.Close()
+	if len(d.lines) != 2 || !strings.HasPrefix(d.lines[1], "\n{") || c.get(Failed) != 1 || c.get(Written) != 1 || c.get(Dropped) != 1 {
+		t.Errorf("%v, %q", c.of, d.lines)
+	}
+}

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A lockedBuffer is written by requests and read by a test.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// line waits for a line and returns it as values by key.
+func (l *lockedBuffer) line(t *testing.T) (values map[string]any) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		text := l.b.String()
+		l.mu.Unlock()
+		if strings.HasSuffix(text, "\n") {
+			if strings.Count(text, "\n") != 1 || json.Unmarshal([]byte(text), &values) != nil {
+				t.Errorf("logged %s", text)
+			}
+			return values
+		}
+	}
+	t.Fatal("no line is logged")
+	return nil
+}
+
+func TestAccessLogHasALineForEachRequest(t *testing.T) {
+	const search = "POST /books/_search?q=secret HTTP/1.1\nHost: a\nContent-Type: application/json\nContent-Length: 18\nConnection: close\n"
+	const body = `{"query":"secret"}`
+	for name, test := range map[string]struct {
+		request, answer string
+		expander        expander
+		want            map[string]any
+	}{
+		"no search": {
+			"GET /books/_doc/a%2Fb?q=secret HTTP/1.1\nHost: a\nX-Opaque-Id: job 7\nTraceparent: " + clientParent + "\nConnection: close\n\n",
+			emptyAnswer, leaveAlone,
+			map[string]any{
+				"client": "127.0.0.1", "method": "GET", "path": "/books/_doc/a%2Fb", "protocol": "HTTP/1.1", "status": 200., "bytes": 2.,
+				"outcome": "passed_through", "opaque_id": "job 7", "trace_id": clientTrace,
+			},
+		},
+		"rewritten": {
+			search + "\n" + body, emptyAnswer, rewriteTo(`{}`),
+			map[string]any{"method": "POST", "path": "/books/_search", "status": 200., "outcome": "rewritten"},
+		},
+		"left alone": {
+			search + "\n" + body, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", leaveAlone,
+			map[string]any{"status": 404., "bytes": 0., "outcome": "unchanged", "reason": "left alone"},
+		},
+		"broken off": {
+			"GET /a HTTP/1.1\nHost: a\nConnection: close\n\n", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf" + hangUp, leaveAlone,
+			map[string]any{"status": 200., "bytes": 4., "aborted": true},
+		},
+		"too large": {
+			"GET /a HTTP/1.1\nHost: a\nX-Long: " + strings.Repeat("x", 9<<10) + "\nX-Opaque-Id: " + strings.Repeat("\xff", 5<<10) + "\nConnection: close\n\n", emptyAnswer, leaveAlone,
+			map[string]any{"status": 431.},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string { return test.answer })
+			log := &lockedBuffer{}
+			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: test.expander, AccessLog: slog.New(slog.NewJSONHandler(log, nil))})
+			exchangeRaw(t, addr, test.request)
+			got := log.line(t)
+			if text := log.b.String(); strings.Contains(text, "secret") || len(text) > 2<<10 {
+				t.Errorf("the line is long, or has the text of the search: %s", text)
+			}
+			if took, _ := got["duration_ms"].(float64); took <= 0 {
+				t.Errorf("took %v ms", got["duration_ms"])
+			}
+			if _, asked := got["upstream_ms"]; asked != (test.want["status"] != 431.) {
+				t.Errorf("the cluster took %v", got["upstream_ms"])
+			}
+			for key := range got {
+				if _, wanted := test.want[key]; !wanted {
+					delete(got, key)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/internal/tracing"
+)
+
+// maxText is how many bytes a record has of what a client sends, such as a path.
+const maxText = 1 << 10
+
+// record returns what the access log says of a request that has ended. The query
+// string is left out: it can be a search.
+func (x *Exchange) record(ctx context.Context, r *http.Request, complete bool) []slog.Attr {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	client, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		client = r.RemoteAddr
+	}
+	record := []slog.Attr{
+		slog.String("client", client), slog.String("method", bounded(r.Method)), slog.String("path", bounded(r.URL.EscapedPath())),
+		slog.String("protocol", r.Proto), slog.Int("status", x.status), slog.Int64("bytes", x.bytes),
+		slog.Float64("duration_ms", milliseconds(time.Since(x.began))),
+	}
+	if x.upstream > 0 {
+		record = append(record, slog.Float64("upstream_ms", milliseconds(x.upstream)))
+	}
+	if !complete {
+		record = append(record, slog.Bool("aborted", true))
+	}
+	for _, a := range [][2]string{
+		{"outcome", x.outcome}, {"reason", x.reason}, {"opaque_id", bounded(r.Header.Get("X-Opaque-Id"))},
+		{"trace_id", cmp.Or(tracing.ID(ctx), tracing.Carried(r.Header))},
+	} {
+		if a[1] != "" {
+			record = append(record, slog.String(a[0], a[1]))
+		}
+	}
+	return record
+}
+
+func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+
+// milliseconds returns a time in milliseconds, to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
