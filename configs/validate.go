@@ -128,8 +128,8 @@ func (d *decoder) nodes(urls []string) {
 	})
 }
 
-// wrongURL returns what is wrong with the base URL of a server, nil for nothing.
-// Credentials belong elsewhere.
+// wrongURL returns what is wrong with the base URL of a server, nil for
+// nothing. Credentials belong elsewhere.
 func wrongURL(s, elsewhere string) error {
 	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
 	switch {

@@ -133,9 +133,9 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		client := (&http.Request{Header: h.Clone()}).WithContext(tracing.Follow(a.life, ctx))
+		client, life := &http.Request{Header: h.Clone()}, tracing.Follow(a.life, ctx)
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
-		check := a.asking.DoChan(string(key[:]), func() (any, error) { //nolint:contextcheck // It outlives the search.
+		check := a.asking.DoChan(string(key[:]), func() (any, error) {
 			if v, known := a.verdicts.GetIfPresent(key); known { // of late
 				return nil, v.err
 			}
@@ -144,7 +144,7 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 			}
 			defer a.running.Done()
 			defer a.waiting.Give(owner)
-			return nil, a.settle(key, owner, client, indices)
+			return nil, a.settle(life, key, owner, client, indices)
 		})
 		select {
 		case settled := <-check:
@@ -167,13 +167,13 @@ func (a *access) begin(owner string) bool {
 }
 
 // settle asks the cluster, as soon as the owner gets a place.
-func (a *access) settle(key accessKey, owner string, client *http.Request, indices esclient.Indices) error {
-	patience, cancel := context.WithTimeout(a.life, accessTimeout)
+func (a *access) settle(life context.Context, key accessKey, owner string, client *http.Request, indices esclient.Indices) error {
+	patience, cancel := context.WithTimeout(life, accessTimeout)
 	defer cancel()
 	if err := a.places.Wait(patience, owner); err != nil {
 		return fmt.Errorf("%w: %w", errUndecided, err)
 	}
-	ctx, cancel := context.WithTimeout(client.Context(), accessTimeout)
+	ctx, cancel := context.WithTimeout(life, accessTimeout)
 	defer cancel()
 	err := a.server.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
 	result := accessFailed

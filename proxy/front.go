@@ -22,10 +22,9 @@ const (
 	// maxHeaderBytes is the largest Options.MaxHeader: net/http refuses more in
 	// plain text.
 	maxHeaderBytes = 64 << 10
-	// maxStreams is how many requests a connection has at a time over HTTP/2, as few
-	// as its specification recommends. Of their bodies so many bytes may come before
-	// they are asked for, of one and of all; the smallest window of a connection is
-	// 64 KiB.
+	// maxStreams is how many requests a connection has at a time over HTTP/2, as
+	// few as its specification recommends. So many bytes of their bodies, of one
+	// and of all together, may come before somebody reads them.
 	maxStreams       = 100
 	streamBuffer     = 64 << 10
 	connectionBuffer = 128 << 10

@@ -87,10 +87,10 @@ func (o *observed) failedOpen(ctx context.Context, x *search, what, cause string
 	}
 }
 
-// unchanged notes that a search, or what a client asked for, is sent as it came.
-func (o *observed) unchanged(ctx context.Context, why string) {
+// unchanged notes that a search is sent as it came, and why.
+func (o *observed) unchanged(r *http.Request, why string) {
 	o.metrics.Unchanged(why)
-	exchange.Note(ctx, explain.Unchanged, why)
+	exchange.Note(r.Context(), explain.Unchanged, why)
 }
 
 // searched counts a search when it is known what became of it.

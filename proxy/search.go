@@ -114,7 +114,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.body.arriving.Free()
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
-	exchange.Name(r.Context(), r.Method, m.shape)
+	exchange.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	enroller{s}.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
@@ -143,10 +143,10 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
 		s.recordUnchanged(x, r, why)
 	case why != "":
-		s.unchanged(r.Context(), why)
+		s.unchanged(r, why)
 		s.recordUnchanged(x, r, why)
 	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
-		s.unchanged(r.Context(), reasonShadow)
+		s.unchanged(r, reasonShadow)
 		x.shadow = expander
 	default:
 		_ = rewriter{s}.rewriteSearch(r, x, expander) // the original is sent
@@ -256,11 +256,11 @@ func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 	switch {
 	case !made.Rewritten && len(made.Failures) > 0: // counted already
 	case !made.Rewritten:
-		w.unchanged(r.Context(), reasonOf(made.Result))
+		w.unchanged(r, reasonOf(made.Result))
 	case x.control.dryRun:
-		w.unchanged(r.Context(), reasonDryRun)
+		w.unchanged(r, reasonDryRun)
 	case w.opts.Shadow > 0:
-		w.unchanged(r.Context(), reasonShadow)
+		w.unchanged(r, reasonShadow)
 	default:
 		x.rewritten = made
 		x.hold.Add(int64(len(made.body)))

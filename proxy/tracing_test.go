@@ -36,7 +36,7 @@ func startTraced(t *testing.T, o Options, sample float64) *tracedProxy {
 	p := &tracedProxy{collector: tracetest.Start(t, nil)}
 	o.Registry = prometheus.NewRegistry()
 	var err error
-	if o.Tracer, err = tracing.New(tracing.Options{Endpoint: p.collector.URL, Sample: sample, Logger: slog.New(slog.DiscardHandler), Registerer: o.Registry}); err != nil {
+	if o.Tracer, err = tracing.New(t.Context(), tracing.Options{Endpoint: p.collector.URL, Sample: sample, Logger: slog.New(slog.DiscardHandler), Registerer: o.Registry}); err != nil {
 		t.Fatal(err)
 	}
 	p.tracer = o.Tracer
@@ -153,8 +153,11 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 	}{
 		"rewritten":  {nil, rewriteTo(`{}`), []string{"read", "expand"}, map[string]string{"akin.outcome": "rewritten", "http.route": "/{index}/_search"}},
 		"left alone": {nil, leaveAlone, []string{"read", "expand"}, map[string]string{"akin.outcome": "unchanged", "akin.reason": "left alone"}},
-		"failed": {nil, func(context.Context, *expand.Request) (*expand.Result, error) { return nil, context.DeadlineExceeded }, []string{"read", "expand"},
-			map[string]string{"akin.outcome": "failed_open", "akin.reason": "budget"}},
+		"failed": {
+			nil, func(context.Context, *expand.Request) (*expand.Result, error) { return nil, context.DeadlineExceeded },
+			[]string{"read", "expand"},
+			map[string]string{"akin.outcome": "failed_open", "akin.reason": "budget"},
+		},
 		"rejected": {func(n int, _ rawRequest) string {
 			if n == 1 {
 				return "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

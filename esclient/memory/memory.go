@@ -123,7 +123,7 @@ func (l *Loader) Run(ctx context.Context, owner string, load func(context.Contex
 	}
 	done := make(chan error, 1)
 	caller := ctx
-	go func() { //nolint:contextcheck // the load outlives the caller
+	go func() {
 		defer leave()
 		ctx, cancel := l.begin(caller)
 		defer cancel()
@@ -167,7 +167,7 @@ func Start[K Key, V any](
 ) Flight {
 	owners := f.owners(ctx, k.Owner())
 	caller := ctx
-	return f.group.DoChan(k.String(), func() (any, error) { //nolint:contextcheck // the load outlives the caller
+	return f.group.DoChan(k.String(), func() (any, error) {
 		if ready != nil {
 			if v, ok, err := ready(); ok {
 				return v, err

@@ -106,7 +106,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	e.waiting.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.life, cancel)()
+	defer context.AfterFunc(e.life, cancel)() //nolint:contextcheck // The end of the tracer ends the call, too.
 	var refused int64
 	err := e.guard.Do("exporting spans", func() error {
 		body, err := proto.Marshal(e.request(spans))
@@ -210,8 +210,8 @@ func (e *exporter) request(spans []sdk.ReadOnlySpan) *collectorpb.ExportTraceSer
 		traceID, spanID, parentID := of.TraceID(), of.SpanID(), parent.SpanID()
 		out[i] = &tracepb.Span{
 			TraceId: traceID[:], SpanId: spanID[:], TraceState: of.TraceState().String(), Flags: uint32(of.TraceFlags()),
-			Name: s.Name(), Kind: tracepb.Span_SpanKind(s.SpanKind()),
-			StartTimeUnixNano: uint64(s.StartTime().UnixNano()), EndTimeUnixNano: uint64(s.EndTime().UnixNano()), //nolint:gosec // after 1970
+			Name: s.Name(), Kind: tracepb.Span_SpanKind(s.SpanKind()), //nolint:gosec // one of five
+			StartTimeUnixNano: uint64(s.StartTime().UnixNano()), EndTimeUnixNano: uint64(s.EndTime().UnixNano()),
 			Attributes: attributes(s.Attributes()),
 		}
 		if s.Status().Code == codes.Error {
@@ -237,7 +237,7 @@ func attributes(in []attribute.KeyValue) []*commonpb.KeyValue {
 		if a.Value.Type() == attribute.INT64 {
 			value.Value = &commonpb.AnyValue_IntValue{IntValue: a.Value.AsInt64()}
 		} else {
-			value.Value = &commonpb.AnyValue_StringValue{StringValue: a.Value.Emit()}
+			value.Value = &commonpb.AnyValue_StringValue{StringValue: a.Value.String()}
 		}
 		out[i] = &commonpb.KeyValue{Key: string(a.Key), Value: value}
 	}

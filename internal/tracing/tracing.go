@@ -65,8 +65,8 @@ type Tracer struct {
 }
 
 // New returns a tracer, which [Tracer.Close] ends.
-func New(o Options) (*Tracer, error) {
-	origin, err := resource.New(context.Background(),
+func New(ctx context.Context, o Options) (*Tracer, error) {
+	origin, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", name), attribute.String("service.version", o.Version)),
 		resource.WithFromEnv())
 	if err != nil {
@@ -100,18 +100,17 @@ func (t *Tracer) Close() {
 type Span struct{ span trace.Span }
 
 // Arrived begins the span of a request that a client sent, which continues the
-// client's trace, if there is one. The context is that of what is done for the
-// request.
-func (t *Tracer) Arrived(r *http.Request) (context.Context, Span) {
+// client's trace, if there is one. It returns the request in that trace.
+func (t *Tracer) Arrived(r *http.Request) (*http.Request, Span) {
 	if t == nil {
-		return r.Context(), Span{}
+		return r, Span{}
 	}
 	// A header that is there twice is no trace, and one too odd to read is none.
 	ctx := propagation.TraceContext{}.Extract(r.Context(), joined(r.Header))
 	method, kind := knownMethod(r.Method), trace.WithSpanKind(trace.SpanKindServer)
 	ctx, span := t.provider.Tracer(name).Start(ctx, spanName(method), kind)
 	if !span.IsRecording() {
-		return r.Context(), Span{}
+		return r, Span{}
 	}
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	scheme := "http"
@@ -121,7 +120,7 @@ func (t *Tracer) Arrived(r *http.Request) (context.Context, Span) {
 	span.SetAttributes(
 		attribute.String("http.request.method", method), attribute.String("url.path", r.URL.EscapedPath()), attribute.String("url.scheme", scheme),
 		attribute.String("client.address", client), attribute.String("network.protocol.version", version(r)))
-	return ctx, Span{span}
+	return r.WithContext(ctx), Span{span}
 }
 
 // joined reads headers. Values of one name are one list.
@@ -191,8 +190,8 @@ func ID(ctx context.Context) string {
 }
 
 // Carried returns the trace that a request says it belongs to, "" for none.
-func Carried(h http.Header) string {
-	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), joined(h)))
+func Carried(r *http.Request) string {
+	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(r.Context(), joined(r.Header)))
 	if !of.IsValid() {
 		return ""
 	}

@@ -31,7 +31,7 @@ func newTracer(t *testing.T, o Options) *Tracer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	tracer, err := New(o)
+	tracer, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestTraceOfAClientGoesOn(t *testing.T) {
 	tracer := newTracer(t, Options{Endpoint: collector.URL + "/", Version: "1.2.3", Header: http.Header{"Authorization": {"Bearer key"}}})
 	r := request(sampled)
 	r.Header.Set("Tracestate", "vendor=value")
-	ctx, span := tracer.Arrived(r)
-	if got := ID(ctx); got != traceID {
+	r, span := tracer.Arrived(r)
+	if got := ID(r.Context()); got != traceID {
 		t.Errorf("the trace is %q, want the client's", got)
 	}
-	ctx, part := Start(ctx, "part")
+	ctx, part := Start(r.Context(), "part")
 	call, sent := Call(request(sampled).WithContext(ctx))
 	part.End(errors.New("secret"))
 	span.EndStatus(http.StatusOK, 500)
@@ -100,8 +100,8 @@ func TestTraceOfAClientGoesOn(t *testing.T) {
 func TestUnsampledRequestIsSentAsItIs(t *testing.T) {
 	tracer := newTracer(t, Options{Endpoint: "http://127.0.0.1:1"})
 	for name, r := range map[string]*http.Request{"client says no": request(strings.TrimSuffix(sampled, "1") + "0"), "no share of the requests": request()} {
-		ctx, span := tracer.Arrived(r)
-		ctx, part := Start(ctx, "part")
+		r, span := tracer.Arrived(r)
+		ctx, part := Start(r.Context(), "part")
 		if out, call := Call(r.WithContext(ctx)); out.Header.Get("Traceparent") != r.Header.Get("Traceparent") || call != (Span{}) || part != (Span{}) || span != (Span{}) {
 			t.Errorf("%s: traced", name)
 		}
@@ -122,22 +122,22 @@ func TestOddTraceparentBeginsAnotherTrace(t *testing.T) {
 		"version 0 with more": {sampled + "-more"},
 		"100 KB":              {strings.Repeat("0", 100<<10)},
 	} {
-		ctx, _ := tracer.Arrived(request(headers...))
-		if got := ID(ctx); len(got) != 32 || got == traceID {
+		r, _ := tracer.Arrived(request(headers...))
+		if got := ID(r.Context()); len(got) != 32 || got == traceID {
 			t.Errorf("%s: the trace is %q, want another one", name, got)
 		}
 	}
 	for name, header := range map[string]string{"future version": "cc" + sampled[2:] + "-what-comes", "unknown flags": sampled[:53] + "03"} {
-		if ctx, _ := tracer.Arrived(request(header)); ID(ctx) != traceID {
-			t.Errorf("%s: the trace is %q, want the client's", name, ID(ctx))
+		if r, _ := tracer.Arrived(request(header)); ID(r.Context()) != traceID {
+			t.Errorf("%s: the trace is %q, want the client's", name, ID(r.Context()))
 		}
 	}
 	for name, state := range map[string]string{"100 KB": strings.Repeat("a=b,", 25<<10), "garbage": "\x00=\xff"} {
 		r := request(sampled)
 		r.Header.Set("Tracestate", state)
-		ctx, _ := tracer.Arrived(r)
-		if out, _ := Call(r.WithContext(ctx)); ID(ctx) != traceID || out.Header.Get("Tracestate") != "" {
-			t.Errorf("%s: the trace is %q with the state %.20q", name, ID(ctx), out.Header.Get("Tracestate"))
+		r, _ = tracer.Arrived(r)
+		if out, _ := Call(r); ID(r.Context()) != traceID || out.Header.Get("Tracestate") != "" {
+			t.Errorf("%s: the trace is %q with the state %.20q", name, ID(r.Context()), out.Header.Get("Tracestate"))
 		}
 	}
 }
@@ -221,8 +221,8 @@ func TestNothingIsAllocatedWithoutATrace(t *testing.T) {
 	ctx := context.WithValue(r.Context(), http.ServerContextKey, new(http.Server))
 	r = r.WithContext(ctx)
 	if n := testing.AllocsPerRun(100, func() {
-		ctx, span := off.Arrived(r)
-		ctx, part := Start(ctx, "part")
+		r, span := off.Arrived(r)
+		ctx, part := Start(r.Context(), "part")
 		out, call := Call(r)
 		if out != r || ID(ctx) != "" {
 			t.Error("traced")

@@ -346,8 +346,9 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, of(conn))
 }
 
-// Handler is h, and notes while bodies of requests arrive, and over HTTP/2 while
-// answers wait to be read: there a client can stop the answer to one request.
+// Handler is h, and notes while bodies of requests arrive, and over HTTP/2
+// while answers wait to be read: there a client can stop the answer to one
+// request.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connectionKey{}).(*connection)

@@ -27,8 +27,8 @@ type Exchange struct {
 	upstream        time.Duration // until the cluster's answer began, 0 where none did
 }
 
-// PassedThrough is the outcome of requests that are no searches; package explain
-// has the others.
+// PassedThrough is the outcome of requests that are no searches; package
+// explain has the others.
 const PassedThrough = "passed_through"
 
 type key struct{}
@@ -46,16 +46,12 @@ func Handler(h http.Handler, t *tracing.Tracer, access *slog.Logger) http.Handle
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, span := t.Arrived(r)
-		x := &Exchange{ResponseWriter: w, span: span, began: time.Now()}
+		x := &Exchange{ResponseWriter: w, began: time.Now()}
+		r, x.span = t.Arrived(r)
+		r = r.WithContext(context.WithValue(r.Context(), key{}, x))
 		complete := false
-		defer func() {
-			x.end(complete)
-			if access != nil {
-				access.LogAttrs(ctx, slog.LevelInfo, "request", x.record(ctx, r, complete)...)
-			}
-		}()
-		h.ServeHTTP(x, r.WithContext(context.WithValue(ctx, key{}, x)))
+		defer func() { x.end(r, access, complete) }()
+		h.ServeHTTP(x, r)
 		complete = true
 	})
 }
@@ -89,9 +85,9 @@ func Answered(ctx context.Context, sent time.Time) {
 }
 
 // Name names a request by the shape of its path.
-func Name(ctx context.Context, method, shape string) {
-	if x := of(ctx); x != nil {
-		x.span.SetName(method + " " + shape)
+func Name(r *http.Request, shape string) {
+	if x := of(r.Context()); x != nil {
+		x.span.SetName(r.Method + " " + shape)
 		x.span.Set("http.route", shape)
 	}
 }
@@ -110,7 +106,7 @@ func Note(ctx context.Context, outcome, reason string) {
 }
 
 // end ends the exchange. Without a complete answer it was cut off.
-func (x *Exchange) end(complete bool) {
+func (x *Exchange) end(r *http.Request, access *slog.Logger, complete bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.span.Set("akin.outcome", x.outcome)
@@ -123,4 +119,7 @@ func (x *Exchange) end(complete bool) {
 		status = 0
 	}
 	x.span.EndStatus(status, http.StatusInternalServerError)
+	if access != nil {
+		access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, complete)...)
+	}
 }

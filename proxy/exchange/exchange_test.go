@@ -11,7 +11,7 @@ func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
 	var got http.ResponseWriter
 	h := Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = w
-		Name(r.Context(), r.Method, "/_search")
+		Name(r, "/_search")
 		Note(r.Context(), "rewritten", "")
 		Answered(r.Context(), time.Now())
 	}), nil, nil)

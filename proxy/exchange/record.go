@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,14 +11,13 @@ import (
 	"github.com/akin-search/akin/internal/tracing"
 )
 
-// maxText is how many bytes a record has of what a client sends, such as a path.
+// maxText is how many bytes of a path, or of what else a client sends, are in a
+// record.
 const maxText = 1 << 10
 
-// record returns what the access log says of a request that has ended. The query
-// string is left out: it can be a search.
-func (x *Exchange) record(ctx context.Context, r *http.Request, complete bool) []slog.Attr {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// record returns what the access log says of a request that has ended. The
+// query string is left out: it can be a search. The lock is held.
+func (x *Exchange) record(r *http.Request, complete bool) []slog.Attr {
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		client = r.RemoteAddr
@@ -36,8 +34,10 @@ func (x *Exchange) record(ctx context.Context, r *http.Request, complete bool) [
 		record = append(record, slog.Bool("aborted", true))
 	}
 	for _, a := range [][2]string{
-		{"outcome", x.outcome}, {"reason", x.reason}, {"opaque_id", bounded(r.Header.Get("X-Opaque-Id"))},
-		{"trace_id", cmp.Or(tracing.ID(ctx), tracing.Carried(r.Header))},
+		{"outcome", x.outcome},
+		{"reason", x.reason},
+		{"opaque_id", bounded(r.Header.Get("X-Opaque-Id"))},
+		{"trace_id", cmp.Or(tracing.ID(r.Context()), tracing.Carried(r))},
 	} {
 		if a[1] != "" {
 			record = append(record, slog.String(a[0], a[1]))

@@ -12,8 +12,8 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// maxText is how many bytes are kept of a text in a line, and maxLog the size of
-// the file: a million pages and more.
+// maxText is how many bytes are kept of a text in a line, and maxLog the size
+// of the file: a million pages and more.
 const maxText, maxLog = 512, 1 << 30
 
 // A Log appends interleaved pages to a file in the background: who adds one

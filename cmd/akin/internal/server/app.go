@@ -120,7 +120,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		}
 	}()
 	a.trim(ctx)
-	if a.tracer, err = newTracer(a); err != nil {
+	if a.tracer, err = newTracer(ctx, a); err != nil {
 		return a, err
 	}
 	if err = a.openCluster(); err != nil {
@@ -177,7 +177,7 @@ func (a *App) trim(ctx context.Context) {
 }
 
 // newTracer returns the tracer of an App, nil where there is no collector.
-func newTracer(a *App) (*tracing.Tracer, error) {
+func newTracer(ctx context.Context, a *App) (*tracing.Tracer, error) {
 	cfg := &a.cfg.Tracing
 	if cfg.Endpoint == "" {
 		return nil, nil
@@ -188,7 +188,7 @@ func newTracer(a *App) (*tracing.Tracer, error) {
 	for name, value := range values {
 		header.Set(name, value)
 	}
-	tracer, err := tracing.New(tracing.Options{
+	tracer, err := tracing.New(ctx, tracing.Options{
 		Endpoint: cfg.Endpoint, Sample: cfg.Sample, Header: header, Version: a.process.build.Version,
 		Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
 	})
