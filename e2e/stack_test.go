@@ -292,6 +292,9 @@ func (s *stack) startPrometheus(t *testing.T) {
 		if err := json.Unmarshal(prometheus.must(t, http.MethodGet, "/api/v1/rules", ""), &rules); err != nil {
 			t.Fatal(err)
 		}
+		if len(rules.Data.Groups) == 0 {
+			t.Error("Prometheus has no rules")
+		}
 		for _, group := range rules.Data.Groups {
 			for _, rule := range group.Rules {
 				if rule.LastError != "" {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/config"
 )
 
 // repository is the root of the checkout.
@@ -117,5 +119,21 @@ func TestComposeRefusesAKeyThatIsNotThere(t *testing.T) {
 	}
 	if _, err := loadCompose(t, file, "elasticsearch"); err == nil || !strings.Contains(err.Error(), "healthchek") {
 		t.Errorf("a misspelled key: %v", err)
+	}
+}
+
+func TestPrometheusTakesItsConfiguration(t *testing.T) {
+	file := filepath.Join(repository, "deploy", "prometheus", "prometheus.yml")
+	c, err := config.LoadFile(file, false, promslog.NewNopLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rules := range c.RuleFiles {
+		if _, err := os.Stat(rules); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := config.Load("scrape_config: []", promslog.NewNopLogger()); err == nil {
+		t.Error("a misspelled key is accepted")
 	}
 }
