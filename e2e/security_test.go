@@ -51,6 +51,39 @@ func TestSearchesOfASecuredCluster(t *testing.T) {
 	t.Run("who may search is served", func(t *testing.T) { acceptedSearches(t, e) })
 	t.Run("several searches are judged one by one", func(t *testing.T) { severalSecuredSearches(t, e, secret) })
 	t.Run("a role with a document query", func(t *testing.T) { documentSecurity(t, e) })
+	t.Run("akin check names the right that a user lacks", func(t *testing.T) { checkedRights(t, e) })
+}
+
+// checkedRights has akin check tried with the credentials of several users.
+func checkedRights(t *testing.T, e *engine) {
+	t.Helper()
+	matrix := relatedFile(t, vectorsA)
+	for _, c := range []struct {
+		user, password string
+		status         int
+		want           []string
+	}{
+		{"akin", password, 0, []string{"on: searches are expanded for clients that may search", "indices:admin/analyze", "akin-e2e-related body"}},
+		{"akin", "wrong", 1, []string{"answered 401", "set AKIN_CLUSTER_USERNAME"}},
+		{"reader", password, 1, []string{"answered 403", "the right cluster:monitor/main; README.md"}},
+	} {
+		t.Run(c.user+" "+c.password, func(t *testing.T) {
+			config := writeFile(t, "akin.yml", toJSON(t, section{
+				"cluster":  section{"urls": []string{e.cluster.as("").url}, "auth": section{"username": c.user, "password_file": writeFile(t, "password", c.password)}},
+				"matrices": []section{{"name": "main", "file": matrix, "indices": []string{"akin-e2e-related"}, "fields": []string{"body"}}},
+			}))
+			r := runAkin(t, "check", "--config", config)
+			words := strings.Join(strings.Fields(r.stdout), " ")
+			for _, want := range c.want {
+				if !strings.Contains(words, want) {
+					t.Errorf("%q is not in\n%s", want, r.stdout)
+				}
+			}
+			if r.status != c.status {
+				t.Errorf("status %d, want %d\n%s%s", r.status, c.status, r.stdout, r.stderr)
+			}
+		})
+	}
 }
 
 // deniedSearches sends 50 searches of each kind of client that is denied.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -50,8 +51,8 @@ func grouped(names []string, texts map[string][]mapping.Text, expression string)
 	for k := range groups {
 		g := &groups[k]
 		g.name = unused(groups[:k], g.analyzer)
-		if expression != "" && len(g.indices) == len(names) {
-			g.indices = strings.Split(expression, ",")
+		if parts := strings.Split(expression, ","); len(g.indices) == len(names) && nameable("indices", parts...) {
+			g.indices = parts
 		}
 		if len(strings.Join(g.indices, ",")) > maxIndices {
 			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to name: say which with --index, as a pattern", len(g.indices))
@@ -68,6 +69,10 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 			left = append(left, fmt.Sprintf("%s of %s: its terms are no words (%s)", t.Name, index, t.NotWords))
 			continue
 		}
+		if !nameable("fields", t.Name) {
+			left = append(left, fmt.Sprintf("%q of %s: no configuration can name such a field", t.Name, index))
+			continue
+		}
 		k := slices.IndexFunc(groups, func(g group) bool { return g.key == t.Treatment() })
 		if k < 0 {
 			k = len(groups)
@@ -81,6 +86,12 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 		groups[k].key += "\x00" + strings.Join(groups[k].fields, "\x00")
 	}
 	return groups, left
+}
+
+// nameable reports whether names can stand under a key of matrices.
+func nameable(key string, names ...string) bool {
+	_, err := configs.Parse("", []byte("cluster: {urls: [http://x]}\nmatrices: [{name: x, file: x, "+key+": "+list(names)+"}]\n"))
+	return err == nil
 }
 
 // analyzerName returns the name that people know an analyzer by.

@@ -1,0 +1,51 @@
+package diagnose
+
+import (
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+func TestCertificatesAreSpokenOfBeforeTheyExpire(t *testing.T) {
+	for left, want := range map[time.Duration]string{-time.Hour: Error, 24 * time.Hour: Warning, 90 * 24 * time.Hour: OK} {
+		r := &Report{}
+		r.certificate("listen.tls.cert_file", &x509.Certificate{NotAfter: time.Now().Add(left)})
+		if got := r.Checks[0]; got.Verdict != want {
+			t.Errorf("%s left: %+v, want %s", left, got, want)
+		}
+	}
+}
+
+func TestFieldsAreJudged(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sight   server.Sight
+		err     error
+		verdict string
+	}{
+		{"expanded", server.Sight{Texts: 20, Added: 3, Frequent: 50, Known: 45}, nil, OK},
+		{"not bound", server.Sight{Reason: reason.NoMatrix}, nil, OK},
+		{"of another language", server.Sight{Texts: 20, Added: 1, Frequent: 50, Known: 5}, nil, Warning},
+		{"too few terms to tell", server.Sight{Texts: 2, Added: 1, Frequent: 5, Known: 1}, nil, OK},
+		{"no texts", server.Sight{Reason: reason.NoNeighbors}, nil, OK},
+		{"nothing added", server.Sight{Texts: 20, Reason: reason.NoNeighbors}, nil, Warning},
+		{"n-grams", server.Sight{Reason: reason.NotWords}, nil, Warning},
+		{"a keyword", server.Sight{Reason: reason.NotText}, nil, Error},
+		{"no index", server.Sight{Reason: reason.UnknownToCluster}, nil, Error},
+		{"a failure", server.Sight{}, errors.New("NOAUTH"), Error},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := judge(&c.sight, c.err); got.Verdict != c.verdict || c.verdict != OK && got.Says == "" {
+				t.Errorf("%+v, want %s", got, c.verdict)
+			}
+		})
+	}
+	if f := judge(&server.Sight{}, errors.New("NOAUTH")); !strings.Contains(f.Says, "AKIN_REDIS_URL") {
+		t.Errorf("%s", f.Says)
+	}
+}
