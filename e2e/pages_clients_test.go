@@ -1,13 +1,13 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -71,6 +71,7 @@ func TestClientsPageRuns(t *testing.T) {
 
 // run runs the program and compares what it prints with these numbers of hits.
 func (c clientSnippet) run(t *testing.T, p *docPage, a *akin, totals []int) {
+	t.Helper()
 	i := slices.IndexFunc(p.blocks(c.language), func(block string) bool { return strings.Contains(block, c.mark) })
 	if i < 0 {
 		t.Fatalf("docs/clients.md has no program in %s with %s", c.language, c.mark)
@@ -87,7 +88,7 @@ func (c clientSnippet) run(t *testing.T, p *docPage, a *akin, totals []int) {
 		t.Fatalf("printed %q", lines)
 	}
 	for k, total := range totals {
-		if got := regexp.MustCompile(`\d+`).FindString(lines[k]); got != fmt.Sprint(total) {
+		if got := regexp.MustCompile(`\d+`).FindString(lines[k]); got != strconv.Itoa(total) {
 			t.Errorf("line %d is %q, want %d hits", k+1, lines[k], total)
 		}
 	}
