@@ -40,10 +40,13 @@ func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	must(t, err)
-	if len(families) == 0 {
-		return 0
+	sum := 0.0
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			sum += series.GetCounter().GetValue()
+		}
 	}
-	return families[0].GetMetric()[0].GetCounter().GetValue()
+	return sum
 }
 
 // TestPanicWhileVersionsAreFollowedIsSurvived panics in the goroutine of a file

@@ -5,7 +5,6 @@ package advise
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -131,22 +130,45 @@ func (a *adviser) chooseSimilarity(ctx context.Context, notes io.Writer) error {
 
 // check prints a report on each index that searches of the field go to.
 func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.Writer) error {
+	reports, err := a.reports(ctx, found)
+	if err != nil {
+		return err
+	}
+	if err := terminal.Print(out, a.JSON, reports, func(out io.Writer) error { return a.print(out, reports) }); err != nil {
+		return err
+	}
+	var unready []string
+	for _, r := range reports {
+		if !r.Ready {
+			unready = append(unready, r.Index)
+		}
+	}
+	switch {
+	case len(reports) == 0:
+		return fmt.Errorf("no index of %q maps the field %q", a.Index, a.Field)
+	case unready != nil:
+		return fmt.Errorf("mode hard cannot rank by %s in %s yet", a.Field, strings.Join(unready, ", "))
+	}
+	return nil
+}
+
+// reports looks at each index that searches of the field go to.
+func (a *adviser) reports(ctx context.Context, found []mapping.Inspection) ([]report, error) {
 	if len(found) > 1 {
 		_, err := a.docs.Countable(ctx, a.Index, a.Field)
 		if a.apart = err != nil; ctx.Err() != nil { // for whatever reason: each index is looked at by itself
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	var unready []string
-	var first, linear *index // that maps the field, and that has a linear one
 	reports := []report{}
+	var first, linear *index // that maps the field, and that has a linear one
 	for _, inspection := range found {
 		if inspection.Field == "" && !inspection.Closed && inspection.Problem == "" {
 			continue // searches of the field do not go there
 		}
 		i, err := a.look(ctx, inspection)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case i.Field == "":
@@ -160,29 +182,9 @@ func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.
 		if linear == nil && i.linear.Field != "" {
 			linear = i
 		}
-		r := a.report(i)
-		reports = append(reports, r)
-		if !a.JSON {
-			if err := a.print(out, &r); err != nil {
-				return err
-			}
-		}
-		if !r.Ready {
-			unready = append(unready, i.Index)
-		}
+		reports = append(reports, a.report(i))
 	}
-	if a.JSON {
-		if err := json.NewEncoder(out).Encode(reports); err != nil {
-			return err
-		}
-	}
-	switch {
-	case len(reports) == 0:
-		return fmt.Errorf("no index of %q maps the field %q", a.Index, a.Field)
-	case unready != nil:
-		return fmt.Errorf("mode hard cannot rank by %s in %s yet", a.Field, strings.Join(unready, ", "))
-	}
-	return nil
+	return reports, nil
 }
 
 // report returns what was found of an index and what to do about it.
@@ -202,22 +204,26 @@ func (a *adviser) report(i *index) report {
 	return r
 }
 
-// print prints a report as a table and the steps.
-func (a *adviser) print(out io.Writer, r *report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "index %s\n", r.Index)
-	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, c.About, terminal.Visible(c.Says))
+// print prints each report as a table with its steps.
+func (a *adviser) print(out io.Writer, reports []report) error {
+	for _, r := range reports {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "index %s\n", r.Index)
+		for _, c := range r.Checks {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, c.About, terminal.Visible(c.Says))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		steps := r.Steps
+		if r.Ready {
+			steps = fmt.Sprintf("Mode hard can rank by %s.\n\n", a.Field)
+		}
+		if _, err := io.WriteString(out, "\n"+steps); err != nil {
+			return err
+		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	steps := r.Steps
-	if r.Ready {
-		steps = fmt.Sprintf("Mode hard can rank by %s.\n\n", a.Field)
-	}
-	_, err := io.WriteString(out, "\n"+steps)
-	return err
+	return nil
 }
 
 // command returns a command line of akin for an index and the field.

@@ -25,7 +25,7 @@ type ListedVersions []ListedVersion
 
 // Versions lists versions.
 func Versions(versions []rowstore.Version) ListedVersions {
-	all := ListedVersions{}
+	all := make(ListedVersions, 0, len(versions))
 	for _, v := range versions {
 		id, active := v.ID, v.Active
 		v.Frequent = nil // which is for proxies
@@ -64,7 +64,7 @@ type ListedMatrices []ListedMatrix
 
 // Matrices lists matrices.
 func Matrices(matrices []rowstore.Summary) ListedMatrices {
-	all := ListedMatrices{}
+	all := make(ListedMatrices, 0, len(matrices))
 	for i := range matrices {
 		m := &matrices[i]
 		all = append(all, ListedMatrix{m.Name, m.Active.ID, m.Versions, m.Active.Terms, m.Active.NonZeros, m.Bytes})
