@@ -29,7 +29,7 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 	front := httptest.NewServer(s.Handler())
 	defer front.Close()
 	get := func(path string) {
-		res, err := http.Get(front.URL + path) //nolint:noctx // a test's own server
+		res, err := http.Get(front.URL + path)
 		if err == nil {
 			_, _ = io.Copy(io.Discard, res.Body)
 			res.Body.Close()

@@ -90,7 +90,10 @@ func gathered(t *testing.T, a *App) (found map[string]described, values map[stri
 // The page has every metric of a process that has everything switched on, and
 // no other: also before the first request.
 func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
-	found, _ := gathered(t, startFully(t))
+	found, values := gathered(t, startFully(t))
+	if v := values["akin_build_info version"]; !slices.Equal(v, []string{"v1"}) {
+		t.Errorf("the version is %q", v)
+	}
 	page, err := os.ReadFile("../../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
