@@ -129,11 +129,11 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 }
 
 // meant asks whether the most similar of the names was meant, "" where none is
-// within two edits, or a third of its letters.
+// within two edits, or half of its letters.
 func meant(name string, names []string) string {
 	near := func(known string) int { return levenshtein.ComputeDistance(name, known) }
 	best := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(near(a), near(b)) })
-	if near(best) > min(2, len(best)/3) {
+	if near(best) > min(2, len(best)/2) {
 		return ""
 	}
 	return "did you mean " + best + "? "

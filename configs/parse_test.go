@@ -208,6 +208,7 @@ var badFiles = map[string][]string{
 		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
 		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
+		"unknown_key.bad.yml:13: cluster.ulrs: unknown key; did you mean urls? allowed: urls, tls, auth",
 	},
 	"urls": {
 		"urls.bad.yml:3: cluster.urls[0]: must be http:// or https://, a host, and perhaps :port and /prefix",
