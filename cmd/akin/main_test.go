@@ -198,6 +198,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 	}{
 		"unknown command":   {[]string{"frob"}, []string{`"frob"`, "--help"}},
 		"unknown matrix":    {[]string{"matrix", "frob"}, []string{`"frob"`}},
+		"man, no folder":    {[]string{"man"}, []string{"1 arg"}},
 		"needless argument": {[]string{"serve", "--config", bad, "frob"}, []string{`"frob"`}},
 		"no configuration":  {[]string{"serve"}, []string{"config"}},
 		"unknown flag":      {[]string{"serve", "--frob"}, []string{"--frob"}},

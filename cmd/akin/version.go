@@ -66,7 +66,7 @@ func newVersion() *cobra.Command {
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
-		Args: cobra.ExactArgs(1),
+		Args: terminal.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
 				return err
