@@ -94,10 +94,14 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			"no right to search", checkConfig(refusing(t, "_search", 403, "action [indices:data/read/search] is unauthorized for user [akin]"), matrix),
 			"right to search", "the right indices:data/read/search;",
 		},
-		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "no such file"},
+		{"no matrix file", checkConfig(demoEngine(t), matrix+".gone"), "matrix demo", "build it: akin matrix build"},
 		{"no matrix at all", checkConfig(demoEngine(t), write(t, "bad.akin", "hello")), "matrix demo", "from "},
 		{
 			"Redis away", "cluster: {urls: [\"" + demoEngine(t) + "\"]}\nmatrices: [{name: main}]\nredis: {url: \"redis://" + strings.TrimPrefix(away, "http://") + "\"}\n",
+			"matrix main", "akin matrix push",
+		},
+		{
+			"cluster and Redis away", "cluster: {urls: [\"" + away + "\"]}\nmatrices: [{name: main}]\nredis: {url: \"redis://" + strings.TrimPrefix(away, "http://") + "\"}\n",
 			"matrix main", "unavailable",
 		},
 	} {
@@ -107,6 +111,25 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				t.Errorf("status %d, want 1 and %q in\n%s\n%+v", status, c.want, got, r)
 			}
 		})
+	}
+}
+
+func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
+	r, _ := checked(t, checkConfig(demoEngine(t), demoMatrix(t)+".gone"))
+	for i := range r.Fields {
+		if f := &r.Fields[i]; f.Verdict == diagnose.OK {
+			t.Errorf("%s of %s: ok, %s", f.Field, f.Index, f.Says)
+		}
+	}
+	if len(r.Fields) == 0 {
+		t.Error("no field was looked at")
+	}
+}
+
+func TestCheckOfAnIndexThatIsNotThereFails(t *testing.T) {
+	r, status := checked(t, checkConfig(demoEngine(t), demoMatrix(t)), "--index", "nope")
+	if got := verdictOf(&r, "indices"); status != exitFailure || !strings.HasPrefix(got, "error") {
+		t.Errorf("status %d, %q", status, got)
 	}
 }
 

@@ -158,7 +158,14 @@ func (r *Report) matrices(cfg *configs.Config, app server.Lookout) {
 		about := m.What + " " + m.Name
 		where := "from " + cmp.Or(files[about], m.Source)
 		if m.Problem != "" {
-			r.fail(about, fmt.Errorf("%s: %s", where, m.Problem))
+			next := "see that Redis answers at redis.url, and push one: akin matrix push --redis URL --name " + m.Name + " --activate FILE"
+			if files[about] != "" {
+				next = "build it: akin matrix build --from-index URL --index INDEX --field FIELD --out " + files[about]
+			}
+			if m.What != "matrix" {
+				next = ""
+			}
+			r.Checks = append(r.Checks, Check{Error, about, where + ": " + m.Problem, next})
 		}
 		if m.Version == "" {
 			continue

@@ -67,9 +67,7 @@ func Run(ctx context.Context, file, index string) *Report {
 		r.add(Warning, "configuration", warning)
 	}
 	r.certificates(cfg)
-	if !r.nodes(ctx, cfg) {
-		return r
-	}
+	reached := r.nodes(ctx, cfg)
 	app, err := server.New(ctx, server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		r.fail("configuration", err)
@@ -77,7 +75,9 @@ func Run(ctx context.Context, file, index string) *Report {
 	}
 	defer app.Close()
 	r.matrices(cfg, server.Lookout{App: app})
-	r.fields(ctx, cfg, server.Lookout{App: app}, index)
+	if reached {
+		r.fields(ctx, cfg, server.Lookout{App: app}, index)
+	}
 	return r
 }
 

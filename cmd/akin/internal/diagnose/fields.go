@@ -47,7 +47,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app server.Loo
 	r.add(OK, "right to read mappings", "indices:admin/get")
 	found = slices.DeleteFunc(found, func(i esclient.TextIndex) bool { return strings.HasPrefix(i.Name, ".") })
 	places := chosen(cfg, expression, found)
-	if len(places) == 0 {
+	if len(places) == 0 || index != "" && len(found) == 0 {
 		r.fail("indices", fmt.Errorf("no open index of %q has a text field", expression))
 		return
 	}
@@ -57,6 +57,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app server.Loo
 	if len(places) > maxLooked {
 		r.Left, places = len(places)-maxLooked, places[:maxLooked]
 	}
+	unserved := slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Error && strings.HasPrefix(c.About, "matrix ") })
 	scripts := false
 	for k, p := range places {
 		if ctx.Err() != nil {
@@ -64,7 +65,11 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app server.Loo
 			break
 		}
 		sight, err := app.Look(ctx, p.index, p.field)
-		r.Fields = append(r.Fields, judge(&sight, err))
+		f := judge(&sight, err)
+		if f.Reason == reason.NoMatrix && unserved {
+			f.Verdict, f.Says = Warning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
+		}
+		r.Fields = append(r.Fields, f)
 		scripts = scripts || sight.Scripts
 	}
 	r.scripts(cfg, scripts)
