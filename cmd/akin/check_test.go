@@ -126,6 +126,13 @@ func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
 	}
 }
 
+func TestCheckDoesNotCallRightsWellThatItCouldNotTry(t *testing.T) {
+	r, _ := checked(t, checkConfig(refusing(t, "_termvectors", 503, "busy"), demoMatrix(t)))
+	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, diagnose.Warning+": not known: ") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestCheckOfAnIndexThatIsNotThereFails(t *testing.T) {
 	r, status := checked(t, checkConfig(demoEngine(t), demoMatrix(t)), "--index", "nope")
 	if got := verdictOf(&r, "indices"); status != exitFailure || !strings.HasPrefix(got, "error") {

@@ -65,6 +65,7 @@ func steps() []step {
 	}
 	return []step{
 		{noConfiguration, say("write one with akin init --url URL of your cluster; configs/akin.yml has every key")},
+		{noFile, say("look at the name of the file: without a leading / it is looked for in the current folder")},
 		{status(http.StatusUnauthorized, ""), say("set " + configs.EnvClusterUsername + " and " + configs.EnvClusterPassword + ", or " +
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows")},
 		{status(http.StatusForbidden, "cluster_block_exception"), say("the index or the cluster is blocked: look at its settings *.blocks.*, and at the disk")},
@@ -89,6 +90,11 @@ func steps() []step {
 func asType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// noFile reports whether there is no file that the command line names.
+func noFile(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && !asType[*configs.Error](err)
 }
 
 // noConfiguration reports whether there is no configuration file.

@@ -29,6 +29,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	}{
 		{"no configuration file", missing, "akin init"},
 		{"another file is missing", &configs.Error{Key: "redis.tls.ca_file", Err: fs.ErrNotExist}, ""},
+		{"a file of the command line is missing", &fs.PathError{Op: "open", Path: "docs.akin", Err: fs.ErrNotExist}, "current folder"},
 		{"no credentials", &answers.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
 		{"no right, OpenSearch", &answers.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},
 		{"no right, Elasticsearch", &answers.Error{Status: http.StatusForbidden, Reason: "action [cluster:monitor/main] is unauthorized for user [a]"}, "the right cluster:monitor/main;"},

@@ -141,6 +141,8 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
 			r.fail(right.about, err)
 			all = false
+		case ok && (refused.Status >= 500 || refused.Status == 429):
+			r.add(Warning, right.about, "not known: "+err.Error())
 		default: // what else went wrong the field says
 			r.add(OK, right.about, right.name)
 		}

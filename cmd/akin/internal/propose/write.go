@@ -98,6 +98,10 @@ func scalar(text string) string {
 	if plain.MatchString(text) {
 		return text
 	}
+	return quote(text)
+}
+
+func quote(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err) // a string is always encoded
@@ -108,7 +112,7 @@ func scalar(text string) string {
 func list(texts []string) string {
 	all := make([]string, len(texts))
 	for k, text := range texts {
-		all[k] = scalar(text)
+		all[k] = quote(text)
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
