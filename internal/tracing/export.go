@@ -112,6 +112,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		body, err := proto.Marshal(e.request(spans))
 		if err == nil {
 			refused, err = e.send(ctx, body)
+			refused = min(max(refused, 0), int64(len(spans))) // whatever the collector says
 		}
 		return err
 	})
@@ -122,7 +123,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	case refused > 0:
 		e.lost(rejected, refused, nil)
 	}
-	e.spans.WithLabelValues(exported).Add(float64(max(int64(len(spans))-refused, 0)))
+	e.spans.WithLabelValues(exported).Add(float64(int64(len(spans)) - refused))
 	return nil
 }
 
@@ -192,8 +193,8 @@ func (e *exporter) post(ctx context.Context, body []byte) (refused int64, after 
 
 // retryAfter returns how long a Retry-After asks to wait, 0 if it says nothing.
 func retryAfter(header string) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 16); err == nil {
-		return time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil {
+		return time.Duration(min(seconds, 1<<16)) * time.Second //nolint:gosec // below 2^17
 	}
 	at, err := http.ParseTime(header)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -157,10 +158,18 @@ func TestSpansAreSentAgainWhereTheCollectorRecovers(t *testing.T) {
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}, 1, failed},
+		"for a day": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 1, failed},
 		"bad request": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) }, 1, failed},
 		"redirect":    {func(w http.ResponseWriter) { w.Header().Set("Location", "/v1/traces"); w.WriteHeader(http.StatusFound) }, 1, failed},
 		"in part": {func(w http.ResponseWriter) {
 			body, _ := proto.Marshal(&collectorpb.ExportTraceServiceResponse{PartialSuccess: &collectorpb.ExportTracePartialSuccess{RejectedSpans: 1}})
+			w.Write(body)
+		}, 1, rejected},
+		"more than it got": {func(w http.ResponseWriter) {
+			body, _ := proto.Marshal(&collectorpb.ExportTraceServiceResponse{PartialSuccess: &collectorpb.ExportTracePartialSuccess{RejectedSpans: math.MaxInt64}})
 			w.Write(body)
 		}, 1, rejected},
 	} {
