@@ -28,6 +28,9 @@ const (
 	maxStreams       = 100
 	streamBuffer     = 64 << 10
 	connectionBuffer = 128 << 10
+	// maxFrame is how large a frame may be, the least that HTTP/2 allows: memory for
+	// all of it is taken when its first bytes come.
+	maxFrame = 16 << 10
 	// adminConnections are for probes and scrapes, on top of
 	// Options.MaxConnections.
 	adminConnections = 32
@@ -177,7 +180,7 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext = connections.Context
 	servers[0].Protocols, servers[0].HTTP2 = protocols, &http.HTTP2Config{
-		MaxConcurrentStreams:      maxStreams,
+		MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
 		MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
 	}
 	// The admin port has no streams; a request there is small and short.

@@ -75,7 +75,8 @@ type connection struct {
 
 	of     *Listener
 	client string
-	write  atomic.Int64 // when the write in progress began, in Unix nanoseconds, 0 for none
+	freed  chan struct{} // has room for one: no request has the connection's own place
+	write  atomic.Int64  // when the write in progress began, in Unix nanoseconds, 0 for none
 
 	mu    sync.Mutex
 	waits map[any]int64 // since when bodies arrive, and answers wait to be read over HTTP/2
@@ -86,7 +87,7 @@ type connection struct {
 	place  *list.Element // in list
 	since  time.Time     // when it came into list
 
-	requests int // in progress over HTTP/2
+	requests int // that have a place over HTTP/2, one of them that of the connection
 }
 
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
@@ -104,21 +105,26 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !l.awaitPlace(l.end) {
+	if !l.awaitPlace(nil, l.end) {
 		_ = accepted.Close() // nothing was read
 		return nil, net.ErrClosed
 	}
-	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String()), waits: map[any]int64{}}
+	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String()), waits: map[any]int64{}, freed: make(chan struct{}, 1)}
 	l.open.Inc()
 	l.State(c, http.StateIdle)
 	return c, nil
 }
 
-// awaitPlace takes a place as soon as there is one, and reports false where end
-// comes first.
-func (l *Listener) awaitPlace(end <-chan struct{}) bool {
+// awaitPlace takes a place as soon as there is one, for a request of a
+// connection or, with nil, for a connection. It reports false where end comes
+// first.
+func (l *Listener) awaitPlace(c *connection, end <-chan struct{}) bool {
+	var own <-chan struct{}
+	if c != nil {
+		own = c.freed
+	}
 	for {
-		victim, wait, ok := l.takePlace()
+		victim, wait, ok := l.takePlace(c)
 		if ok {
 			return true
 		}
@@ -129,6 +135,7 @@ func (l *Listener) awaitPlace(end <-chan struct{}) bool {
 		}
 		select {
 		case <-l.freed:
+		case <-own:
 		case <-time.After(wait):
 		case <-end:
 			return false
@@ -136,37 +143,42 @@ func (l *Listener) awaitPlace(end <-chan struct{}) bool {
 	}
 }
 
-// enter begins a request over HTTP/2, as soon as there is a place for it, and
-// returns what ends it. It reports false where its client left before.
-func (c *connection) enter(ctx context.Context) (leave func(), ok bool) {
-	l := c.of
-	l.mu.Lock()
-	c.requests++
-	first := c.requests == 1
-	l.mu.Unlock()
-	ok = first || l.awaitPlace(ctx.Done())
-	leave = func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.requests--
-		if ok && !first {
-			l.count--
-			l.wake()
-		}
-	}
-	if !ok {
-		leave()
-	}
-	return leave, ok
+// enter begins a request over HTTP/2, as soon as there is a place for it;
+// [connection.leave] ends it. It reports false where its client left before.
+func (c *connection) enter(ctx context.Context) bool {
+	return c.of.awaitPlace(c, ctx.Done())
 }
 
-// takePlace counts one more connection, or returns which one to close for that,
-// or how long to wait at most.
-func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool) {
+// leave gives the place of a request back: to its connection, if that has no
+// other one.
+func (c *connection) leave() {
+	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.max == 0 || l.count < l.max {
-		l.count++
+	if c.requests--; c.requests > 0 {
+		l.count--
+		l.wake()
+	} else {
+		signal(c.freed)
+	}
+}
+
+// takePlace counts one more connection, or request of one, or returns which
+// connection to close for that, or how long to wait at most.
+func (l *Listener) takePlace(c *connection) (victim *connection, wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := c != nil && c.requests == 0
+	if own || l.max == 0 || l.count < l.max {
+		if c != nil {
+			c.requests++
+		}
+		if !own {
+			l.count++
+		}
+		if l.count < l.max {
+			l.wake() // the next one that waits
+		}
 		return nil, 0, true
 	}
 	now := time.Now()
@@ -307,10 +319,12 @@ func (c *connection) move(to *list.List) {
 	}
 }
 
-// wake wakes the one that waits for room.
-func (l *Listener) wake() {
+// wake wakes one that waits for room.
+func (l *Listener) wake() { signal(l.freed) }
+
+func signal(freed chan<- struct{}) {
 	select {
-	case l.freed <- struct{}{}:
+	case freed <- struct{}{}:
 	default:
 	}
 }
@@ -353,13 +367,14 @@ func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connectionKey{}).(*connection)
 		several := ok && r.ProtoMajor > 1
+		var answered *answer
 		if several {
-			leave, ok := c.enter(r.Context())
-			if !ok {
-				panic(http.ErrAbortHandler) // its client has gone
+			if !c.enter(r.Context()) {
+				panic(http.ErrAbortHandler) // resets the stream
 			}
-			defer leave()
-			w = &answer{w, c}
+			defer c.leave()
+			answered = &answer{ResponseWriter: w, of: c}
+			w = answered
 		}
 		if ok && r.ContentLength != 0 {
 			arriving := &body{r.Body, c}
@@ -370,6 +385,9 @@ func Handler(h http.Handler) http.Handler {
 			r.Body = arriving
 		}
 		h.ServeHTTP(w, r)
+		if several {
+			answered.end()
+		}
 	})
 }
 
@@ -377,7 +395,8 @@ func Handler(h http.Handler) http.Handler {
 type answer struct {
 	http.ResponseWriter
 
-	of *connection
+	of      *connection
+	pending bool // something is written that is not flushed
 }
 
 // Unwrap is for [http.ResponseController].
@@ -387,6 +406,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (a *answer) Write(p []byte) (int, error) {
 	a.of.begin(a)
 	defer a.of.over(a)
+	a.pending = true
 	return a.ResponseWriter.Write(p)
 }
 
@@ -394,7 +414,16 @@ func (a *answer) Write(p []byte) (int, error) {
 func (a *answer) FlushError() error {
 	a.of.begin(a)
 	defer a.of.over(a)
+	a.pending = false
 	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// end sends what is left. net/http does that, too, but only when the request
+// has left its place and nobody notes that it waits.
+func (a *answer) end() {
+	if a.pending {
+		_ = a.FlushError() // the client may be gone
+	}
 }
 
 // A body is that of a request while it arrives.

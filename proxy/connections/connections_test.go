@@ -23,7 +23,7 @@ func TestFullListenersSayToTheLogInUseThatAllAreTaken(t *testing.T) {
 	l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.NewTextHandler(used, nil)) })
 	l.count = 1
 	used = &after
-	if _, _, ok := l.takePlace(); ok || before.Len() > 0 || !strings.Contains(after.String(), "all connections are taken") {
+	if _, _, ok := l.takePlace(nil); ok || before.Len() > 0 || !strings.Contains(after.String(), "all connections are taken") {
 		t.Errorf("logged %q and %q", before.String(), after.String())
 	}
 }
@@ -221,7 +221,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 			l.State(all[len(all)-1], http.StateActive)
 		}
 		isFair := func() bool {
-			victim, _, _ := l.takePlace()
+			victim, _, _ := l.takePlace(nil)
 			return victim == nil
 		}
 		if !isFair() {
