@@ -27,6 +27,9 @@ const (
 	// lookEvery is how long nobody has more than his share once that was seen: to
 	// look at all connections for each request that ends would hold up the others.
 	lookEvery = LateAfter / 10
+	// maxWaiting is how many requests over HTTP/2 may wait for a place, if there are
+	// not more places than that.
+	maxWaiting = 1000
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.
 	warnEvery = time.Minute
@@ -53,6 +56,8 @@ type Listener struct {
 	end   chan struct{}
 	once  sync.Once
 	freed chan struct{} // has room for one: a connection went, or fell silent
+
+	waiting atomic.Int64 // requests over HTTP/2
 
 	mu sync.Mutex
 	places
@@ -144,9 +149,16 @@ func (l *Listener) awaitPlace(c *connection, end <-chan struct{}) bool {
 }
 
 // enter begins a request over HTTP/2, as soon as there is a place for it;
-// [connection.leave] ends it. It reports false where its client left before.
+// [connection.leave] ends it. It reports false where its client left before, or
+// too many wait: each keeps its headers in memory.
 func (c *connection) enter(ctx context.Context) bool {
-	return c.of.awaitPlace(c, ctx.Done())
+	l := c.of
+	if l.waiting.Add(1) > int64(max(l.max, maxWaiting)) {
+		l.waiting.Add(-1)
+		return false
+	}
+	defer l.waiting.Add(-1)
+	return l.awaitPlace(c, ctx.Done())
 }
 
 // leave gives the place of a request back: to its connection, if that has no

@@ -3,6 +3,7 @@ package connections
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -92,6 +93,36 @@ func answered(c net.Conn) bool {
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return err == nil
+}
+
+func TestRequestsOverHTTP2ThatWaitHaveABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
+		c := &connection{of: l, freed: make(chan struct{}, 1)}
+		l.count = 1
+		if !c.enter(t.Context()) {
+			t.Fatal("the connection's own place is not free")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range maxWaiting {
+			waiting.Go(func() {
+				if c.enter(ctx) {
+					t.Error("there is a second place")
+				}
+			})
+		}
+		synctest.Wait()
+		if began := time.Now(); c.enter(t.Context()) || time.Since(began) > 0 {
+			t.Error("one more may wait")
+		}
+		cancel()
+		waiting.Wait()
+		c.leave()
+		if !c.enter(t.Context()) || l.waiting.Load() != 0 {
+			t.Errorf("%d wait after all have gone", l.waiting.Load())
+		}
+	})
 }
 
 func TestConnectionThatIsSilentForLongestMakesRoom(t *testing.T) {
