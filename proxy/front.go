@@ -28,8 +28,8 @@ const (
 	maxStreams       = 100
 	streamBuffer     = 64 << 10
 	connectionBuffer = 128 << 10
-	// maxFrame is how large a frame may be, the least that HTTP/2 allows: memory for
-	// all of it is taken when its first bytes come.
+	// maxFrame is how large a frame may be, the least that HTTP/2 allows: memory
+	// for all of it is taken when its first bytes come.
 	maxFrame = 16 << 10
 	// adminConnections are for probes and scrapes, on top of
 	// Options.MaxConnections.

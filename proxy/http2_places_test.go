@@ -25,7 +25,7 @@ func TestPlaceOfAConnectionGoesToItsNextRequest(t *testing.T) {
 	f := startHTTP2(t, Options{Upstreams: []string{node.URL}, MaxConnections: 1}, false)
 	c := dial2(t, f.addr)
 	for range 2 {
-		if _, err := c.ask("/a"); err != nil {
+		if _, err := c.ask(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestClientThatStopsShortAnswersMakesRoom(t *testing.T) {
 	for range 3 {
 		c := dial2(t, f.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		go c.ends()
-		if _, err := c.ask("/a"); err != nil {
+		if _, err := c.ask(); err != nil {
 			t.Fatal(err)
 		}
 	}

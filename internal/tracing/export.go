@@ -194,7 +194,7 @@ func (e *exporter) post(ctx context.Context, body []byte) (refused int64, after 
 // retryAfter returns how long a Retry-After asks to wait, 0 if it says nothing.
 func retryAfter(header string) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil {
-		return time.Duration(min(seconds, 1<<16)) * time.Second //nolint:gosec // below 2^17
+		return time.Duration(min(seconds, 1<<16)) * time.Second
 	}
 	at, err := http.ParseTime(header)
 	if err != nil {

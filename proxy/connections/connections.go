@@ -27,8 +27,8 @@ const (
 	// lookEvery is how long nobody has more than his share once that was seen: to
 	// look at all connections for each request that ends would hold up the others.
 	lookEvery = LateAfter / 10
-	// maxWaiting is how many requests over HTTP/2 may wait for a place, if there are
-	// not more places than that.
+	// maxWaiting is how many requests over HTTP/2 may wait for a place, if there
+	// are not more places than that.
 	maxWaiting = 1000
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.
