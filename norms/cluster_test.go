@@ -12,10 +12,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
+)
+
+// Bounds of package backfill.
+const (
+	batchDocs, termsAtOnce = 500, 100
+	maxRounds, maxFailures = 5, 1000
+	firstPause             = time.Second
+	lastCallTime           = 5 * time.Second
+	maxBackoff             = 5 * time.Minute
 )
 
 // A stored document of a fake cluster.
@@ -167,10 +178,10 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.
 	return all, nil
 }
 
-// Refresh implements [Cluster].
+// Refresh implements [backfill.Cluster].
 func (x *fakeIndex) Refresh(context.Context, string) error { return x.hook("refresh", nil) }
 
-// UpdateDocs implements [Cluster].
+// UpdateDocs implements [backfill.Cluster].
 func (x *fakeIndex) UpdateDocs(_ context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
 	docs := make([]documents.DocRef, len(updates))
 	for i := range updates {
@@ -270,7 +281,7 @@ var errBusy = &answers.Error{Status: http.StatusServiceUnavailable, Reason: "bus
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := eachBatch(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
+	err := backfill.Each(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
 		if len(docs) != batchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
@@ -349,10 +360,10 @@ func (r shortReader) TermFreqs(ctx context.Context, field string, docs []documen
 
 // readTerms returns the terms of documents, from as many calls as it takes.
 func readTerms(ctx context.Context, r Reader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
-	t := termReader{read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
+	t := backfill.Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
 		return r.TermFreqs(ctx, "body", docs)
 	}}
-	err = t.each(ctx, docs, func(_ int, terms *documents.DocTerms) error {
+	err = t.Each(ctx, docs, func(_ int, terms *documents.DocTerms) error {
 		all = append(all, *terms)
 		return nil
 	})

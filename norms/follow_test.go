@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -25,7 +26,7 @@ type followedIndex struct {
 	rounds  int
 }
 
-// ShardStates implements [FollowedCluster].
+// ShardStates implements [backfill.FollowedCluster].
 func (x *followedIndex) ShardStates(context.Context, string) ([]documents.ShardState, error) {
 	if err := x.hook("states", nil); err != nil {
 		return nil, err
@@ -60,8 +61,8 @@ type following struct {
 	*followedIndex
 
 	weights *Weights
-	o       FollowOptions
-	rounds  []BackfillCounts // of those that did something
+	o       backfill.FollowOptions
+	rounds  []backfill.Counts // of those that did something
 	waits   []time.Duration
 	skipped []string
 	cancel  context.CancelFunc
@@ -71,7 +72,7 @@ type following struct {
 const testInterval = 10 * time.Second
 
 // follow starts a follower of some documents, within a bubble of synctest.
-func follow(t *testing.T, o FollowOptions, texts ...string) *following {
+func follow(t *testing.T, o backfill.FollowOptions, texts ...string) *following {
 	t.Helper()
 	x := &following{followedIndex: &followedIndex{fakeIndex: newFakeIndex(texts...), history: "first"}, weights: testWeights(t), o: o}
 	x.start(t)
@@ -83,18 +84,18 @@ func (x *following) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	x.cancel, x.done = cancel, make(chan error, 1)
 	o := x.o
-	o.Index, o.Field, o.Interval = "i*", "body", testInterval
+	o.Index, o.Interval = "i*", testInterval
 	if o.Check == nil {
 		o.Check = func(context.Context, string) error { return nil }
 	}
 	o.OnSkip = func(index string, err error) { x.skipped = append(x.skipped, index+": "+err.Error()) }
-	o.AfterRound = func(counts BackfillCounts, _ error, wait time.Duration) {
+	o.AfterRound = func(counts backfill.Counts, _ error, wait time.Duration) {
 		x.waits = append(x.waits, wait)
-		if counts != (BackfillCounts{}) {
+		if counts != (backfill.Counts{}) {
 			x.rounds = append(x.rounds, counts)
 		}
 	}
-	go func() { x.done <- Follow(ctx, x, x.weights, o) }()
+	go func() { x.done <- backfill.Follow(ctx, x, Task(x, x.weights, "body"), o) }()
 	synctest.Wait()
 }
 
@@ -105,7 +106,7 @@ func (*following) pass(rounds int) {
 }
 
 // check stops the follower, checks all norms, and what the rounds have done.
-func (x *following) check(t *testing.T, want ...BackfillCounts) {
+func (x *following) check(t *testing.T, want ...backfill.Counts) {
 	t.Helper()
 	x.cancel()
 	if err := <-x.done; !errors.Is(err, context.Canceled) {
@@ -121,7 +122,7 @@ func (x *following) check(t *testing.T, want ...BackfillCounts) {
 
 func TestFollowerDoesWhatIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := follow(t, FollowOptions{}, manyTexts(700)...)
+		x := follow(t, backfill.FollowOptions{}, manyTexts(700)...)
 		x.pass(2)
 		x.put("new", "common words")
 		x.put("5", "other words")
@@ -132,7 +133,7 @@ func TestFollowerDoesWhatIsWrittenLater(t *testing.T) {
 		if x.asked != 704 {
 			t.Errorf("the terms of %d documents were asked for, want 700 and 4: its own writes need no other look", x.asked)
 		}
-		x.check(t, BackfillCounts{Written: 700, Empty: 70}, BackfillCounts{Written: 4, Empty: 1})
+		x.check(t, backfill.Counts{Written: 700, Empty: 70}, backfill.Counts{Written: 4, Empty: 1})
 	})
 }
 
@@ -147,9 +148,9 @@ func (x *fakeIndex) update(id, text string) {
 }
 
 func TestFollowerThatIsStartedAgainBeginsWithWhatIsMissing(t *testing.T) {
-	for all, want := range map[bool]BackfillCounts{false: {Written: 1}, true: {Written: 2, Unchanged: 1}} {
+	for all, want := range map[bool]backfill.Counts{false: {Written: 1}, true: {Written: 2, Unchanged: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			x := follow(t, FollowOptions{}, "one", "two", "three")
+			x := follow(t, backfill.FollowOptions{}, "one", "two", "three")
 			x.pass(1)
 			x.cancel()
 			<-x.done
@@ -162,7 +163,7 @@ func TestFollowerThatIsStartedAgainBeginsWithWhatIsMissing(t *testing.T) {
 			if !all { // nothing tells of the part
 				x.update("1", "two")
 				x.pass(1)
-				x.check(t, want, BackfillCounts{Unchanged: 1})
+				x.check(t, want, backfill.Counts{Unchanged: 1})
 				return
 			}
 			x.check(t, want)
@@ -172,7 +173,7 @@ func TestFollowerThatIsStartedAgainBeginsWithWhatIsMissing(t *testing.T) {
 
 func TestFollowerLeavesWhatOthersWriteMeanwhileToTheNextRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := follow(t, FollowOptions{}, "one", "two")
+		x := follow(t, backfill.FollowOptions{}, "one", "two")
 		var times atomic.Int32
 		x.mu.Lock()
 		x.before = func(call string, _ []documents.DocRef) error {
@@ -184,7 +185,7 @@ func TestFollowerLeavesWhatOthersWriteMeanwhileToTheNextRound(t *testing.T) {
 		x.mu.Unlock()
 		x.update("1", "changed in part")
 		x.pass(4)
-		x.check(t, BackfillCounts{Written: 2}, BackfillCounts{Conflicts: 1}, BackfillCounts{Conflicts: 1}, BackfillCounts{Written: 1})
+		x.check(t, backfill.Counts{Written: 2}, backfill.Counts{Conflicts: 1}, backfill.Counts{Conflicts: 1}, backfill.Counts{Written: 1})
 	})
 }
 
@@ -198,7 +199,7 @@ func TestFollowerDoesAnIndexThatIsMadeAgain(t *testing.T) {
 			}
 			return nil
 		}
-		x := follow(t, FollowOptions{Check: check}, manyTexts(100)...)
+		x := follow(t, backfill.FollowOptions{Check: check}, manyTexts(100)...)
 		x.replace("")
 		x.pass(2)
 		ready.Store(false)
@@ -209,14 +210,14 @@ func TestFollowerDoesAnIndexThatIsMadeAgain(t *testing.T) {
 		}
 		ready.Store(true)
 		x.pass(1)
-		x.check(t, BackfillCounts{Written: 100, Empty: 10}, BackfillCounts{Written: 3})
+		x.check(t, backfill.Counts{Written: 100, Empty: 10}, backfill.Counts{Written: 3})
 	})
 }
 
 // An update of a document of an index that is gone would make the index again.
 func TestNothingIsWrittenToAnIndexThatWasDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := follow(t, FollowOptions{}, "one")
+		x := follow(t, backfill.FollowOptions{}, "one")
 		x.mu.Lock()
 		x.terms = func(_ documents.DocRef, terms *documents.DocTerms) {
 			*terms = documents.DocTerms{Err: &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}}
@@ -231,7 +232,7 @@ func TestNothingIsWrittenToAnIndexThatWasDeleted(t *testing.T) {
 		x.put("1", "two")
 		x.pass(1)
 		x.replace("")
-		x.check(t, BackfillCounts{Written: 1}, BackfillCounts{Gone: 1})
+		x.check(t, backfill.Counts{Written: 1}, backfill.Counts{Gone: 1})
 	})
 }
 
@@ -239,7 +240,7 @@ func TestFollowerBacksOffWhereTheClusterIsBusy(t *testing.T) {
 	for _, call := range []string{"states", "refresh", "docs", "terms", "update"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := follow(t, FollowOptions{}, "one", "two", "three")
+				x := follow(t, backfill.FollowOptions{}, "one", "two", "three")
 				var busy atomic.Bool
 				busy.Store(true)
 				x.mu.Lock()
@@ -262,7 +263,7 @@ func TestFollowerBacksOffWhereTheClusterIsBusy(t *testing.T) {
 				if last := x.waits[len(x.waits)-1]; last != testInterval {
 					t.Errorf("then the rounds are %v apart", last)
 				}
-				x.check(t, BackfillCounts{Written: 3}, BackfillCounts{Written: 1})
+				x.check(t, backfill.Counts{Written: 3}, backfill.Counts{Written: 1})
 			})
 		})
 	}
@@ -271,7 +272,7 @@ func TestFollowerBacksOffWhereTheClusterIsBusy(t *testing.T) {
 // Where the cluster refuses single documents for the moment they do not fail.
 func TestFollowerWaitsForBusyDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := follow(t, FollowOptions{}, "one", "two")
+		x := follow(t, backfill.FollowOptions{}, "one", "two")
 		var busy atomic.Bool
 		busy.Store(true)
 		x.mu.Lock()
@@ -284,14 +285,14 @@ func TestFollowerWaitsForBusyDocuments(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		busy.Store(false)
 		time.Sleep(2 * maxBackoff)
-		x.check(t, BackfillCounts{Written: 2}, BackfillCounts{Written: 1}, BackfillCounts{Written: 1})
+		x.check(t, backfill.Counts{Written: 2}, backfill.Counts{Written: 1}, backfill.Counts{Written: 1})
 	})
 }
 
 func TestFollowerPassesOverWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []string
-		o := FollowOptions{BackfillOptions: BackfillOptions{OnFailure: func(d documents.DocRef, _ error) { failed = append(failed, d.ID) }}}
+		o := backfill.FollowOptions{Options: backfill.Options{OnFailure: func(d documents.DocRef, _ error) { failed = append(failed, d.ID) }}}
 		x := follow(t, o)
 		x.mu.Lock()
 		x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
@@ -308,14 +309,14 @@ func TestFollowerPassesOverWhatFails(t *testing.T) {
 		if strings.Join(failed, " ") != "1" {
 			t.Errorf("failed: %q", failed)
 		}
-		x.check(t, BackfillCounts{Written: 1, Failed: 1}, BackfillCounts{Written: 1})
+		x.check(t, backfill.Counts{Written: 1, Failed: 1}, backfill.Counts{Written: 1})
 	})
 }
 
 func TestFollowerEndsWithWhatDoesNotPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for call, want := range map[string]string{"states": "no", "refresh": "right to refresh"} {
-			x := follow(t, FollowOptions{}, "one")
+			x := follow(t, backfill.FollowOptions{}, "one")
 			x.mu.Lock()
 			x.before = func(c string, _ []documents.DocRef) error {
 				if c == call {

@@ -9,9 +9,8 @@
 // matrix file whose document frequencies make the weights, and each document
 // has, next to its norm, the id of the weights that it was computed with.
 //
-// [Snapshot] counts the document frequencies of an index for such an artifact.
-// [Backfill] brings the norms into the documents that are there, and [Follow]
-// into those that are written later.
+// [Snapshot] counts the document frequencies of an index for such an artifact,
+// and [Task] says how the norms come into the documents of an index.
 package norms
 
 import (
@@ -24,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -147,4 +147,17 @@ func Missing(field, id string) []byte {
 	}
 	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"bool":{"filter":[{"term":{%s:{"value":%s}}},{"exists":{"field":%s}}]}}]}}`,
 		has, quote(WeightsPath(field)), quote(id), quote(NormPath(field)))
+}
+
+// Task returns the task of giving each document that has the field its norm by
+// the weights and their id, unless it has that id and a norm. Documents without
+// terms count as empty.
+func Task(c backfill.TermReader, weights *Weights, field string) backfill.Task {
+	return backfill.Task{
+		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: NormPath(field),
+		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
+			norm := weights.Norm(terms)
+			return backfill.Part{JSON: Members(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
+		}),
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
@@ -16,6 +17,12 @@ import (
 
 // ErrNoTerms says that there is nothing to make weights of.
 var ErrNoTerms = errors.New("no document has terms in the field")
+
+// A Reader reads the documents of indices. [documents.API] is one.
+type Reader interface {
+	backfill.Scanner
+	backfill.TermReader
+}
 
 // SnapshotOptions say what [Snapshot] makes.
 type SnapshotOptions struct {
@@ -30,7 +37,7 @@ type SnapshotOptions struct {
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
 	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers]. Docs is how many documents there are to read, for the
+	// [backfill.DefaultWorkers]. Docs is how many documents there are to read, for the
 	// progress; 0 is unknown.
 	Workers, Docs int
 	// Progress and OnTooLarge may be nil. OnTooLarge is called with each document
@@ -47,19 +54,19 @@ type SnapshotOptions struct {
 // [ErrNoTerms] where no document has any.
 func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
-	err := retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
+	err := backfill.Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
 		s = &snapshot{
 			o: o, docFreqs: map[string]uint32{},
-			meter: meter{progress: o.Progress, stage: "counting terms", total: o.Docs},
+			meter: &backfill.Meter{Progress: o.Progress, Stage: "counting terms", Total: o.Docs},
 		}
-		s.terms.read = func(ctx context.Context, docs []documents.DocRef) (terms []documents.DocTerms, err error) {
-			err = retry(ctx, func() error {
+		s.terms.Read = func(ctx context.Context, docs []documents.DocRef) (terms []documents.DocTerms, err error) {
+			err = backfill.Retry(ctx, func() error {
 				terms, err = r.TermFreqs(ctx, o.Field, docs)
 				return err
 			})
 			return terms, err
 		}
-		return eachBatch(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
+		return backfill.Each(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
 	})
 	if err != nil {
 		return nil, err
@@ -68,9 +75,10 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 }
 
 type snapshot struct {
-	terms termReader
+	terms backfill.Terms
 	o     SnapshotOptions
-	meter meter
+	meter *backfill.Meter
+	told  sync.Mutex // held in calls of Progress and OnTooLarge
 
 	mu       sync.Mutex
 	docs     uint64
@@ -82,12 +90,12 @@ type snapshot struct {
 const termBytes = 56
 
 func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
-	err := s.terms.each(ctx, docs, func(i int, terms *documents.DocTerms) error {
+	err := s.terms.Each(ctx, docs, func(i int, terms *documents.DocTerms) error {
 		switch {
 		case errors.Is(terms.Err, esclient.ErrTooLarge):
 			if s.o.OnTooLarge != nil {
-				s.meter.mu.Lock()
-				defer s.meter.mu.Unlock()
+				s.told.Lock()
+				defer s.told.Unlock()
 				s.o.OnTooLarge(docs[i], terms.Err)
 			}
 			return nil
@@ -100,7 +108,9 @@ func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
 	if err != nil {
 		return err
 	}
-	s.meter.add(len(docs))
+	s.told.Lock()
+	defer s.told.Unlock()
+	s.meter.Add(len(docs))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -47,7 +48,7 @@ type normsFlags struct {
 func (f *normsFlags) register(flags *pflag.FlagSet) {
 	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
-	flags.IntVar(&f.workers, "workers", norms.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
+	flags.IntVar(&f.workers, "workers", backfill.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }
 
 // maxWorkers bounds what a command asks of a cluster, and keeps of its answers.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/answers"
@@ -180,8 +181,8 @@ const maxFailuresShown = 10
 
 func (f *backfillFlags) fill(ctx context.Context, cluster documents.API, weights *norms.Weights, docs int, report *terminal.Progress) error {
 	shown := 0
-	counts, err := norms.Backfill(ctx, cluster, weights, norms.BackfillOptions{
-		Index: f.Index, Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
+	counts, err := backfill.Run(ctx, cluster, norms.Task(cluster, weights, f.field), backfill.Options{
+		Index: f.Index, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)
@@ -217,9 +218,9 @@ func (f *backfillFlags) followIndex(ctx context.Context, cluster documents.API, 
 	log = log.With("indices", f.Index, "field", f.field, "weights", weights.ID())
 	log.InfoContext(ctx, "following", "interval", f.interval)
 	told, skipped, first := time.Now(), map[string]string{}, true
-	err := norms.Follow(ctx, cluster, weights, norms.FollowOptions{
-		BackfillOptions: norms.BackfillOptions{
-			Index: f.Index, Field: f.field, All: f.all, Workers: f.workers,
+	err := backfill.Follow(ctx, cluster, norms.Task(cluster, weights, f.field), backfill.FollowOptions{
+		Options: backfill.Options{
+			Index: f.Index, All: f.all, Workers: f.workers,
 			Progress: func(_ string, done, _ int) {
 				if time.Since(told) >= progressEvery {
 					told = time.Now()
@@ -247,9 +248,9 @@ func (f *backfillFlags) followIndex(ctx context.Context, cluster documents.API, 
 			}
 			skipped[index] = err.Error()
 		},
-		AfterRound: func(n norms.BackfillCounts, err error, wait time.Duration) {
+		AfterRound: func(n backfill.Counts, err error, wait time.Duration) {
 			told = time.Now()
-			if n != (norms.BackfillCounts{}) || first {
+			if n != (backfill.Counts{}) || first {
 				log.InfoContext(ctx, "round", "written", n.Written, "without_terms", n.Empty, "unchanged", n.Unchanged,
 					"deleted", n.Gone, "conflicts", n.Conflicts, "failed", n.Failed, "unanswered", n.Unanswered)
 			}

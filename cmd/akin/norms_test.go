@@ -207,7 +207,7 @@ func snapshotOf(t *testing.T, cluster string, args ...string) string {
 	return out
 }
 
-func backfill(t *testing.T, cluster, weights string, args ...string) (stderr string, status int) {
+func runBackfill(t *testing.T, cluster, weights string, args ...string) (stderr string, status int) {
 	t.Helper()
 	all := append([]string{"norms", "backfill", "--cluster", cluster, "--index", "docs", "--field", "body", "--weights", weights}, args...)
 	_, stderr, status = akin(t, all...)
@@ -239,11 +239,11 @@ func TestBackfillStoresNorms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stderr, status := backfill(t, url, file, "--dry-run")
+	stderr, status := runBackfill(t, url, file, "--dry-run")
 	if status != 0 || !strings.Contains(stderr, "3 documents to do") || !strings.Contains(stderr, "docs: 3") || c.writes() != 0 {
 		t.Errorf("dry run: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
-	stderr, status = backfill(t, url, file)
+	stderr, status = runBackfill(t, url, file)
 	if status != 0 || !strings.Contains(stderr, "3 documents written, 1 of them without terms") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
@@ -254,11 +254,11 @@ func TestBackfillStoresNorms(t *testing.T) {
 	if c.docs[2].norm != nil || c.docs[2].weights != w.ID() {
 		t.Errorf("without terms: %+v", c.docs[2])
 	}
-	stderr, status = backfill(t, url, file)
+	stderr, status = runBackfill(t, url, file)
 	if status != 0 || !strings.Contains(stderr, "1 documents to do") || !strings.Contains(stderr, "0 documents written") || c.docs[0].seqNo != 1 {
 		t.Errorf("again: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
-	if stderr, status = backfill(t, url, file, "--all"); status != 0 || c.writes() != 3 {
+	if stderr, status = runBackfill(t, url, file, "--all"); status != 0 || c.writes() != 3 {
 		t.Errorf("all: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
 }
@@ -267,7 +267,7 @@ func TestBackfillTellsOfDocumentsThatFail(t *testing.T) {
 	c, url := newNormsCluster(t, "car", "boat", "ship")
 	file := snapshotOf(t, url)
 	c.refused = "1"
-	stderr, status := backfill(t, url, file)
+	stderr, status := runBackfill(t, url, file)
 	if status != exitFailure {
 		t.Errorf("status %d", status)
 	}
@@ -298,7 +298,7 @@ func TestBackfillWithoutTheMappingPrintsIt(t *testing.T) {
 	c, url := newNormsCluster(t, "car")
 	file := snapshotOf(t, url)
 	c.mapping = `{}`
-	stderr, status := backfill(t, url, file)
+	stderr, status := runBackfill(t, url, file)
 	if status != exitFailure || !strings.Contains(stderr, "PUT /docs/_mapping") || !strings.Contains(stderr, string(norms.Mapping("body"))) || c.writes() > 0 {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
@@ -308,7 +308,7 @@ func TestBackfillNeedsNoRightToRefresh(t *testing.T) {
 	c, url := newNormsCluster(t, "car")
 	file := snapshotOf(t, url)
 	c.refresh = http.StatusForbidden
-	if stderr, status := backfill(t, url, file); status != 0 || c.docs[0].norm == nil {
+	if stderr, status := runBackfill(t, url, file); status != 0 || c.docs[0].norm == nil {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 }
@@ -374,7 +374,7 @@ func TestBackfillRefusesASimilarityMatrix(t *testing.T) {
 	if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", pairs, "--out", file); status != 0 {
 		t.Fatal(stderr)
 	}
-	stderr, status := backfill(t, url, file)
+	stderr, status := runBackfill(t, url, file)
 	if status != exitFailure || !strings.Contains(stderr, "is a similarity matrix") || !strings.Contains(stderr, "akin norms snapshot") || len(c.calls) > 0 {
 		t.Errorf("status %d, calls %q\n%s", status, c.calls, stderr)
 	}
@@ -387,7 +387,7 @@ func TestWeightsHaveToKnowTheNumberOfDocuments(t *testing.T) {
 	if _, stderr, status := akin(t, "matrix", "build", "--from-vectors", vectors, "--out", file); status != 0 {
 		t.Fatal(stderr)
 	}
-	if stderr, status := backfill(t, url, file); status != exitFailure || !strings.Contains(stderr, norms.ErrNoDocs.Error()) {
+	if stderr, status := runBackfill(t, url, file); status != exitFailure || !strings.Contains(stderr, norms.ErrNoDocs.Error()) {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 }

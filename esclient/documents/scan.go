@@ -228,6 +228,9 @@ type DocRef struct {
 	SeqNo, PrimaryTerm, Version int64
 	// HasValue says that it has a value in the field asked for.
 	HasValue bool
+	// Texts are the strings that its source has at the path asked for, as
+	// [API.Scan] has them.
+	Texts []string
 }
 
 // RefOptions say which documents [API.ScanRefs] names.
@@ -237,6 +240,8 @@ type RefOptions struct {
 	Query []byte
 	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
 	Value string
+	// Text is a path in the source, for [DocRef.Texts]; "" is none.
+	Text string
 	// Preference says which shards or copies are read; "" leaves that to the
 	// cluster.
 	Preference string
@@ -248,7 +253,11 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	body := (&ScanOptions{Query: o.Query}).body(vectorPage, false)
+	var source any = false
+	if o.Text != "" {
+		source = []string{o.Text}
+	}
+	body := (&ScanOptions{Query: o.Query}).body(vectorPage, source)
 	body["version"], body["seq_no_primary_term"] = true, true
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
@@ -257,7 +266,15 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
-			docs[i] = DocRef{h.Index, h.ID, h.Routing, h.SeqNo, h.PrimaryTerm, h.Version, h.Fields[o.Value] != nil}
+			docs[i] = DocRef{h.Index, h.ID, h.Routing, h.SeqNo, h.PrimaryTerm, h.Version, h.Fields[o.Value] != nil, nil}
+			if o.Text == "" {
+				continue
+			}
+			texts, err := h.texts([]string{o.Text})
+			if err != nil {
+				return err
+			}
+			docs[i].Texts = texts
 		}
 		return fn(docs)
 	})

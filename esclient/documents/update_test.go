@@ -277,6 +277,9 @@ func (e *engine) testNormDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	docs := e.refs(t, "norms")
+	if diff := cmp.Diff([]string{"One two", "two"}, docs["1"].Texts); diff != "" || docs["2"].Texts[0] != "" || docs["3"].Texts != nil {
+		t.Errorf("texts %q, %q: %s", docs["2"].Texts, docs["3"].Texts, diff)
+	}
 	if len(docs) != 3 || docs["2"].Version != 70 || !docs["2"].HasValue || docs["1"].HasValue || docs["1"].Routing != "x" {
 		t.Fatalf("documents %+v", docs)
 	}
@@ -321,7 +324,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 func (e *engine) refs(t *testing.T, index string) map[string]DocRef {
 	t.Helper()
 	docs := map[string]DocRef{}
-	o := RefOptions{Index: e.At(index), Query: []byte(`{"exists":{"field":"body.akin"}}`), Value: "norm.f"}
+	o := RefOptions{Index: e.At(index), Query: []byte(`{"exists":{"field":"body.akin"}}`), Value: "norm.f", Text: "body"}
 	err := e.ScanRefs(t.Context(), o, func(page []DocRef) error {
 		for _, d := range page {
 			docs[d.ID] = d

@@ -1,4 +1,11 @@
-package norms
+// Package backfill gives the documents of a search cluster what they lack:
+// partial updates of all that a query finds, in rounds, until it finds none.
+//
+// A [Task] says which documents lack something, and what to write into them.
+// [Run] does those that are there, and [Follow] those that are written later.
+// Both are safe beside others that write: a document is updated on the
+// condition that nobody has written it meanwhile.
+package backfill
 
 import (
 	"context"
@@ -23,27 +30,57 @@ const (
 	// maxFailures ends a backfill: what so many documents do not allow, no
 	// document does.
 	maxFailures = 1000
-	// maxRemembered bounds the documents that wait for another round of All.
+	// maxRemembered bounds the documents that wait for another round of all.
 	maxRemembered = 10_000
 	// lastCallTime is how long a call that writes may go on after the backfill
 	// was interrupted.
 	lastCallTime = 5 * time.Second
 )
 
-// Errors of [Backfill].
+// Errors of [Run].
 var (
-	// ErrFailed says that some documents could not be given a norm.
+	// ErrFailed says that some documents could not be given what they lack.
 	ErrFailed = errors.New("documents failed")
 	// ErrConflicts says that some documents were written by others in every round.
 	ErrConflicts = errors.New("documents were written by others meanwhile: start again")
 )
 
-// BackfillOptions say what [Backfill] and [Follow] do.
-type BackfillOptions struct {
-	// Index is an index expression, and Field the full name of the text field.
-	Index, Field string
-	// All computes the norm of every document again, and not only of those that
-	// have none of the weights.
+// A Task says which documents lack something, and what to give them.
+type Task struct {
+	// Stage names the work in its progress, such as "computing norms".
+	Stage string
+	// Missing is the query for the documents that lack it, as JSON: one that was
+	// written is not found again. Every is that for all that could have it.
+	Missing, Every []byte
+	// Value and Text are what is asked for of each document, see
+	// [documents.RefOptions].
+	Value, Text string
+	// Fill returns what to write into documents, a part for each in their order. It
+	// is called with some hundred, by several goroutines at once. Its error ends
+	// the backfill, but for one that passes ([documents.Interrupted]): then it is
+	// called again.
+	Fill Fill
+}
+
+// A Fill says what to write into documents, see [Task].
+type Fill func(ctx context.Context, docs []documents.DocRef) ([]Part, error)
+
+// A Part is what a document is given.
+type Part struct {
+	// JSON is the object to merge into the document. Without it nothing is written,
+	// and the document counts by Result: as unchanged, gone, in conflict, or
+	// refused with an error, which passes it over.
+	JSON   []byte
+	Result documents.UpdateResult
+	// Empty says that the document is counted as empty, too, when it is written.
+	Empty bool
+}
+
+// Options say what [Run] and [Follow] do.
+type Options struct {
+	// Index is an index expression.
+	Index string
+	// All does every document again, and not only those that lack something.
 	All bool
 	// Workers is how many batches are under way at the same time; 0 is
 	// [DefaultWorkers]. Docs is how many documents there are to do, for the
@@ -58,10 +95,10 @@ type BackfillOptions struct {
 	OnRound   func(conflicts int, err error)
 }
 
-// BackfillCounts count documents, and what a backfill has done with them.
-type BackfillCounts struct {
-	Written   int // those without terms among them
-	Empty     int // written, without terms
+// Counts count documents, and what a backfill has done with them.
+type Counts struct {
+	Written   int // the empty ones among them
+	Empty     int // written, see [Part]
 	Unchanged int // had all already
 	Gone      int // deleted meanwhile
 	Conflicts int // that others wrote in the last round
@@ -72,9 +109,9 @@ type BackfillCounts struct {
 	Rounds     int // how often the index was searched for documents to do
 }
 
-// Backfill gives each document that has the field its norm by the weights and
-// their id, unless it has that id and a norm. One that was interrupted is just
-// begun again. At the end it makes visible to searches what it has written.
+// Run gives each document of a task what it lacks. One that was interrupted is
+// just begun again. At the end it makes visible to searches what it has
+// written.
 //
 // A document that somebody else writes meanwhile is left to another round, of
 // which there are five at most, and one that fails is passed over. The error
@@ -84,8 +121,8 @@ type BackfillCounts struct {
 //
 // When ctx ends no call begins any more. Those that write are given some
 // seconds to end, so that what they have written is counted.
-func Backfill(ctx context.Context, c Cluster, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
-	b := newBackfill(c, weights, o)
+func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
+	b := newBackfill(c, t, o)
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
 	switch {
@@ -104,16 +141,15 @@ func keyOf(d *documents.DocRef) docKey { return docKey{d.Index, d.ID} }
 
 type backfill struct {
 	cluster Cluster
-	terms   termReader
-	weights *Weights
-	o       BackfillOptions
-	meter   meter
+	task    Task
+	o       Options
+	meter   *Meter
 	// followed is nil unless this is a round of [Follow]: documents that the cluster
 	// is too busy for end it with an error that passes.
 	followed *ownWrites
 
 	mu        sync.Mutex
-	counts    BackfillCounts
+	counts    Counts
 	failed    map[docKey]bool
 	conflicts []string // the ids of this round's, the first maxRemembered
 	forgotten int      // how many more there were, which no later round knows
@@ -123,13 +159,9 @@ type backfill struct {
 // rounds before, which are not looked at again, and in this one.
 type ownWrites struct{ before, now map[docKey]int64 }
 
-func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
-	b := &backfill{cluster: c, weights: weights, o: o, failed: map[docKey]bool{}}
-	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
-	b.terms.read = func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
-		return c.TermFreqs(ctx, o.Field, docs)
-	}
-	return b
+func newBackfill(c Cluster, t Task, o Options) *backfill {
+	meter := &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
+	return &backfill{cluster: c, task: t, o: o, meter: meter, failed: map[docKey]bool{}}
 }
 
 func (b *backfill) run(ctx context.Context) error {
@@ -170,13 +202,13 @@ func (b *backfill) run(ctx context.Context) error {
 }
 
 func (b *backfill) scan(ctx context.Context, o documents.RefOptions) error {
-	o.Value = NormPath(b.o.Field)
-	return eachBatch(ctx, b.cluster, o, b.o.Workers, b.batch)
+	o.Value, o.Text = b.task.Value, b.task.Text
+	return Each(ctx, b.cluster, o, b.o.Workers, b.batch)
 }
 
 // refresh does without where the client may write but not refresh.
 func (b *backfill) refresh(ctx context.Context) error {
-	err := retry(ctx, func() error { return b.cluster.Refresh(ctx, b.o.Index) })
+	err := Retry(ctx, func() error { return b.cluster.Refresh(ctx, b.o.Index) })
 	if hasStatus(err, http.StatusForbidden) {
 		return nil
 	}
@@ -190,9 +222,9 @@ func hasStatus(err error, status int) bool {
 
 func (b *backfill) query() []byte {
 	if b.o.All {
-		return Missing(b.o.Field, "")
+		return b.task.Every
 	}
-	return Missing(b.o.Field, b.weights.ID())
+	return b.task.Missing
 }
 
 // left is for the documents of a later round: still found, or not written.
@@ -214,7 +246,7 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	}
 	all, unanswered := len(docs), 0
 	var lastBusy error
-	err := retry(ctx, func() error {
+	err := Retry(ctx, func() error {
 		left, err := b.try(ctx, docs)
 		if err != nil {
 			lastBusy, unanswered = nil, max(unanswered, left.unanswered)
@@ -234,7 +266,7 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	b.count(func() {
 		switch {
 		case err == nil:
-			b.meter.add(all)
+			b.meter.Add(all)
 		case ctx.Err() != nil:
 			b.counts.Unanswered += unanswered
 		}
@@ -250,9 +282,9 @@ type remainder struct {
 	unanswered int
 }
 
-// try gives documents their norms and returns those to try again.
+// try gives documents what they lack and returns those to try again.
 func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder, error) {
-	updates, norms, err := b.updates(ctx, docs)
+	updates, empty, err := b.updates(ctx, docs)
 	if err != nil || len(updates) == 0 {
 		return remainder{}, err
 	}
@@ -279,51 +311,35 @@ func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder,
 		if err := b.note(doc, result); err != nil {
 			return remainder{}, err
 		}
-		if result.Status == documents.Updated && norms[i] == 0 {
+		if result.Status == documents.Updated && empty[i] {
 			b.count(func() { b.counts.Empty++ })
 		}
 	}
 	return left, nil
 }
 
-// updates returns what to write, and the norms in that. It counts those not
-// written only when the terms of all are there: it may be called again.
-func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, norms []float64, err error) {
-	all, normOf := make([]documents.DocTerms, len(docs)), make([]float64, len(docs))
-	deleted := map[string]bool{} // indices
-	err = b.terms.each(ctx, docs, func(i int, terms *documents.DocTerms) error {
-		all[i], normOf[i] = *terms, b.weights.Norm(terms.Fields[b.o.Field])
-		all[i].Fields = nil
-		if hasStatus(terms.Err, http.StatusNotFound) {
-			deleted[docs[i].Index] = true
+// updates returns what to write, and which of that is empty. It counts what is
+// not written only when the parts of all are there: it may be called again.
+func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, empty []bool, err error) {
+	b.mu.Lock()
+	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[keyOf(&d)] }) // in an earlier round
+	b.mu.Unlock()
+	parts, err := b.task.Fill(ctx, left)
+	if err == nil && len(parts) != len(left) {
+		err = fmt.Errorf("the parts of %d documents for %d", len(parts), len(left))
+	}
+	for i := 0; i < len(parts) && err == nil; i++ {
+		if p := &parts[i]; p.JSON == nil {
+			err = b.note(&left[i], p.Result)
+		} else {
+			updates = append(updates, documents.DocUpdate{Doc: left[i], Part: p.JSON})
+			empty = append(empty, p.Empty)
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range docs {
-		doc, now := &docs[i], &all[i]
-		b.mu.Lock()
-		failed := b.failed[keyOf(doc)]
-		b.mu.Unlock()
-		switch {
-		case failed: // in an earlier round
-		case deleted[doc.Index], now.Err == nil && !now.Found: // an update would make the index again
-			err = b.note(doc, documents.UpdateResult{Status: documents.Gone})
-		case now.Err != nil:
-			err = b.fail(doc, now.Err)
-		case now.Version != doc.Version:
-			err = b.note(doc, documents.UpdateResult{Status: documents.Conflict})
-		default:
-			updates = append(updates, documents.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), normOf[i], doc.HasValue)})
-			norms = append(norms, normOf[i])
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return updates, norms, nil
+	return updates, empty, nil
 }
 
 func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) error {

@@ -1,4 +1,4 @@
-package norms
+package backfill
 
 import (
 	"context"
@@ -25,20 +25,20 @@ type FollowedCluster interface {
 
 // FollowOptions say what [Follow] does.
 type FollowOptions struct {
-	// BackfillOptions are those of each round. All is for the first one only, and
-	// Docs and OnRound mean nothing.
-	BackfillOptions
+	// Options are those of each round. All is for the first one only, and Docs and
+	// OnRound mean nothing.
+	Options
 	// Interval is the time between two rounds, positive. After a round that the
 	// cluster has interrupted it is twice as long as before, up to maxBackoff.
 	Interval time.Duration
-	// Check returns why the documents of a concrete index cannot be given norms,
+	// Check returns why the documents of a concrete index cannot be given it,
 	// nil where they can. It is called for each index that is new, in each round
 	// until it returns nil; else OnSkip is called with its error.
 	Check  func(ctx context.Context, index string) error
 	OnSkip func(index string, err error)
 	// AfterRound is called after each round with what that has done and its error,
 	// which is one that passes, and the time until the next.
-	AfterRound func(counts BackfillCounts, err error, wait time.Duration)
+	AfterRound func(counts Counts, err error, wait time.Duration)
 }
 
 const (
@@ -50,17 +50,17 @@ const (
 	maxWrote = 200_000
 )
 
-// Follow does what [Backfill] does, and then goes on: in rounds it gives the
-// documents that were written since, also in part, the norms of their texts. It
-// ends with the error of ctx, or with one that does not pass.
+// Follow does what [Run] does, and then goes on: in rounds it does the
+// documents that were written since, also in part. It ends with the error of
+// ctx, or with one that does not pass.
 //
 // It knows what was written by sequence numbers, shard by shard, and does not
 // look at its own writes again. A document that somebody else writes meanwhile
 // has another sequence number then, so that the next round finds it. One that
 // fails is passed over until it is written again. An index that is new, or was
 // deleted and created again, is looked at as a whole, once Check returns nil.
-func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOptions) error {
-	f := &follower{cluster: c, weights: weights, o: o, marks: map[string]int64{}, own: map[docKey]int64{}}
+func Follow(ctx context.Context, c FollowedCluster, t Task, o FollowOptions) error {
+	f := &follower{cluster: c, task: t, o: o, marks: map[string]int64{}, own: map[docKey]int64{}}
 	wait := o.Interval
 	for {
 		counts, err := f.round(ctx)
@@ -86,7 +86,7 @@ func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOp
 
 type follower struct {
 	cluster FollowedCluster
-	weights *Weights
+	task    Task
 	// o.All says whether all documents of an index that is new are looked at.
 	o FollowOptions
 	// marks are the sequence numbers up to which shards are done, by history.
@@ -96,8 +96,8 @@ type follower struct {
 	own map[docKey]int64
 }
 
-func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
-	b := newBackfill(f.cluster, f.weights, f.o.BackfillOptions)
+func (f *follower) round(ctx context.Context) (Counts, error) {
+	b := newBackfill(f.cluster, f.task, f.o.Options)
 	wrote := map[docKey]int64{}
 	b.followed = &ownWrites{before: f.own, now: wrote}
 	err := f.shards(ctx, b)
@@ -112,7 +112,7 @@ func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
 
 func (f *follower) shards(ctx context.Context, b *backfill) error {
 	var states []documents.ShardState
-	err := retry(ctx, func() (err error) {
+	err := Retry(ctx, func() (err error) {
 		states, err = f.cluster.ShardStates(ctx, f.o.Index)
 		return err
 	})
@@ -162,7 +162,7 @@ func (f *follower) index(ctx context.Context, b *backfill, shards []documents.Sh
 		}
 	}
 	// The states are older, so that searches see all that they speak of.
-	err := retry(ctx, func() error { return f.cluster.Refresh(ctx, index) })
+	err := Retry(ctx, func() error { return f.cluster.Refresh(ctx, index) })
 	if hasStatus(err, http.StatusForbidden) {
 		return fmt.Errorf("to follow an index needs the right to refresh it: %w", err)
 	}
@@ -185,5 +185,5 @@ func (f *follower) query(b *backfill, s *documents.ShardState) []byte {
 	if mark < 0 {
 		return b.query()
 	}
-	return fmt.Appendf(nil, `{"bool":{"filter":[%s,{"range":{"_seq_no":{"gt":%d,"lte":%d}}}]}}`, Missing(f.o.Field, ""), mark, s.Checkpoint)
+	return fmt.Appendf(nil, `{"bool":{"filter":[%s,{"range":{"_seq_no":{"gt":%d,"lte":%d}}}]}}`, f.task.Every, mark, s.Checkpoint)
 }

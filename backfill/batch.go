@@ -1,0 +1,136 @@
+package backfill
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Scanner finds documents. [documents.API] is one.
+type Scanner interface {
+	// ScanRefs calls fn with the documents that match, some at a time. fn may keep
+	// them.
+	ScanRefs(ctx context.Context, o documents.RefOptions, fn func(docs []documents.DocRef) error) error
+}
+
+// A Cluster finds and writes documents. [documents.API] is one.
+type Cluster interface {
+	Scanner
+	// Refresh makes what was written to indices visible to searches.
+	Refresh(ctx context.Context, index string) error
+	// UpdateDocs makes updates and returns what has become of each, in their order.
+	// After an error nobody knows which have been made.
+	UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error)
+}
+
+const (
+	// batchDocs is how many documents a batch has at most, and batchBytes how many
+	// bytes of texts, but for one longer text: what is written takes about as much,
+	// and the engines take 100 MB in a request.
+	batchDocs, batchBytes = 500, 8 << 20
+	// DefaultWorkers is how many batches are under way at the same time by default.
+	DefaultWorkers = 3
+	// maxTries is how often a call is made that the cluster interrupts, and
+	// firstPause the pause before the second; each later one is twice as long.
+	maxTries   = 6
+	firstPause = time.Second
+)
+
+// Each calls fn with batches of what matches, workers of them at once; 0 is
+// [DefaultWorkers]. It ends with the first error.
+func Each(
+	ctx context.Context, r Scanner, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
+) error {
+	if workers <= 0 {
+		workers = DefaultWorkers
+	}
+	group, inGroup := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	var batch []documents.DocRef
+	size := 0
+	flush := func() {
+		docs := batch
+		batch, size = nil, 0
+		group.Go(func() error {
+			if err := inGroup.Err(); err != nil {
+				return err // another batch has failed while this one waited
+			}
+			return fn(inGroup, docs)
+		})
+	}
+	err := r.ScanRefs(inGroup, o, func(docs []documents.DocRef) error {
+		for i := range docs {
+			added := 0
+			for _, text := range docs[i].Texts {
+				added += len(text)
+			}
+			if len(batch) == batchDocs || len(batch) > 0 && size+added > batchBytes {
+				flush()
+			}
+			batch = append(batch, docs[i])
+			size += added
+		}
+		return inGroup.Err()
+	})
+	if err == nil && len(batch) > 0 {
+		flush()
+	}
+	// The error of a worker is why the scan has ended, and not the other way round.
+	if failed := group.Wait(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Retry calls op until its error is none that passes, at most maxTries times.
+func Retry(ctx context.Context, op func() error) error {
+	wait := firstPause
+	for try := 1; ; try++ {
+		err := op()
+		if err == nil || !documents.Interrupted(err) || ctx.Err() != nil || try == maxTries {
+			return err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+		wait *= 2
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// A Meter adds up what is done and reports it.
+type Meter struct {
+	Progress simmatrix.Progress // nil reports nothing
+	Stage    string
+	Total    int // 0 is unknown
+
+	mu   sync.Mutex
+	done int
+}
+
+// Add counts n more as done.
+func (m *Meter) Add(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done += n
+	if m.Progress != nil {
+		total := m.Total
+		if total > 0 {
+			total = max(total, m.done) // documents may have come since they were counted
+		}
+		m.Progress(m.Stage, m.done, total)
+	}
+}
