@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
@@ -139,7 +140,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.Len()
-	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": svdProducts, "document vectors": svdProducts, "neighbors": n}, stages); diff != "" {
+	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": eigen.Products, "document vectors": eigen.Products, "neighbors": n}, stages); diff != "" {
 		t.Error(diff)
 	}
 	meta := m.Meta()

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -76,26 +77,10 @@ func makeSparse(
 	return s, nil
 }
 
-// panelWidth is how many columns are multiplied at a time: one line of the
-// processor's cache, so that a panel of ten thousand rows stays in it.
-const panelWidth = 8
-
-type panelRow [panelWidth]float64
-
-// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds
-// in the order of the rows of s, so that the result is always the same.
+// gram sets dst = sᵀ·(s·src), adding in the order of the rows of s.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
-	panels := (src.Cols + panelWidth - 1) / panelWidth
-	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
-		in, out := make([]panelRow, s.cols), make([]panelRow, s.cols)
-		return func(p, _ int) {
-			from := p * panelWidth
-			to := min(from+panelWidth, src.Cols)
-			for j := range in {
-				in[j] = panelRow{}
-				copy(in[j][:], src.Data[j*src.Stride+from:j*src.Stride+to])
-			}
-			clear(out)
+	return eigen.EachPanel(ctx, dst, src, func() func(out, in []eigen.PanelRow) {
+		return func(out, in []eigen.PanelRow) {
 			for _, block := range s.blocks {
 				if ctx.Err() != nil {
 					return
@@ -107,22 +92,19 @@ func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 					at = to
 				}
 			}
-			for j := range out {
-				copy(dst.Data[j*dst.Stride+from:j*dst.Stride+to], out[j][:])
-			}
 		}
 	})
 }
 
 // times returns s·m.
 func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, error) {
-	product := newDense(s.rows, m.Cols)
+	product := eigen.NewDense(s.rows, m.Cols)
 	err := parallel.EachBlock(ctx, len(s.blocks), 1, func() func(lo, hi int) {
 		return func(k, _ int) {
 			at, row := 0, k*rowsPerBlock
 			for _, length := range s.blocks[k].lengths {
 				for to := at + int(length); at < to; at++ {
-					blas64.Axpy(float64(s.blocks[k].value[at]), rowOf(m, int(s.blocks[k].index[at])), rowOf(product, row))
+					blas64.Axpy(float64(s.blocks[k].value[at]), eigen.Row(m, int(s.blocks[k].index[at])), eigen.Row(product, row))
 				}
 				row++
 			}
@@ -132,7 +114,7 @@ func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, e
 }
 
 // gramRow adds aᵀ·(a·in) to out, for a sparse row a.
-func gramRow(out, in []panelRow, index []int32, value []float32) {
+func gramRow(out, in []eigen.PanelRow, index []int32, value []float32) {
 	value = value[:len(index)]
 	var a, b, c, d, e, f, g, h float64
 	for k, j := range index {

@@ -1,0 +1,321 @@
+// Package eigen finds the leading eigenvectors of large symmetric matrices, of
+// which only products with dense ones are known. It is pure: the same matrix and
+// random numbers give the same bits.
+package eigen
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4.
+// Three passes give the leading 100 singular values of text matrices to three
+// digits, but then a third of a term's 200 neighbors change with the seed, and
+// the gain in nDCG with them (deviation 0.39 points, not 0.13).
+const (
+	Oversampling    = 20 // directions more than asked for
+	powerIterations = 12
+	Products        = powerIterations + 1 // by the matrix
+	rankTolerance   = 1e-6                // share of the largest root that is a rounding error
+)
+
+var errNoConvergence = errors.New("the eigenvalue decomposition did not converge")
+
+// A Matrix is a symmetric matrix A = BᵀB of size n and at most the given rank.
+type Matrix struct {
+	Size, Rank int
+	// Multiply sets dst = A·src, for which it has Size rows.
+	Multiply func(ctx context.Context, dst, src blas64.General) error
+}
+
+// Leading returns the leading k eigenvectors of a as columns, and the square
+// roots of the eigenvalues, descending, which are the singular values of B;
+// fewer where the rank of a is less than k. It begins with random directions,
+// and calls step after each of [Products] multiplications.
+func Leading(ctx context.Context, a Matrix, k int, random *rand.Rand, step func()) (blas64.General, []float64, error) {
+	width := min(k+Oversampling, a.Rank, a.Size)
+	q, next := NewDense(a.Size, width), NewDense(a.Size, width)
+	for i := range q.Data {
+		q.Data[i] = random.NormFloat64()
+	}
+	for product := range Products {
+		if err := a.Multiply(ctx, next, q); err != nil {
+			return blas64.General{}, nil, err
+		}
+		if product < powerIterations {
+			q, next = next, q
+			if err := orthonormalize(ctx, q); err != nil {
+				return blas64.General{}, nil, err
+			}
+		}
+		step()
+	}
+	return project(ctx, q, next, k)
+}
+
+// project returns the leading k eigenvectors and roots of a, given an orthonormal
+// basis q of about their span and aq = a·q.
+func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
+	cross, err := crossProduct(ctx, q, aq)
+	if err != nil {
+		return blas64.General{}, nil, err
+	}
+	squares, vectors, err := eigen(cross)
+	if err != nil {
+		return blas64.General{}, nil, err
+	}
+	width := len(squares)
+	var sigma []float64
+	for j := range min(k, width) {
+		s := math.Sqrt(max(squares[width-1-j], 0))
+		if j > 0 && s <= rankTolerance*sigma[0] || s == 0 {
+			break
+		}
+		sigma = append(sigma, s)
+	}
+	if len(sigma) == 0 {
+		return blas64.General{Rows: q.Rows}, nil, nil
+	}
+	leading := NewDense(width, len(sigma))
+	for i := range width {
+		for j := range sigma {
+			leading.Data[i*leading.Stride+j] = vectors.Data[i*vectors.Stride+width-1-j]
+		}
+	}
+	v, err := timesSmall(ctx, q, leading)
+	return v, sigma, err
+}
+
+// NewDense returns a matrix of zeros.
+func NewDense(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}
+
+// Row returns a row of a.
+func Row(a blas64.General, i int) blas64.Vector {
+	return blas64.Vector{N: a.Cols, Inc: 1, Data: a.Data[i*a.Stride : i*a.Stride+a.Cols]}
+}
+
+func rowsOf(a blas64.General, lo, hi int) blas64.General {
+	return blas64.General{Rows: hi - lo, Cols: a.Cols, Stride: a.Stride, Data: a.Data[lo*a.Stride : (hi-1)*a.Stride+a.Cols]}
+}
+
+// denseRows is how many rows are multiplied at a time: few enough that the
+// multiplication starts no goroutines of its own.
+const denseRows = 64
+
+// crossProduct returns aᵀb where it is symmetric. Rows are summed in a fixed
+// number of parts, so that the result is always the same.
+func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, error) {
+	const parts = 16
+	size := max((a.Rows+parts-1)/parts, 1)
+	sums := make([]blas64.Symmetric, (a.Rows+size-1)/size)
+	err := parallel.EachBlock(ctx, a.Rows, size, func() func(lo, hi int) {
+		return func(lo, hi int) {
+			sum := blas64.Symmetric{N: a.Cols, Stride: a.Cols, Uplo: blas.Upper, Data: make([]float64, a.Cols*a.Cols)}
+			for r := lo; r < hi && (r%denseRows != 0 || ctx.Err() == nil); r++ {
+				x, y := Row(a, r).Data, Row(b, r).Data
+				for i, v := range x {
+					n := a.Cols - i
+					blas64.Axpy(v, blas64.Vector{N: n, Inc: 1, Data: y[i:]}, blas64.Vector{N: n, Inc: 1, Data: sum.Data[i*sum.Stride+i:]})
+				}
+			}
+			sums[lo/size] = sum
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := mat.NewSymDense(a.Cols, nil)
+	for _, s := range sums {
+		for k, v := range s.Data {
+			total.RawSymmetric().Data[k] += v
+		}
+	}
+	return total, nil
+}
+
+// timesSmall returns a·m for a tall a, in the memory of a where m is square.
+func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error) {
+	out := a
+	if m.Cols != a.Cols {
+		out = NewDense(a.Rows, m.Cols)
+	}
+	err := parallel.EachBlock(ctx, a.Rows, denseRows, func() func(lo, hi int) {
+		room := NewDense(denseRows, m.Cols)
+		return func(lo, hi int) {
+			product := rowsOf(room, 0, hi-lo)
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, rowsOf(a, lo, hi), m, 0, product)
+			for i := lo; i < hi; i++ {
+				copy(Row(out, i).Data, Row(product, i-lo).Data)
+			}
+		}
+	})
+	return out, err
+}
+
+// Settings of orthonormalize.
+const (
+	machineEpsilon  = 0x1p-52 // from 1 to the next larger float64
+	wellConditioned = 0.1     // smallest eigenvalue with which one pass is enough
+	maxPasses       = 4       // one is the rule, two follow the first product
+)
+
+// orthonormalize replaces the columns of a by an orthonormal basis of their
+// span (Stathopoulos and Wu, 2002, section 4.4): with D their inverse lengths
+// and
+//
+//	D·aᵀa·D = V·Λ·Vᵀ,   a ← a·D·V·Λ^-½
+//
+// until the cross product was well conditioned. An eigenvalue below the
+// rounding error of the largest is raised to it, so that dependent columns
+// become some direction (as the shift in Fukaya et al., 2020).
+func orthonormalize(ctx context.Context, a blas64.General) error {
+	for range maxPasses {
+		cross, err := crossProduct(ctx, a, a)
+		if err != nil {
+			return err
+		}
+		basis, smallest, err := inverseRoot(cross)
+		if err != nil {
+			return err
+		}
+		if _, err := timesSmall(ctx, a, basis); err != nil {
+			return err
+		}
+		if smallest > wellConditioned {
+			return nil
+		}
+	}
+	return nil
+}
+
+// inverseRoot returns D·V·Λ^-½ and the smallest entry of Λ.
+func inverseRoot(cross *mat.SymDense) (blas64.General, float64, error) {
+	n := cross.SymmetricDim()
+	inverse := make([]float64, n)
+	for i := range inverse {
+		if square := cross.At(i, i); square > 0 {
+			inverse[i] = 1 / math.Sqrt(square)
+		}
+	}
+	for i := range n {
+		for j := i; j < n; j++ {
+			cross.SetSym(i, j, inverse[i]*cross.At(i, j)*inverse[j])
+		}
+	}
+	values, vectors, err := eigen(cross)
+	if err != nil {
+		return vectors, 0, err
+	}
+	least := float64(n) * machineEpsilon * values[n-1]
+	for i := range n {
+		row := Row(vectors, i).Data
+		for j := range row {
+			if root := math.Sqrt(max(values[j], least)); root > 0 {
+				row[j] *= inverse[i] / root
+			}
+		}
+	}
+	return vectors, values[0], nil
+}
+
+// eigen returns the eigenvalues of a, ascending, and vectors as columns.
+func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
+	var e mat.EigenSym
+	if !e.Factorize(a, true) {
+		return nil, blas64.General{}, errNoConvergence
+	}
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	return e.Values(nil), vectors.RawMatrix(), nil
+}
+
+// PanelWidth is how many columns are multiplied at a time: one line of the
+// processor's cache, so that a panel of ten thousand rows stays in it.
+const PanelWidth = 8
+
+// A PanelRow is a row of PanelWidth columns.
+type PanelRow [PanelWidth]float64
+
+// EachPanel sets dst = A·src by panels, each the work of one goroutine, so that
+// the result is always the same. newMultiply is called once for each processor;
+// what it returns sets out, which is zero before, to A·in.
+func EachPanel(ctx context.Context, dst, src blas64.General, newMultiply func() func(out, in []PanelRow)) error {
+	panels := (src.Cols + PanelWidth - 1) / PanelWidth
+	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
+		in, out := make([]PanelRow, src.Rows), make([]PanelRow, dst.Rows)
+		multiply := newMultiply()
+		return func(p, _ int) {
+			from := p * PanelWidth
+			to := min(from+PanelWidth, src.Cols)
+			for j := range in {
+				in[j] = PanelRow{}
+				copy(in[j][:], src.Data[j*src.Stride+from:j*src.Stride+to])
+			}
+			clear(out)
+			multiply(out, in)
+			for j := range out {
+				copy(dst.Data[j*dst.Stride+from:j*dst.Stride+to], out[j][:])
+			}
+		}
+	})
+}
+
+// lanczosSteps find the ends of the spectra of similarities to two digits.
+const lanczosSteps = 60
+
+// Smallest returns about the smallest eigenvalue of a symmetric matrix of size
+// n, and never less than it, by the method of Lanczos with each direction made
+// orthogonal to all before. multiply sets dst = A·src.
+func Smallest(ctx context.Context, n int, multiply func(dst, src []float64), random *rand.Rand) (float64, error) {
+	q := make([]float64, n)
+	for i := range q {
+		q[i] = random.NormFloat64()
+	}
+	var basis [][]float64
+	var diagonal, beside []float64
+	for range min(lanczosSteps, n) {
+		length := blas64.Nrm2(vector(q))
+		if len(basis) > 0 && length < machineEpsilon*float64(n) {
+			break // the space is invariant
+		}
+		blas64.Scal(1/length, vector(q))
+		beside = append(beside, length)
+		basis = append(basis, q)
+		next := make([]float64, n)
+		multiply(next, q)
+		diagonal = append(diagonal, blas64.Dot(vector(q), vector(next)))
+		for range 2 { // once leaves rounding errors, which come back as eigenvalues
+			for _, b := range basis {
+				blas64.Axpy(-blas64.Dot(vector(b), vector(next)), vector(b), vector(next))
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		q = next
+	}
+	t := mat.NewSymDense(len(diagonal), nil)
+	for i, v := range diagonal {
+		t.SetSym(i, i, v)
+		if i > 0 {
+			t.SetSym(i-1, i, beside[i])
+		}
+	}
+	values, _, err := eigen(t)
+	if err != nil {
+		return 0, err
+	}
+	return values[0], nil
+}
+
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }

@@ -1,0 +1,127 @@
+package eigen
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// nearlyDependent returns columns of which each is the one before and a little,
+// a share of it, of a direction of its own.
+func nearlyDependent(random *rand.Rand, rows, cols int, share float64) blas64.General {
+	a := NewDense(rows, cols)
+	for i := range rows {
+		for j := range cols {
+			a.Data[i*cols+j] = random.NormFloat64()
+			if j > 0 {
+				a.Data[i*cols+j] = a.Data[i*cols+j-1] + share*a.Data[i*cols+j]
+			}
+		}
+	}
+	return a
+}
+
+func TestOrthonormalBases(t *testing.T) {
+	random := rand.New(rand.NewPCG(10, 10))
+	for _, tt := range []struct {
+		name       string
+		rows, cols int
+		share      float64
+	}{
+		{"independent", 1000, 40, 1},
+		{"as many columns as rows", 30, 30, 1},
+		{"one column", 70, 1, 1},
+		{"almost dependent", 1000, 40, 1e-3},
+		{"dependent up to rounding", 1000, 12, 1e-12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := nearlyDependent(random, tt.rows, tt.cols, tt.share)
+			before := mat.DenseCopyOf(mat.NewDense(tt.rows, tt.cols, a.Data))
+			if err := orthonormalize(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			q := mat.NewDense(tt.rows, tt.cols, a.Data)
+			var cross, back, diff mat.Dense
+			cross.Mul(q.T(), q)
+			for i := range tt.cols {
+				cross.Set(i, i, cross.At(i, i)-1)
+			}
+			if d := mat.Norm(&cross, 2); d > 1e-12 {
+				t.Errorf("QᵀQ differs from 1 by %v", d)
+			}
+			// What the columns were lies in the span of the basis.
+			cross.Mul(q.T(), before)
+			back.Mul(q, &cross)
+			diff.Sub(&back, before)
+			if d := mat.Norm(&diff, 2) / mat.Norm(before, 2); d > 1e-8 {
+				t.Errorf("a share of %v of the columns is outside the span", d)
+			}
+		})
+	}
+}
+
+func TestOrthonormalBasisOfZerosStaysZero(t *testing.T) {
+	a := NewDense(50, 3)
+	for i := range 50 {
+		a.Data[3*i+1] = float64(i)
+	}
+	if err := orthonormalize(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	lengths := [3]float64{}
+	for i, x := range a.Data {
+		lengths[i%3] += x * x
+	}
+	slices.Sort(lengths[:])
+	if lengths[1] != 0 || math.Abs(lengths[2]-1) > 1e-12 {
+		t.Errorf("squares of the columns' lengths %v, want 0, 0, 1", lengths)
+	}
+}
+
+func TestDenseProductsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := NewDense(1000, 10)
+	if err := orthonormalize(ctx, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("orthonormalize: %v", err)
+	}
+	if _, err := crossProduct(ctx, a, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("crossProduct: %v", err)
+	}
+	if _, err := timesSmall(ctx, a, NewDense(10, 3)); !errors.Is(err, context.Canceled) {
+		t.Errorf("timesSmall: %v", err)
+	}
+}
+
+func TestCrossProductIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	random := rand.New(rand.NewPCG(12, 12))
+	a := NewDense(1001, 9)
+	for i := range a.Data {
+		a.Data[i] = random.NormFloat64()
+	}
+	want, err := crossProduct(t.Context(), a, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exact mat.Dense
+	d := mat.NewDense(a.Rows, a.Cols, a.Data)
+	exact.Mul(d.T(), d)
+	if !mat.EqualApprox(&exact, want, 1e-10) {
+		t.Error("the product is wrong")
+	}
+	for _, processors := range []int{1, 3, 8} {
+		previous := runtime.GOMAXPROCS(processors)
+		got, err := crossProduct(t.Context(), a, a)
+		runtime.GOMAXPROCS(previous)
+		if err != nil || !mat.Equal(got, want) {
+			t.Errorf("on %d processors: another product, %v", processors, err)
+		}
+	}
+}
