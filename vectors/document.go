@@ -1,0 +1,104 @@
+package vectors
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Documents makes the vectors of documents. It is immutable and safe for use
+// by any number of goroutines.
+type Documents struct {
+	*Model
+
+	columns simmatrix.Columns
+}
+
+// Documents returns what makes the vectors of documents. It takes eight bytes
+// more for each entry of S.
+func (m *Model) Documents() Documents { return Documents{m, m.table.ByColumn(nil)} }
+
+// A Cut is what a sparse vector has lost.
+type Cut struct {
+	Coordinates int // how many are left out
+	// Share of the sum of the coordinates, in [0, 1), is left out.
+	Share float64
+	// Largest is the largest coordinate left out. The score of a query q is too low
+	// by at most Σ_t q_t times this, and never too high.
+	Largest float64
+}
+
+// Sparse returns S·Wy divided by the norm of y, for the frequencies of a
+// document's terms: its largest coordinates, as many as the model says, ties in
+// ascending order of the terms, and sorted by term. The coordinate of term i is
+//
+//	y'_i = Σ_j s_ij·w_j·y_j / ‖y‖
+func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
+	wy := d.weigh(y)
+	sums := map[int]float64{}
+	var out []Coordinate
+	for _, p := range wy {
+		if p.row < 0 {
+			out = append(out, p.Coordinate)
+			continue
+		}
+		sums[p.row] += p.Value
+		rows, _, sims := d.columns.Column(p.row)
+		for k, i := range rows {
+			sums[int(i)] += float64(simmatrix.FromUnits(sims[k])) * p.Value
+		}
+	}
+	for i, v := range sums {
+		out = append(out, Coordinate{d.table.Terms[i], v})
+	}
+	norm := d.norm(wy)
+	out = slices.DeleteFunc(out, func(c Coordinate) bool { return c.Value <= 0 })
+	for i := range out {
+		out[i].Value /= norm
+	}
+	slices.SortFunc(out, func(a, b Coordinate) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Term, b.Term))
+	})
+	var cut Cut
+	if c := d.meta.Terms; c > 0 && c < len(out) {
+		all, left := total(out), out[c:]
+		cut = Cut{Coordinates: len(left), Share: total(left) / all, Largest: left[0].Value}
+		out = out[:c]
+	}
+	slices.SortFunc(out, func(a, b Coordinate) int { return cmp.Compare(a.Term, b.Term) })
+	return out, cut
+}
+
+func total(x []Coordinate) (sum float64) {
+	for _, c := range x {
+		sum += c.Value
+	}
+	return sum
+}
+
+// Dense returns the vector of a document with the given frequencies of terms,
+// and the share of ⟨y, y⟩ that its coordinates have, in [0, 1]; nil for a document
+// that the model knows no term of. With [Soft] the vector is z/√⟨y, y⟩ and, in
+// the last dimension, what makes it of unit length (the notes, theorem 4.3), so
+// that stores by cosine and by dot product rank alike. For queries of the
+// shares a and b of their norms, a soft score is wrong by √(1−a)·√(1−b) at most.
+func (d Documents) Dense(y []Coordinate) (vector []float32, share float64) {
+	wy := d.weigh(y)
+	z := d.project(wy)
+	square := dot(z, z)
+	if square == 0 {
+		return nil, 0
+	}
+	share = min(square/d.square(wy), 1)
+	vector = narrow(z, d.norm(wy))
+	if d.meta.Normalization == Soft {
+		rest := 1.0
+		for _, v := range vector {
+			rest -= float64(v) * float64(v)
+		}
+		vector = append(vector, float32(math.Sqrt(max(rest, 0))))
+	}
+	return vector, share
+}

@@ -1,0 +1,177 @@
+package vectors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/eigen"
+)
+
+// Errors of [Learn].
+var (
+	ErrNotSymmetric        = errors.New("the matrix is not symmetric")
+	ErrNotPositiveDefinite = errors.New("the matrix is not positive definite")
+	ErrNoDocuments         = errors.New("no document has a term that the model knows")
+)
+
+// Learn returns a model for dense vectors by the latent semantic analysis of
+// documents in an orthonormal basis: of EᵀB, where S = E·Eᵀ, and B = WY with
+// each document divided by its norm (the notes, section 4). E is not needed.
+// With the leading eigenvectors of
+//
+//	BᵀSB = U·Λ·Uᵀ
+//
+// EᵀB has the left singular vectors V = EᵀB·U·Λ^-½, and a text x the coordinates
+//
+//	Vᵀ·Eᵀ·Wx = Λ^-½·Uᵀ·Bᵀ·S·Wx = Σ_i w_i·x_i·T_i,   T = S·B·U·Λ^-½
+//
+// Only T is kept. Where the documents have fewer dimensions than meta says, so
+// has the model. S has to be symmetric and positive semi-definite; the
+// documents, the frequencies of their terms, should be a sample of all. The same
+// input gives the same model on one kind of processor. The error may wrap
+// [ErrModel], [ErrNotSymmetric], [ErrNotPositiveDefinite] or [ErrNoDocuments].
+func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs [][]Coordinate, progress simmatrix.Progress) (*Model, error) {
+	if !meta.Store.Dense() {
+		return nil, fmt.Errorf("%w: a %s needs no learning", ErrModel, meta.Store)
+	}
+	m, err := newTable(meta, s, weights)
+	if err == nil {
+		err = m.checkPositive(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := m.sample(docs)
+	if len(b) == 0 {
+		return nil, ErrNoDocuments
+	}
+	done := 0
+	step := func() {
+		if progress != nil {
+			progress("dimensions", done, eigen.Products+1)
+		}
+		done++
+	}
+	step()
+	gram := eigen.Matrix{Size: len(b), Rank: m.Len(), Multiply: func(ctx context.Context, dst, src blas64.General) error {
+		return eigen.EachPanel(ctx, dst, src, func() func(out, in []eigen.PanelRow) {
+			sums, terms := make([]eigen.PanelRow, m.Len()), make([]eigen.PanelRow, m.Len())
+			return func(out, in []eigen.PanelRow) {
+				m.spread(terms, sums, b, in)
+				for d, doc := range b {
+					for _, e := range doc {
+						addTo(&out[d], e.value, &terms[e.row])
+					}
+				}
+			}
+		})
+	}}
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
+	u, roots, err := eigen.Leading(ctx, gram, m.meta.rank(), random, step)
+	if err != nil {
+		return nil, err
+	}
+	t := eigen.NewDense(m.Len(), len(roots))
+	err = eigen.EachPanel(ctx, t, u, func() func(out, in []eigen.PanelRow) {
+		sums := make([]eigen.PanelRow, m.Len())
+		return func(out, in []eigen.PanelRow) { m.spread(out, sums, b, in) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.meta.Dims += len(roots) - m.meta.rank()
+	vectors := make([]float32, len(t.Data))
+	for i, v := range t.Data {
+		vectors[i] = float32(v / roots[i%len(roots)])
+	}
+	step()
+	return newModel(m.meta, m.matrix, vectors)
+}
+
+// A sample is documents B, without those and the terms that the model does not
+// know.
+type sample [][]entry
+
+type entry struct {
+	row   int
+	value float64
+}
+
+func (m *Model) sample(docs [][]Coordinate) sample {
+	var b sample
+	for _, y := range docs {
+		wy := m.weigh(y)
+		norm := m.norm(wy)
+		var doc []entry
+		for _, p := range wy {
+			if p.row >= 0 && p.Value > 0 {
+				doc = append(doc, entry{p.row, p.Value / norm})
+			}
+		}
+		if len(doc) > 0 {
+			b = append(b, doc)
+		}
+	}
+	return b
+}
+
+// spread sets out = S·B·in. It uses sums.
+func (m *Model) spread(out, sums []eigen.PanelRow, b sample, in []eigen.PanelRow) {
+	clear(sums)
+	for d, doc := range b {
+		for _, e := range doc {
+			addTo(&sums[e.row], e.value, &in[d])
+		}
+	}
+	copy(out, sums)
+	for i := range out {
+		cols, sims := m.table.Row(i)
+		for k, col := range cols {
+			addTo(&out[i], float64(simmatrix.FromUnits(sims[k])), &sums[col])
+		}
+	}
+}
+
+func addTo(to *eigen.PanelRow, factor float64, from *eigen.PanelRow) {
+	for k := range to {
+		to[k] += factor * from[k]
+	}
+}
+
+// checkPositive returns an error where S is not symmetric, or seen not to be
+// positive semi-definite. A dominant one always is.
+func (m *Model) checkPositive(ctx context.Context) error {
+	about := m.table.Meta
+	if !about.Symmetric {
+		return fmt.Errorf("%w: see the option symmetric of a build", ErrNotSymmetric)
+	}
+	if about.Dominant {
+		return nil
+	}
+	smallest, err := eigen.Smallest(ctx, m.Len(), func(dst, src []float64) {
+		for i, v := range src {
+			cols, sims := m.table.Row(i)
+			for k, col := range cols {
+				v += float64(simmatrix.FromUnits(sims[k])) * src[col]
+			}
+			dst[i] = v
+		}
+	}, rand.New(rand.NewPCG(2, 1))) //nolint:gosec // has to give the same numbers every time
+	if err != nil || smallest > -rounding {
+		return err
+	}
+	// λ·S + (1 − λ)·I has the eigenvalues 1 + λ·(e − 1).
+	enough := math.Floor(100*m.meta.Strength/(1-smallest)) / 100
+	return fmt.Errorf("%w: it has an eigenvalue of %.2f at most; a strength of about %.2f or less makes it so, and so does a matrix built symmetric and dominant",
+		ErrNotPositiveDefinite, smallest, enough)
+}
+
+// rounding is more than the error of an eigenvalue: similarities are stored in
+// steps of 1/65535.
+const rounding = 1e-3

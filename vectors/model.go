@@ -1,0 +1,320 @@
+// Package vectors makes vectors of texts, for the vector fields of an engine,
+// so that its plain scores are those of the soft vector space model,
+//
+//	⟨x, y⟩ = (Wx)ᵀ·S·(Wy)
+//
+// divided by what a [Normalization] says. S is in the vectors of the documents:
+// unlike the other modes, these have to be written again when S changes. A
+// [Model] has S, W and, for dense vectors, the coordinates of the terms; its id
+// is stored in each document, next to the vector.
+//
+//   - Sparse vectors have a coordinate for a term: the query has Wx and the
+//     document SWy, cut to its largest coordinates. [Cut] states the error.
+//   - Dense vectors are the latent semantic analysis of the documents in an
+//     orthonormal basis, see [Learn].
+//
+// Sources: Novotný 2017, Vector Space Representations in Information Retrieval
+// (the thesis), sections 4.4.2 and 4.6.2; Novotný 2018, Implementation Notes for
+// the Soft Cosine Measure (the notes), section 4.
+//
+// The package is pure: it reads no file and asks no server.
+package vectors
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Coordinate is the value of a term in a vector: how often a text has it, or
+// what became of that.
+type Coordinate struct {
+	Term  string
+	Value float64
+}
+
+// A Normalization says what the inner product is divided by.
+type Normalization string
+
+// The normalizations.
+const (
+	None Normalization = "none" // nothing
+	Hard Normalization = "hard" // ‖Wx‖·‖Wy‖
+	Soft Normalization = "soft" // √⟨x, x⟩·√⟨y, y⟩: the soft cosine measure
+)
+
+// Meta says what the vectors of a model are.
+type Meta struct {
+	Store         Store         `json:"store"`
+	Normalization Normalization `json:"normalization"`
+	// Field is the text field that the model is for.
+	Field string `json:"field"`
+	// Terms is the most coordinates of a document's sparse vector, 0 for all.
+	Terms int `json:"terms,omitempty"`
+	// Dims is the number of dimensions of a dense vector, as stored, 0 else.
+	Dims int `json:"dims,omitempty"`
+	// Strength, λ in (0, 1], scales the similarities of different terms.
+	Strength float64 `json:"strength"`
+	// Matrix and Weights are the checksums of S and W as they were given.
+	Matrix  string `json:"matrix"`
+	Weights string `json:"weights"`
+}
+
+// Bounds of a [Meta].
+const (
+	MaxDims  = 16_000 // OpenSearch has fields of no more
+	MaxTerms = 100_000
+)
+
+// ErrModel says that something cannot be a model.
+var ErrModel = errors.New("invalid model")
+
+// check returns all that is wrong with the settings.
+func (m *Meta) check() error {
+	var errs []error
+	if !slices.Contains(Stores, m.Store) {
+		errs = append(errs, fmt.Errorf("%w: %q is no field type for vectors", ErrModel, m.Store))
+	}
+	switch m.Normalization {
+	case None, Hard, Soft:
+	default:
+		errs = append(errs, fmt.Errorf("%w: normalization %q is not none, hard or soft", ErrModel, m.Normalization))
+	}
+	if m.Terms < 0 || m.Terms > MaxTerms {
+		errs = append(errs, fmt.Errorf("%w: %d terms of a document not in 0 to %d", ErrModel, m.Terms, MaxTerms))
+	}
+	if dense := m.Store.Dense(); dense && (m.Dims < 2 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
+		errs = append(errs, fmt.Errorf("%w: %d dimensions of a %s, not in 2 to %d, and 0 for sparse vectors", ErrModel, m.Dims, m.Store, MaxDims))
+	}
+	if !(m.Strength > 0 && m.Strength <= 1) {
+		errs = append(errs, fmt.Errorf("%w: strength %v not in (0, 1]", ErrModel, m.Strength))
+	}
+	return errors.Join(errs...)
+}
+
+// rank is the number of coordinates of a term: a soft dense vector has one more.
+func (m *Meta) rank() int {
+	if m.Dims > 0 && m.Normalization == Soft {
+		return m.Dims - 1
+	}
+	return m.Dims
+}
+
+// A Model makes vectors. It is immutable and safe for use by any number of
+// goroutines.
+type Model struct {
+	meta    Meta
+	table   *simmatrix.Table // S, with the document frequencies of W
+	matrix  *simmatrix.Matrix
+	vectors []float32 // rank coordinates of each term, for dense vectors
+	id      string
+}
+
+// New returns a model with the rows of s, its similarities scaled by the
+// strength, and the document frequencies of weights, a matrix as
+// "norms snapshot" makes it. A term that weights lack counts as in one
+// document. It is for sparse vectors; see [Learn]. The error wraps [ErrModel].
+func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
+	m, err := newTable(meta, s, weights)
+	if err != nil {
+		return nil, err
+	}
+	if meta.Store.Dense() {
+		return nil, fmt.Errorf("%w: a %s has to be learned", ErrModel, meta.Store)
+	}
+	return newModel(m.meta, m.matrix, nil)
+}
+
+// newTable returns a model without id and vectors.
+func newTable(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
+	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
+	if err := meta.check(); err != nil {
+		return nil, err
+	}
+	if weights.Meta().Docs == 0 {
+		return nil, fmt.Errorf("%w: the weights do not know the number of documents", ErrModel)
+	}
+	var rows []simmatrix.TermRow
+	for term, row := range s.Rows() {
+		t := simmatrix.TermRow{Term: term, DocFreq: weights.Row(term).DocFreq()}
+		for n := range row.All() {
+			n.Similarity = float32(float64(n.Similarity) * meta.Strength)
+			n.Origins = 0
+			t.Neighbors = append(t.Neighbors, n)
+		}
+		rows = append(rows, t)
+	}
+	known := s.Table().Terms
+	for term, row := range weights.Rows() {
+		if _, ok := slices.BinarySearch(known, term); !ok {
+			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
+		}
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "model of vectors", Docs: weights.Meta().Docs}, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return &Model{meta: meta, matrix: m, table: m.Table()}, nil
+}
+
+// newModel computes the id.
+func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error) {
+	model := &Model{meta: meta, matrix: m, table: m.Table(), vectors: vectors}
+	sum, err := model.write(io.Discard)
+	model.id = idOf(sum)
+	return model, err
+}
+
+// Meta returns what the vectors are.
+func (m *Model) Meta() Meta { return m.meta }
+
+// ID returns the first 16 hexadecimal digits of the model's checksum: documents
+// with another id have vectors of another S, W or setting.
+func (m *Model) ID() string { return m.id }
+
+// Len returns the number of terms that the model knows.
+func (m *Model) Len() int { return m.matrix.Len() }
+
+// A place is a coordinate with the number of its term, -1 where that is not
+// known: it is like no other.
+type place struct {
+	Coordinate
+
+	row int
+}
+
+// weigh returns Wx in ascending order of the terms. A term that is there more
+// than once counts as often.
+func (m *Model) weigh(x []Coordinate) []place {
+	y := make([]place, 0, len(x))
+	for _, c := range x {
+		p := place{c, -1}
+		docFreq := uint32(0)
+		if i, ok := slices.BinarySearch(m.table.Terms, c.Term); ok {
+			p.row, docFreq = i, m.table.DocFreqs[i]
+		}
+		p.Value *= simmatrix.IDF(int64(docFreq), int64(min(m.table.Meta.Docs, math.MaxInt64)))
+		y = append(y, p)
+	}
+	slices.SortStableFunc(y, func(a, b place) int { return cmp.Compare(a.Term, b.Term) })
+	last := -1
+	for _, p := range y {
+		if last >= 0 && y[last].Term == p.Term {
+			y[last].Value += p.Value
+			continue
+		}
+		last++
+		y[last] = p
+	}
+	return y[:last+1]
+}
+
+// norm returns what Wx is divided by.
+func (m *Model) norm(wx []place) float64 {
+	switch m.meta.Normalization {
+	case Soft:
+		return math.Sqrt(m.square(wx))
+	case Hard:
+		sum := 0.0
+		for _, p := range wx {
+			sum += p.Value * p.Value
+		}
+		return math.Sqrt(sum)
+	default:
+		return 1
+	}
+}
+
+// square returns ⟨x, x⟩ for Wx.
+func (m *Model) square(wx []place) float64 {
+	sum := 0.0
+	for _, p := range wx {
+		sum += p.Value * p.Value
+		if p.row < 0 {
+			continue
+		}
+		cols, sims := m.table.Row(p.row)
+		for k, col := range cols {
+			if j := find(wx, m.table.Terms[col]); j >= 0 {
+				sum += p.Value * float64(simmatrix.FromUnits(sims[k])) * wx[j].Value
+			}
+		}
+	}
+	return sum
+}
+
+func find(wx []place, term string) int {
+	j := sort.Search(len(wx), func(j int) bool { return wx[j].Term >= term })
+	if j < len(wx) && wx[j].Term == term {
+		return j
+	}
+	return -1
+}
+
+// SparseQuery returns the vector of a query with the given frequencies of
+// terms: Wx, divided by its norm, in ascending order of the terms. The sum over
+// its terms of the values here and in a document's vector is the score.
+func (m *Model) SparseQuery(x []Coordinate) []Coordinate {
+	wx := m.weigh(x)
+	norm := m.norm(wx)
+	var q []Coordinate
+	for _, p := range wx {
+		if p.Value > 0 {
+			q = append(q, Coordinate{p.Term, p.Value / norm})
+		}
+	}
+	return q
+}
+
+// project returns Σ w_i·x_i·T_i, the coordinates of a text.
+func (m *Model) project(wx []place) []float64 {
+	z := make([]float64, m.meta.rank(), m.meta.Dims)
+	for _, p := range wx {
+		if p.row < 0 {
+			continue
+		}
+		for k, t := range m.vectors[p.row*len(z) : (p.row+1)*len(z)] {
+			z[k] += p.Value * float64(t)
+		}
+	}
+	return z
+}
+
+// DenseQuery returns the vector of a query with the given frequencies of
+// terms, nil where the model knows none of them. With [Soft] it has unit length
+// and 0 in the last dimension (the notes, theorem 4.3).
+func (m *Model) DenseQuery(x []Coordinate) []float32 {
+	wx := m.weigh(x)
+	z := m.project(wx)
+	length := math.Sqrt(dot(z, z))
+	if length == 0 {
+		return nil
+	}
+	if m.meta.Normalization == Soft {
+		return append(narrow(z, length), 0)
+	}
+	return narrow(z, m.norm(wx))
+}
+
+func dot(x, y []float64) float64 {
+	sum := 0.0
+	for k, v := range x {
+		sum += v * y[k]
+	}
+	return sum
+}
+
+// narrow returns z divided by a number, with room for one more.
+func narrow(z []float64, by float64) []float32 {
+	out := make([]float32, len(z), len(z)+1)
+	for k, v := range z {
+		out[k] = float32(v / by)
+	}
+	return out
+}

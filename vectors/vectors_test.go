@@ -1,0 +1,443 @@
+package vectors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+// A world is a matrix, weights, documents and queries made by chance, and the
+// space that they are in.
+type world struct {
+	s, weights    *simmatrix.Matrix
+	vocabulary    *softcosine.Vocabulary
+	space         *softcosine.Space
+	docs, queries [][]Coordinate
+}
+
+const unknown = "zz.unknown" // a term that neither S nor W has
+
+func termOf(i int) string { return fmt.Sprintf("term%02d", i) }
+
+// newWorld returns one of so many terms, the last quarter of which are in the
+// weights only. Sums of similarities are about the given mass.
+func newWorld(t *testing.T, seed uint64, terms int, mass float64, strength float64, options shape.SparsifyOptions) *world {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	w := &world{}
+	var rows, weightRows []simmatrix.TermRow
+	inS := terms * 3 / 4
+	for i := range terms {
+		row := simmatrix.TermRow{Term: termOf(i), DocFreq: uint32(1 + random.IntN(50))}
+		if i%7 != 0 || i >= inS { // weights may lack terms of S
+			weightRows = append(weightRows, row)
+		}
+		row.DocFreq = 3 // not what the weights say
+		for j := range inS {
+			if i < inS && i != j && random.Float64() < 0.3 {
+				row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: termOf(j), Similarity: float32(2 * mass * (random.Float64() + 0.01) / float64(inS) / 0.3)})
+			}
+		}
+		if i < inS {
+			rows = append(rows, row)
+		}
+	}
+	var err error
+	if w.s, err = simmatrix.New(simmatrix.Meta{Docs: 60}, rows); err != nil {
+		t.Fatal(err)
+	}
+	if w.s, err = shape.Sparsify(w.s, options); err != nil {
+		t.Fatal(err)
+	}
+	if w.weights, err = simmatrix.New(simmatrix.Meta{Docs: 60}, weightRows); err != nil {
+		t.Fatal(err)
+	}
+	text := func(length int) []Coordinate {
+		counts := map[string]float64{}
+		for range length {
+			counts[termOf(random.IntN(terms))]++
+		}
+		var x []Coordinate
+		for term, n := range counts {
+			x = append(x, Coordinate{term, n})
+		}
+		return x
+	}
+	for range 40 {
+		w.docs = append(w.docs, append(text(12), Coordinate{unknown, 2}))
+		w.queries = append(w.queries, text(4))
+	}
+	w.queries = append(w.queries, []Coordinate{{unknown, 1}}, []Coordinate{{termOf(1), 1}, {termOf(1), 2}})
+	// What the papers' definition says of the similarities that the model has.
+	model, err := New(Meta{Store: SparseVector, Normalization: None, Strength: strength}, w.s, w.weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extra := []string{unknown}
+	for i := range terms {
+		extra = append(extra, termOf(i))
+	}
+	var similarities *softcosine.Similarities
+	w.vocabulary, similarities = softcosine.FromMatrix(model.matrix, extra...)
+	weights := make([]float64, w.vocabulary.Len())
+	for i := range weights {
+		docFreq := w.weights.Row(w.vocabulary.Term(int32(i))).DocFreq()
+		weights[i] = simmatrix.IDF(int64(docFreq), 60)
+	}
+	if w.space, err = softcosine.NewSpace(weights, similarities); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) vector(x []Coordinate) softcosine.Vector {
+	values := map[int32]float64{}
+	for _, c := range x {
+		i, _ := w.vocabulary.Number(c.Term)
+		values[i] += c.Value
+	}
+	return softcosine.NewVector(values)
+}
+
+// score is what the definition says.
+func (w *world) score(t *testing.T, n Normalization, x, y []Coordinate) float64 {
+	t.Helper()
+	switch n {
+	case Hard:
+		return w.space.Hard(w.vector(x), w.vector(y))
+	case Soft:
+		s, err := w.space.Soft(w.vector(x), w.vector(y))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	default:
+		return w.space.InnerProduct(w.vector(x), w.vector(y))
+	}
+}
+
+func sparseDot(x, y []Coordinate) (sum float64) {
+	values := map[string]float64{}
+	for _, c := range y {
+		values[c.Term] = c.Value
+	}
+	for _, c := range x {
+		sum += c.Value * values[c.Term]
+	}
+	return sum
+}
+
+var normalizations = []Normalization{None, Hard, Soft}
+
+func TestSparseVectorsScoreAsTheSpace(t *testing.T) {
+	for _, options := range []shape.SparsifyOptions{{}, {Symmetric: true}} {
+		w := newWorld(t, 1, 40, 3, 0.7, options)
+		for _, n := range normalizations {
+			m, err := New(Meta{Store: RankFeatures, Normalization: n, Strength: 0.7}, w.s, w.weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents := m.Documents()
+			for _, y := range w.docs {
+				vector, cut := documents.Sparse(y)
+				if cut != (Cut{}) {
+					t.Fatalf("%s: %+v is cut", n, cut)
+				}
+				for _, x := range w.queries {
+					got, want := sparseDot(m.SparseQuery(x), vector), w.score(t, n, x, y)
+					if math.Abs(got-want) > 1e-9*max(1, want) {
+						t.Fatalf("%s: %v · %v = %v, want %v", n, x, y, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCutSparseVectorsStateTheirError(t *testing.T) {
+	w := newWorld(t, 2, 40, 3, 1, shape.SparsifyOptions{})
+	lost := 0
+	for _, n := range normalizations {
+		for _, c := range []int{1, 5, 20} {
+			m, err := New(Meta{Store: SparseVector, Normalization: n, Strength: 1, Terms: c}, w.s, w.weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, y := range w.docs {
+				vector, cut := m.Documents().Sparse(y)
+				if len(vector) != c || !(cut.Share > 0 && cut.Share < 1) || cut.Coordinates == 0 {
+					t.Fatalf("%d coordinates, want %d; %+v", len(vector), c, cut)
+				}
+				for _, x := range w.queries {
+					q := m.SparseQuery(x)
+					bound := total(q) * cut.Largest
+					missing := w.score(t, n, x, y) - sparseDot(q, vector)
+					if missing < -1e-9 || missing > bound+1e-9 {
+						t.Fatalf("%s cut to %d: the score is too low by %v, at most %v", n, c, missing, bound)
+					}
+					if missing > bound/2 {
+						lost++
+					}
+				}
+			}
+		}
+	}
+	if lost == 0 {
+		t.Error("no score comes near to the bound")
+	}
+}
+
+// toFloat returns v as float64.
+func toFloat(v []float32) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func TestDenseVectorsOfFullRankScoreAsTheSpace(t *testing.T) {
+	for name, w := range map[string]*world{
+		"dominant":            newWorld(t, 3, 40, 3, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true}),
+		"positive definite":   newWorld(t, 4, 40, 3, 0.2, shape.SparsifyOptions{Symmetric: true}),
+		"documents of a term": newWorld(t, 5, 12, 0.4, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true}),
+	} {
+		strength := 1.0
+		if name == "positive definite" {
+			strength = 0.2
+		}
+		for y := range w.docs {
+			w.docs[y] = w.docs[y][:len(w.docs[y])-1] // what is not in the model has no coordinates
+		}
+		for _, n := range normalizations {
+			m, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: n, Strength: strength, Dims: 64}, w.s, w.weights, w.docs, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if m.Meta().Dims > 41 {
+				t.Errorf("%s: %d dimensions of 40 documents", name, m.Meta().Dims)
+			}
+			documents := m.Documents()
+			for i, y := range w.docs {
+				vector, share := documents.Dense(y)
+				if len(vector) != m.Meta().Dims || math.Abs(share-1) > 1e-5 {
+					t.Fatalf("%s: %d dimensions, want %d; share %v", name, len(vector), m.Meta().Dims, share)
+				}
+				x := w.docs[(i+7)%len(w.docs)] // in their span
+				q := m.DenseQuery(x)
+				if length := math.Sqrt(dot(toFloat(vector), toFloat(vector))); n == Soft && math.Abs(length-1) > 1e-6 {
+					t.Errorf("%s: a document of length %v", name, length)
+				}
+				got, want := dot(toFloat(q), toFloat(vector)), w.score(t, n, x, y)
+				if math.Abs(got-want) > 1e-5*max(1, want) {
+					t.Fatalf("%s %s: %v, want %v", name, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestTruncatedDenseVectorsStateTheirError(t *testing.T) {
+	w := newWorld(t, 6, 40, 3, 0.2, shape.SparsifyOptions{Symmetric: true})
+	shares := map[int]float64{}
+	for _, dims := range []int{3, 9, 21} {
+		m, err := Learn(t.Context(), Meta{Store: KNNVector, Normalization: Soft, Strength: 0.2, Dims: dims}, w.s, w.weights, w.docs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Meta().Dims != dims {
+			t.Fatalf("%d dimensions, want %d", m.Meta().Dims, dims)
+		}
+		for _, y := range w.docs {
+			vector, share := m.Documents().Dense(y)
+			shares[dims] += share
+			if share <= 0 || share > 1 {
+				t.Fatalf("share %v", share)
+			}
+			for _, x := range w.queries {
+				q := m.DenseQuery(x)
+				if q == nil {
+					continue
+				}
+				_, queryShare := m.Documents().Dense(x)
+				// The query has unit length in the store, and √share of it in the space.
+				got, want := dot(toFloat(q), toFloat(vector))*math.Sqrt(queryShare), w.score(t, Soft, x, y)
+				if bound := math.Sqrt((1 - share) * (1 - queryShare)); math.Abs(got-want) > bound+1e-6 {
+					t.Fatalf("%d dimensions: %v, want %v within %v", dims, got, want, bound)
+				}
+			}
+		}
+	}
+	if !(shares[3] < shares[9] && shares[9] < shares[21]) {
+		t.Errorf("more dimensions do not have more: %v", shares)
+	}
+}
+
+func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
+	meta := Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 8}
+	w := newWorld(t, 7, 40, 3, 1, shape.SparsifyOptions{})
+	if _, err := Learn(t.Context(), meta, w.s, w.weights, w.docs, nil); !errors.Is(err, ErrNotSymmetric) {
+		t.Errorf("a matrix that is not symmetric: %v", err)
+	}
+	// a and b are like c, and not like each other: √2 times their similarity is more than 1.
+	s, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{
+		{Term: "a", Neighbors: []simmatrix.Neighbor{{Term: "c", Similarity: 0.9}}},
+		{Term: "b", Neighbors: []simmatrix.Neighbor{{Term: "c", Similarity: 0.9}}},
+		{Term: "c", Neighbors: []simmatrix.Neighbor{{Term: "a", Similarity: 0.9}, {Term: "b", Similarity: 0.9}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := [][]Coordinate{{{"a", 1}, {"b", 2}}, {{"c", 1}}}
+	_, err = Learn(t.Context(), meta, s, w.weights, docs, nil)
+	// The eigenvalues are 1 and 1 ± 0.9·√2.
+	if !errors.Is(err, ErrNotPositiveDefinite) || !strings.Contains(err.Error(), "-0.27") || !strings.Contains(err.Error(), "strength of about 0.78 or less") {
+		t.Errorf("a matrix that is not positive definite: %v", err)
+	}
+	meta.Strength = 0.78
+	if _, err := Learn(t.Context(), meta, s, w.weights, docs, nil); err != nil {
+		t.Errorf("with the strength that the error names: %v", err)
+	}
+	if _, err := Learn(t.Context(), meta, s, w.weights, [][]Coordinate{{{unknown, 1}}}, nil); !errors.Is(err, ErrNoDocuments) {
+		t.Errorf("without documents: %v", err)
+	}
+}
+
+func TestModelsCheckTheirSettings(t *testing.T) {
+	w := newWorld(t, 8, 12, 1, 1, shape.SparsifyOptions{})
+	good := Meta{Store: SparseVector, Normalization: Soft, Strength: 1}
+	for name, change := range map[string]func(m *Meta){
+		"store":           func(m *Meta) { m.Store = "nested" },
+		"normalization":   func(m *Meta) { m.Normalization = "l2" },
+		"terms":           func(m *Meta) { m.Terms = -1 },
+		"sparse with dim": func(m *Meta) { m.Dims = 8 },
+		"dense without":   func(m *Meta) { m.Store = KNNVector },
+		"too many":        func(m *Meta) { m.Store, m.Dims = KNNVector, MaxDims+1 },
+		"not learned":     func(m *Meta) { m.Store, m.Dims = KNNVector, 64 },
+		"strength":        func(m *Meta) { m.Strength = math.NaN() },
+	} {
+		meta := good
+		change(&meta)
+		if _, err := New(meta, w.s, w.weights); !errors.Is(err, ErrModel) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unweighted, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(good, w.s, unweighted); !errors.Is(err, ErrModel) {
+		t.Errorf("weights of no documents: %v", err)
+	}
+}
+
+// encoded returns a model's file, and the model.
+func encoded(t testing.TB, m *Model) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := m.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestModelFileKeepsTheModel(t *testing.T) {
+	w := newWorld(t, 9, 30, 1, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true})
+	sparse, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 1, Field: "body", Terms: 10}, w.s, w.weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 9}, w.s, w.weights, w.docs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*Model{sparse, dense} {
+		file := encoded(t, m)
+		got, err := Read(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.ID() != m.ID() || len(m.ID()) != idDigits || got.Meta() != m.Meta() {
+			t.Errorf("%s %+v, want %s %+v", got.ID(), got.Meta(), m.ID(), m.Meta())
+		}
+		if !bytes.Equal(encoded(t, got), file) {
+			t.Error("another file")
+		}
+		for _, x := range w.queries {
+			if m == sparse {
+				if diff := cmp.Diff(m.SparseQuery(x), got.SparseQuery(x)); diff != "" {
+					t.Error(diff)
+				}
+			} else if diff := cmp.Diff(m.DenseQuery(x), got.DenseQuery(x)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		for cut := 0; cut < len(file); cut += 1 + cut/200 {
+			if _, err := Read(bytes.NewReader(file[:cut])); !errors.Is(err, ErrFormat) {
+				t.Fatalf("cut to %d bytes: %v", cut, err)
+			}
+			broken := bytes.Clone(file)
+			broken[cut] ^= 4
+			if _, err := Read(bytes.NewReader(broken)); err == nil {
+				t.Fatalf("byte %d changed: no error", cut)
+			}
+		}
+		if _, err := Read(bytes.NewReader(append(file, 0))); !errors.Is(err, ErrFormat) {
+			t.Errorf("with a byte more: %v", err)
+		}
+	}
+	other, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 0.9, Field: "body", Terms: 10}, w.s, w.weights)
+	if err != nil || other.ID() == sparse.ID() {
+		t.Errorf("another strength has the same id, %v", err)
+	}
+}
+
+func TestFeaturesKeepNineBits(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	for range 10_000 {
+		v := math.Exp(20*random.Float64() - 10)
+		f := Feature(v)
+		if math.Float32bits(f)&(1<<15-1) != 0 { // Lucene cuts these off
+			t.Fatalf("%v has more bits", f)
+		}
+		if e := math.Abs(float64(f)-v) / v; e > 1.0/512 {
+			t.Fatalf("%v becomes %v: an error of %v", v, f, e)
+		}
+	}
+}
+
+func TestFeatureNamesHaveNoDots(t *testing.T) {
+	for term, want := range map[string]string{"car": "car", "e.g.": "e%2Eg%2E", "100%2E": "100%252E", "": ""} {
+		if got := FeatureName(term); got != want {
+			t.Errorf("%q becomes %q, want %q", term, got, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	w, err := simmatrix.New(simmatrix.Meta{Docs: 5}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}, {Term: "b", DocFreq: 2}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	m, err := Learn(f.Context(), Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 3}, w, w, [][]Coordinate{{{"a", 1}}, {{"b", 2}}}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(encoded(f, m))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		m, err := Read(bytes.NewReader(file))
+		if err == nil && !bytes.Equal(encoded(t, m), file) {
+			t.Error("it is not what is written")
+		}
+	})
+}
