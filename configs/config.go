@@ -121,6 +121,15 @@ const (
 	PhaseQuery   = "query"
 	PhaseRescore = "rescore"
 
+	AggregateMax        = "max" // of Segments.Aggregate
+	AggregateAvg        = "avg"
+	AggregateSum        = "sum"
+	AggregateFirstHeavy = "first-heavy"
+	AggregateLength     = "length"
+
+	CombineAdd     = "add" // of Segments.Combine
+	CombineReplace = "replace"
+
 	HighlightOriginal = "original" // of Rewriting.Highlight
 	HighlightRelated  = "related"
 
@@ -185,6 +194,21 @@ type Rewriting struct {
 	Phrases        bool     `yaml:"phrases"`
 	RescoreQueries bool     `yaml:"rescore_queries"`
 	Feedback       Feedback `yaml:"feedback"`
+
+	Segments []Segments `yaml:"segments"`
+}
+
+// Segments say where documents hold the parts of a field's text, and what their
+// scores count for.
+type Segments struct {
+	Field     string `yaml:"field"` // unique in its list, without a default
+	Path      string `yaml:"path"`
+	Text      string `yaml:"text"`     // "" is text below Path
+	Position  string `yaml:"position"` // "" is position below Path
+	Share     string `yaml:"share"`    // "" is share below Path
+	Aggregate string `yaml:"aggregate" allowed:"max avg sum first-heavy length"`
+	Combine   string `yaml:"combine" allowed:"add replace"`
+	InnerHits int    `yaml:"inner_hits" allowed:"0 100"` // what engines allow by default
 }
 
 // Feedback says how terms of a search's own first hits are added to it, which
@@ -275,7 +299,7 @@ func Default() *Config {
 				Matching: MatchingWiden, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 				Feedback:      Feedback{Terms: 20, Weight: 0.3},
-				DefaultFields: []string{}, Highlight: HighlightOriginal,
+				DefaultFields: []string{}, Highlight: HighlightOriginal, Segments: []Segments{},
 			},
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
 			MaxBody: mebibyte, RankEval: true, HideFrom: []string{}, Trials: []Trial{},
@@ -300,6 +324,11 @@ func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
 }
 
+// defaultSegments returns the defaults of an entry of segments.
+func defaultSegments() Segments {
+	return Segments{Path: "segments", Aggregate: AggregateMax, Combine: CombineAdd}
+}
+
 // defaultTrial returns the defaults of an entry of trials.
 func defaultTrial() Trial {
 	return Trial{Indices: []string{"*"}, Arms: []string{}}
@@ -309,6 +338,6 @@ func defaultTrial() Trial {
 // c, and every matrix.
 func defaultProfile(c *Config) Profile {
 	p := Profile{Rewriting: c.Expansion.Rewriting, Matrices: []string{}}
-	p.DefaultFields = slices.Clone(p.DefaultFields)
+	p.DefaultFields, p.Segments = slices.Clone(p.DefaultFields), slices.Clone(p.Segments)
 	return p
 }

@@ -204,7 +204,7 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 
 // list decodes a sequence into the slice v, replacing its content. Entries of
 // matrices and weights start from [defaultMatrix], those of trials from
-// [defaultTrial].
+// [defaultTrial], those of segments from [defaultSegments].
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")
@@ -219,6 +219,8 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 			*entry = defaultMatrix()
 		case *Trial:
 			*entry = defaultTrial()
+		case *Segments:
+			*entry = defaultSegments()
 		}
 		d.value(item, path, v.Index(i))
 	}

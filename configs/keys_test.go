@@ -20,8 +20,8 @@ var secrets = cmp.AllowUnexported(Secret{})
 const required = "required"
 
 // keys returns every key that holds a value, with its default in YAML. The
-// keys of the entries of lists stand under "matrices[]", "weights[]" and
-// "expansion.trials[]", the only key of profiles' own under "profiles.NAME".
+// keys of the entries of lists stand under "matrices[]", "weights[]",
+// "expansion.segments[]" and "expansion.trials[]", the only key of profiles' own under "profiles.NAME".
 func keys(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,6 +29,8 @@ func keys(t *testing.T) map[string]string {
 	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
 	walk(t, "weights[]", reflect.ValueOf(defaultMatrix()), all)
 	all["matrices[].name"], all["weights[].name"] = required, required
+	walk(t, "expansion.segments[]", reflect.ValueOf(defaultSegments()), all)
+	all["expansion.segments[].field"] = required
 	walk(t, "expansion.trials[]", reflect.ValueOf(defaultTrial()), all)
 	all["expansion.trials[].name"], all["expansion.trials[].arms"] = required, required
 	all["profiles.NAME.matrices"] = "[]" // the others are those of expansion
@@ -140,6 +142,9 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
 	want.Weights = []Matrix{{Name: "body-weights", Indices: []string{"catalogue"}, Fields: []string{"title"}, File: "weights.akin"}}
+	first := defaultSegments()
+	first.Field, first.Aggregate = "body", AggregateFirstHeavy
+	want.Expansion.Segments = []Segments{first}
 	careful, plain := defaultProfile(want), defaultProfile(want)
 	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
 	plain.Enabled = false

@@ -139,7 +139,7 @@ var badFiles = map[string][]string{
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -150,7 +150,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
@@ -172,6 +172,18 @@ var badFiles = map[string][]string{
 	"redis_url": {
 		"redis_url.bad.yml:4: redis.url: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
 			"redis+cluster://host,host; a host may have a :port",
+	},
+	"segments": {
+		"segments.bad.yml:3: expansion.segments[0].field: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:4: expansion.segments[1].aggregate: must be one of max, avg, sum, first-heavy, length",
+		"segments.bad.yml:4: expansion.segments[1].inner_hits: 101 is out of range; allowed: 0 to 100",
+		"segments.bad.yml:4: expansion.segments[1].text: must be the full name of a field below path, such as segments.text",
+		`segments.bad.yml:5: expansion.segments[2].field: "body" is the field of expansion.segments[1] already`,
+		"segments.bad.yml:6: expansion.segments[2].position: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:7: expansion.segments[2].combine: must be one of add, replace",
+		"segments.bad.yml:8: expansion.segments[3].field: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:8: expansion.segments[3].path: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:10: profiles.hard.segments: must be empty in the mode hard, which scores whole documents",
 	},
 	"syntax": {
 		"syntax.bad.yml:2: not valid YAML: did not find expected key",
@@ -335,7 +347,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
 		Highlight:     HighlightRelated, NormalizeScore: true, Phrases: true, RescoreQueries: true,
-		Feedback: Feedback{Documents: 100, Terms: 1, Weight: 1},
+		Feedback: Feedback{Documents: 100, Terms: 1, Weight: 1}, Segments: []Segments{},
 	}
 	want := &Config{
 		Listen: Listen{
@@ -363,6 +375,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					DefaultFields: []string{}, Highlight: HighlightOriginal,
 					Feedback: Feedback{Documents: 5, Terms: 1, Weight: 1},
+					Segments: []Segments{{
+						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part",
+						Aggregate: AggregateLength, Combine: CombineReplace, InnerHits: 100,
+					}},
 				},
 				Matrices: []string{"main", "Shop_2.v1-a"},
 			},

@@ -55,12 +55,44 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
 		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
 	}
-	d.patterns(key+".default_fields", r.DefaultFields, func(s string) error {
-		if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
-			return errors.New("must be the full name of a field, without wildcards and boosts")
+	d.patterns(key+".default_fields", r.DefaultFields, wrongField)
+	d.segments(key+".segments", r)
+}
+
+// wrongField returns what is wrong with the full name of a field.
+func wrongField(s string) error {
+	if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
+		return errors.New("must be the full name of a field, without wildcards and boosts")
+	}
+	return nil
+}
+
+// segments reports what is wrong with each entry of the list at key.
+func (d *decoder) segments(list string, r *Rewriting) {
+	fields := make([]string, len(r.Segments))
+	for i, s := range r.Segments {
+		key := fmt.Sprintf("%s[%d]", list, i)
+		for _, f := range []struct {
+			name, value string
+			below       bool
+		}{{"field", s.Field, false}, {"path", s.Path, false}, {"text", s.Text, true}, {"position", s.Position, true}, {"share", s.Share, true}} {
+			if f.below && f.value == "" {
+				continue
+			}
+			if err := wrongField(f.value); err != nil {
+				d.add(key+"."+f.name, "%w", err)
+			} else if f.below && !strings.HasPrefix(f.value, s.Path+".") {
+				d.add(key+"."+f.name, "must be the full name of a field below path, such as %s.%s", s.Path, f.name)
+			}
 		}
-		return nil
-	})
+		if j := slices.Index(fields[:i], s.Field); j >= 0 {
+			d.add(key+".field", "%q is the field of %s[%d] already", s.Field, list, j)
+		}
+		fields[i] = s.Field
+	}
+	if len(r.Segments) > 0 && r.Mode != ModeBM25 {
+		d.add(list, "must be empty in the mode %s, which scores whole documents", r.Mode)
+	}
 }
 
 // checkProfiles reports what is wrong with each profile itself.

@@ -42,6 +42,9 @@ type Analysis struct {
 	// that some shards may be left out, Filtered that one has a filter. Both may be
 	// true where the engine applies none, as with a pattern that matches the alias.
 	Routed, Filtered bool
+	// Nested is the path of the innermost nested object that the field is in, "" for
+	// none.
+	Nested string
 	// NotWords names what in the field's own analyzers makes other terms than
 	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
 	NotWords string
@@ -102,7 +105,7 @@ func newTerms(text string, tokens []answers.Token) *textTerms {
 func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
 		Terms: t.names, Positions: t.positions, Written: t.written, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
-		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, NotWords: s.NotWords,
+		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, Nested: s.Nested, NotWords: s.NotWords,
 	}
 }
 

@@ -7,6 +7,7 @@
 // in that order:
 //
 //	parse   body and parameters → clauses          package dsl
+//	        with nested ones for segments          package form
 //	ask     clauses → analyses, rows, statistics   [Cluster], [Matrices]
 //	select  → the terms to add                     package terms
 //	plan    → the form of each clause, its phase
@@ -147,6 +148,10 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	if why == "" {
 		why, err = s.allowed(ctx)
 	}
+	var notNested []Explanation
+	if why == "" && err == nil {
+		notNested, err = e.nest(ctx, s, m)
+	}
 	if why == "" && err == nil {
 		why, err = a.askPage(ctx)
 	}
@@ -163,6 +168,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	_, span = tracing.Start(ctx, "write")
 	p := newPlanner(a)
 	plan, res := p.write(a.clauses)
+	res.Clauses = append(res.Clauses, notNested...)
 	span.End(nil)
 	if !a.later {
 		a.addFirstPass(plan, res)

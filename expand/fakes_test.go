@@ -49,6 +49,9 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	a := &esclient.Analysis{
 		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
 	}
+	if strings.HasPrefix(field, "segments.") {
+		a.Nested = "segments"
+	}
 	if a.Analyzer = analyzer; a.Analyzer == "" {
 		a.Analyzer = f.analyzers[field]
 	}

@@ -109,7 +109,7 @@ func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
 	}
 	p := &FirstPass{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery), Documents: documents}
 	for c, f := range form.Fields(a.clauses) {
-		if c.Reason == "" && f.Terms != nil {
+		if c.Reason == "" && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
 			p.Fields = append(p.Fields, f.Name)
 		}
 	}

@@ -64,6 +64,9 @@ type Options struct {
 	HideFrom Disclosure
 	// Feedback says how the terms of the first hits are added.
 	Feedback FeedbackOptions
+	// Segments are the fields whose text documents hold in parts, too, each with
+	// full names. They are for ModeBM25.
+	Segments []form.Segments
 }
 
 // DefaultOptions returns the defaults: at most 30 terms, each in at most a

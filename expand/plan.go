@@ -54,7 +54,7 @@ func (p *planner) write(clauses []form.Clause) (*form.Plan, *Result) {
 	var body []byte
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
-		if !plan.Changes() && p.rerank == nil {
+		if !plan.Changes() && p.rerank == nil && !p.s.nested {
 			return plan, &Result{Clauses: explain(plan, p.s.firstHits(), false)} // each says why
 		}
 		var count int

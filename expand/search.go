@@ -22,6 +22,7 @@ type search struct {
 	pitShards int
 	discloses Disclosure // how the answer would show the added terms
 	unscored  bool       // nothing in the answer depends on scores
+	nested    bool       // clauses have nested ones for segments
 }
 
 // parse reads the search, and returns why it is left alone, or "".

@@ -2,6 +2,7 @@ package expand
 
 import (
 	"context"
+	"slices"
 
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -39,7 +40,13 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 			t.leave(reason.NoNeighbors)
 		}
 	}
-	shareAdded(leading(stillOpen(open)), a.e.options.MaxAddedTerms)
+	open = leading(stillOpen(open))
+	if a.s.nested { // segments have as many terms as the whole text
+		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.Analysis.Nested == "" })
+		open = slices.DeleteFunc(open, func(t *target) bool { return t.Analysis.Nested != "" })
+		shareAdded(segments, a.e.options.MaxAddedTerms)
+	}
+	shareAdded(open, a.e.options.MaxAddedTerms)
 	return nil
 }
 

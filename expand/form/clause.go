@@ -78,7 +78,7 @@ func (w *clauseWriter) originalFor(i int) {
 		w.raw(`{`)
 		w.string(string(kind))
 		w.raw(`:{"fields":[`)
-		w.string(f.Name + "^" + strconv.FormatFloat(f.Boost, 'g', -1, 32))
+		w.string(boosted(f.Name, f.Boost))
 		w.raw(`]`)
 		err := jsonspan.Members(options, func(name, value []byte) error {
 			if string(name) != "fields" {
@@ -93,6 +93,11 @@ func (w *clauseWriter) originalFor(i int) {
 		return err
 	})
 	w.clauses += w.c.countField(i)
+}
+
+// boosted returns the name of a field with its boost, as in "title^3".
+func boosted(name string, boost float64) string {
+	return name + "^" + strconv.FormatFloat(boost, 'g', -1, 32)
 }
 
 func (w *clauseWriter) end() {

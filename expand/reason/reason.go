@@ -43,6 +43,7 @@ const (
 	UnknownToCluster Reason = "unknown_to_cluster" // the cluster does not know an index or analyzer, and will say so
 	NoTerms          Reason = "no_terms"           // the analyzer leaves no term of the text
 	TooManyTerms     Reason = "too_many_terms"     // the text has more terms than max_query_terms, or is longer than 64 KiB
+	NotNested        Reason = "not_nested"         // the segments of the field are not in the nested field that is configured
 	NoNeighbors      Reason = "no_neighbors"       // no term has a neighbor that the index has and the limits let in
 	TermLimit        Reason = "term_limit"         // other clauses used up max_added_terms
 )

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -74,7 +76,24 @@ func ExpandOptions(cfg configs.Rewriting) expand.Options {
 		Strength: form.Lambda(cfg.Strength), Feedback: expand.FeedbackOptions(cfg.Feedback), DefaultFields: cfg.DefaultFields,
 		MarkRelated:     cfg.Highlight == configs.HighlightRelated,
 		NormalizeScores: cfg.NormalizeScore, Phrases: cfg.Phrases, RescoreQueries: cfg.RescoreQueries,
+		Segments: segments(cfg.Segments),
 	}
+}
+
+// segments returns the segments that are configured, with all their fields named.
+func segments(entries []configs.Segments) (all []form.Segments) {
+	aggregates := map[string]form.Aggregate{
+		configs.AggregateMax: form.Max, configs.AggregateAvg: form.Avg, configs.AggregateSum: form.Sum,
+		configs.AggregateFirstHeavy: form.FirstHeavy, configs.AggregateLength: form.Length,
+	}
+	for _, s := range entries {
+		all = append(all, form.Segments{
+			Field: s.Field, Path: s.Path, Text: cmp.Or(s.Text, s.Path+".text"), Position: cmp.Or(s.Position, s.Path+".position"),
+			Share: cmp.Or(s.Share, s.Path+".share"), Aggregate: aggregates[s.Aggregate],
+			Replace: s.Combine == configs.CombineReplace, InnerHits: s.InnerHits,
+		})
+	}
+	return all
 }
 
 // hideFrom returns the requests whose answers are not to show added terms.

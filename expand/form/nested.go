@@ -1,0 +1,154 @@
+package form
+
+import (
+	"slices"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// Segments say where documents hold the parts of a field's text: in nested
+// documents, which the engine scores one by one.
+type Segments struct {
+	// Field is the field whose text is in parts, and Path the nested field.
+	Field, Path string
+	// Text is the field of a segment's text. Position counts the segments of a
+	// document from 1, and Share in (0, 1] is how much of the text a segment is.
+	Text, Position, Share string
+	Aggregate             Aggregate
+	// Replace has the segments score instead of the clause, which then only finds.
+	Replace bool
+	// InnerHits is how many segments come back with each hit, the best first.
+	InnerHits int
+}
+
+// An Aggregate makes the score of a document of the scores s_i of its segments
+// that match, i being the position. The factor of a segment without a position
+// of at least 1, or without a share above 0, is 1.
+type Aggregate uint8
+
+// The aggregates.
+const (
+	Max        Aggregate = iota // the largest s_i
+	Avg                         // the mean of s_i
+	Sum                         // Σ s_i
+	FirstHeavy                  // Σ s_i/i
+	Length                      // Σ share_i·s_i
+)
+
+// segmentLevels is how many queries a clause stands in that [Segments.Nest]
+// writes: bool, nested, function_score.
+const segmentLevels = 3
+
+// SegmentsTooDeep reports whether a query for segments would be nested too deep
+// where c stands.
+func SegmentsTooDeep(c *dsl.Clause) bool { return c.Depth+segmentLevels+1 > maxLevels }
+
+// Nest returns what takes the place of a clause of body that looks into a field
+// with segments: the clause, and the same for the segments, which only scores.
+// Where it scores instead of the clause, related words in a segment find, too.
+func (s *Segments) Nest(c *dsl.Clause, body []byte, boost float64, innerHits, sameMatches bool) string {
+	query := c.At.Of(body)
+	w := &buffer{}
+	original := func(before, after string) {
+		w.raw(before)
+		w.out = append(w.out, query...)
+		w.raw(after)
+	}
+	switch {
+	case !s.Replace || len(c.Fields) > 1: // the others have no segments
+		original(`{"bool":{"must":[`, `],"should":[`)
+	case sameMatches || c.SameMatches || c.Counted():
+		original(`{"bool":{"filter":[`, `],"should":[`)
+	default:
+		original(`{"bool":{"should":[{"bool":{"filter":[`, `]}},`)
+	}
+	s.nested(w, query, boost, innerHits)
+	w.raw(`]}}`)
+	return string(w.out)
+}
+
+// nested writes the query for the segments.
+func (s *Segments) nested(w *buffer, query []byte, boost float64, innerHits bool) {
+	w.raw(`{"nested":{"path":`)
+	w.string(s.Path)
+	w.raw(`,"ignore_unmapped":true,"score_mode":"` + [...]string{"max", "avg", "sum", "sum", "sum"}[s.Aggregate] + `","query":`)
+	field, from, modifier := "", "", ""
+	switch s.Aggregate {
+	case FirstHeavy:
+		field, from, modifier = s.Position, `"gte":1`, `,"modifier":"reciprocal"`
+	case Length:
+		field, from = s.Share, `"gt":0`
+	case Max, Avg, Sum:
+	}
+	if field != "" {
+		w.raw(`{"function_score":{"query":`)
+	}
+	s.inSegment(w, query, boost)
+	if field != "" {
+		// Without the filter the reciprocal of 0 and a negative share would fail the
+		// search, and without "missing" indices that do not map the field.
+		w.raw(`,"functions":[{"filter":{"range":{`)
+		w.string(field)
+		w.raw(`:{` + from + `}}},"field_value_factor":{"field":`)
+		w.string(field)
+		w.raw(modifier + `,"missing":1}}]}}`)
+	}
+	if innerHits {
+		w.raw(`,"inner_hits":{"size":`)
+		w.number(float64(s.InnerHits))
+		w.raw(`}`)
+	}
+	w.raw(`}}`)
+}
+
+// ofDocument are the options of a clause that speak of the whole text, or of one
+// field of several, and its name, which stands once in a search.
+var ofDocument = []string{
+	"fields", "default_field", "operator", "default_operator", "minimum_should_match", "zero_terms_query", "tie_breaker", "_name",
+}
+
+// inSegment writes the clause as one that looks into a segment. How many words
+// of the text have to match is counted over the whole document.
+func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
+	options := func(raw []byte) {
+		_ = jsonspan.Members(raw, func(name, value []byte) error { // it was read before
+			if !slices.Contains(ofDocument, string(name)) {
+				w.comma()
+				w.string(string(name))
+				w.raw(`:`)
+				w.out = append(w.out, value...)
+			}
+			return nil
+		})
+	}
+	_ = jsonspan.Members(query, func(kind, value []byte) error {
+		w.raw(`{`)
+		w.string(string(kind))
+		w.raw(`:{`)
+		if several := !slices.Contains(oneField, string(kind)); several {
+			w.raw(`"fields":[`)
+			w.string(boosted(s.Text, boost))
+			w.raw(`]`)
+			options(value)
+		} else {
+			w.string(s.Text)
+			w.raw(`:`)
+			_ = jsonspan.Members(value, func(_, text []byte) error {
+				if text[0] != '{' {
+					w.out = append(w.out, text...)
+					return nil
+				}
+				w.raw(`{`)
+				options(text)
+				w.raw(`}`)
+				return nil
+			})
+		}
+		w.raw(`}}`)
+		return nil
+	})
+}
+
+// oneField are the kinds of clauses that are the options of one field by name.
+var oneField = []string{"match", "match_bool_prefix", "match_phrase", "match_phrase_prefix"}

@@ -1,0 +1,117 @@
+package expand
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// How segments work: a clause that looks into a field whose text documents also
+// hold in parts gets a nested clause for these parts (package form), before
+// anything else is done with the search. What comes out is read again and
+// expanded as if the client had sent it.
+
+// A nestable is a clause with the segments of one of its fields.
+type nestable struct {
+	clause   *dsl.Clause
+	boost    float64
+	segments *form.Segments // nil where none are there
+	reason   reason.Reason  // why there is no nested clause
+}
+
+// nest gives the clauses of a search their nested ones. It returns what it says of
+// those that have none although segments are configured for their fields.
+func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanation, error) {
+	if len(e.options.Segments) == 0 || s.unscored || s.Scores.Sorted && !s.Scores.Tracked {
+		return nil, nil
+	}
+	found := e.nestables(s)
+	if err := inParallel(len(found), sideBySide, func(i int) error { return e.findSegments(ctx, s, &found[i]) }); err != nil {
+		return nil, failed(StageFields, err)
+	}
+	var notes []Explanation
+	var edits []jsonspan.Edit
+	named := namesQueries(s.Body) // two inner hits must not have one name
+	for _, n := range found {
+		if n.reason != "" {
+			notes = append(notes, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
+			continue
+		}
+		innerHits := n.segments.InnerHits > 0 && !named
+		named = named || innerHits
+		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, n.boost, innerHits, e.options.SameMatches)})
+	}
+	if len(edits) == 0 {
+		return notes, nil
+	}
+	body := s.Body
+	_, why := m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
+	if s.nested = why == "" && s.FieldCount() <= dsl.MaxFields && !s.Crowded(); s.nested {
+		return notes, nil
+	}
+	_, _ = m.parser.Parse(body, &s.parameters) // as before
+	for _, c := range s.Clauses {
+		if !c.Note {
+			notes = append(notes, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
+		}
+	}
+	return notes, nil
+}
+
+// nestables returns the clauses that look into a field with segments.
+func (e *Expander) nestables(s *search) (out []nestable) {
+	why := reason.Reason("")
+	switch {
+	case s.PIT.Has: // all pages need the same scores, and the mapping may change between them
+		why = reason.PointInTime
+	case s.Scores.Min:
+		why = reason.MinScore
+	}
+	for i := range s.Clauses {
+		c := &s.Clauses[i]
+		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // where the field is not
+			continue
+		}
+		fields := c.Fields
+		if len(fields) == 0 {
+			for _, name := range e.options.DefaultFields {
+				fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
+			}
+		}
+		for _, f := range fields {
+			at := slices.IndexFunc(e.options.Segments, func(b form.Segments) bool { return b.Field == f.Name })
+			if at < 0 {
+				continue
+			}
+			n := nestable{clause: c, boost: f.Boost, segments: &e.options.Segments[at], reason: why}
+			if form.SegmentsTooDeep(c) {
+				n.reason = reason.TooDeep
+			}
+			out = append(out, n)
+			break // of several fields with segments the first
+		}
+	}
+	return out
+}
+
+// findSegments finds out whether the indices hold the segments as configured.
+func (e *Expander) findSegments(ctx context.Context, s *search, n *nestable) error {
+	text := n.clause.Text
+	switch {
+	case n.reason != "":
+		return nil
+	case len(text) > maxText:
+		n.reason = reason.TooManyTerms
+		return nil
+	}
+	analysis, err := e.cluster.Analyze(ctx, s.indices, n.segments.Text, n.clause.Analyzer, text)
+	if n.reason, err = reasonOf(err); n.reason == "" && err == nil && analysis.Nested != n.segments.Path {
+		n.reason = reason.NotNested
+	}
+	return err
+}

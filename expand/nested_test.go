@@ -1,0 +1,210 @@
+package expand
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// bodySegments are those of body in the nested field segments.
+func bodySegments(change func(s *form.Segments)) form.Segments {
+	s := form.Segments{Field: "body", Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share"}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+// expandNested expands with segments of body and nothing to add.
+func expandNested(t *testing.T, o Options, body string, segments ...form.Segments) *Result {
+	t.Helper()
+	o.Segments = segments
+	c, _ := rental(t)
+	m := matrixOf(t, c, nil)
+	r, err := New(c, m, o).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestClauseGetsANestedOneForSegments(t *testing.T) {
+	const original, copied = `{"match":{"body":"car rental"}}`, `{"match":{"segments.text":"car rental"}}`
+	nested := func(mode, query string) string {
+		return `{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"` + mode + `","query":` + query + `}}`
+	}
+	weighted := func(field, from, modifier string) string {
+		return `{"function_score":{"query":` + copied + `,"functions":[{"filter":{"range":{"` + field + `":{` + from + `}}},"field_value_factor":{"field":"` +
+			field + `"` + modifier + `,"missing":1}}]}}`
+	}
+	add := func(nested string) string { return `{"bool":{"must":[` + original + `],"should":[` + nested + `]}}` }
+	replace := func(s *form.Segments) { s.Replace = true }
+	for name, tt := range map[string]struct {
+		change func(s *form.Segments)
+		same   bool
+		want   string
+	}{
+		"max":          {nil, false, add(nested("max", copied))},
+		"avg":          {func(s *form.Segments) { s.Aggregate = form.Avg }, false, add(nested("avg", copied))},
+		"sum":          {func(s *form.Segments) { s.Aggregate = form.Sum }, false, add(nested("sum", copied))},
+		"first-heavy":  {func(s *form.Segments) { s.Aggregate = form.FirstHeavy }, false, add(nested("sum", weighted("segments.position", `"gte":1`, `,"modifier":"reciprocal"`)))},
+		"length":       {func(s *form.Segments) { s.Aggregate = form.Length }, false, add(nested("sum", weighted("segments.share", `"gt":0`, ``)))},
+		"replace":      {replace, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + nested("max", copied) + `]}}`},
+		"replace same": {replace, true, `{"bool":{"filter":[` + original + `],"should":[` + nested("max", copied) + `]}}`},
+		"inner hits":   {func(s *form.Segments) { s.InnerHits = 2 }, false, add(strings.TrimSuffix(nested("max", copied), "}}") + `,"inner_hits":{"size":2}}}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := with(func(o *Options) { o.SameMatches = tt.same })
+			r := expandNested(t, o, `{"size":3,"query":`+original+`}`, bodySegments(tt.change))
+			if diff := cmp.Diff(`{"size":3,"query":`+tt.want+`}`, string(r.Body)); diff != "" || !r.Rewritten {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClauseIsCopiedForSegments: the copy keeps what it says about words, and
+// counts none of them, because those of the text may be in several segments.
+func TestClauseIsCopiedForSegments(t *testing.T) {
+	for name, tt := range map[string]struct{ clause, want string }{
+		"options": {
+			`{"match":{"body":{"query":"car","operator":"and","boost":2,"fuzziness":"AUTO","_name":"a","minimum_should_match":"50%","zero_terms_query":"all"}}}`,
+			`{"match":{"segments.text":{"query":"car","boost":2,"fuzziness":"AUTO"}}}`,
+		},
+		"prefix": {`{"match_bool_prefix":{"body":"car"}}`, `{"match_bool_prefix":{"segments.text":"car"}}`},
+		"several fields": {
+			`{"multi_match":{"fields":["title^4","body^3"],"query":"car","type":"most_fields","boost":2}}`,
+			`{"multi_match":{"fields":["segments.text^3"],"query":"car","type":"most_fields","boost":2}}`,
+		},
+		"query_string":        {`{"query_string":{"default_field":"body","query":"car","default_operator":"AND"}}`, `{"query_string":{"fields":["segments.text^1"],"query":"car"}}`},
+		"simple_query_string": {`{"simple_query_string":{"fields":["body"],"query":"car"}}`, `{"simple_query_string":{"fields":["segments.text^1"],"query":"car"}}`},
+		"default field":       {`{"query_string":{"query":"car"}}`, `{"query_string":{"fields":["segments.text^1"],"query":"car"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandNested(t, with(func(o *Options) { o.DefaultFields = []string{"title", "body"} }), `{"query":`+tt.clause+`}`, bodySegments(nil))
+			want := `{"query":{"bool":{"must":[` + tt.clause + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` + tt.want + `}}]}}}`
+			if diff := cmp.Diff(want, string(r.Body)); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSegmentsReplaceOnlyWhatTheyHold: the clause finds what it found, and where
+// it looks into other fields, too, its score stays.
+func TestSegmentsReplaceOnlyWhatTheyHold(t *testing.T) {
+	for name, tt := range map[string]struct{ clause, want string }{
+		"counted":        {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[`},
+		"a phrase":       {`{"match_phrase":{"body":"car rental"}}`, `{"bool":{"filter":[`},
+		"any word":       {`{"match":{"body":"car rental"}}`, `{"bool":{"should":[{"bool":{"filter":[`},
+		"several fields": {`{"multi_match":{"fields":["title","body"],"query":"car rental"}}`, `{"bool":{"must":[`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := with(func(o *Options) { o.Phrases = true })
+			r := expandNested(t, o, `{"query":`+tt.clause+`}`, bodySegments(func(s *form.Segments) { s.Replace = true }))
+			if !strings.HasPrefix(string(r.Body), `{"query":`+tt.want+tt.clause) {
+				t.Errorf("%s, want %s", r.Body, tt.want)
+			}
+		})
+	}
+}
+
+func TestTermsAreAddedForSegmentsAsForTheWholeText(t *testing.T) {
+	o := with(func(o *Options) {
+		o.Scoring, o.MaxAddedTerms, o.Segments = form.Linear, 2, []form.Segments{bodySegments(nil)}
+	})
+	r := expandBody(t, o, carRental)
+	const whole = `{"bool":{"should":[{"match":{"body":"car rental"}},` +
+		`{"term":{"body":{"value":"automobile","boost":0.1295}}},{"term":{"body":{"value":"lease","boost":0.0843}}}]}}`
+	want := `{"query":{"bool":{"must":[` + whole + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` +
+		strings.ReplaceAll(whole, `"body"`, `"segments.text"`) + `}}]}}}`
+	if diff := cmp.Diff(want, rounded(r.Body)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	if len(r.Clauses) != 2 || r.Clauses[1].Field != "segments.text" || len(r.Clauses[1].Added) != 2 {
+		t.Errorf("clauses %+v", r.Clauses)
+	}
+	// In a mean one more segment could lower a hit.
+	o.Segments[0].Aggregate = form.Avg
+	if r := expandBody(t, o, carRental); !strings.Contains(string(r.Body), `"query":{"bool":{"must":[{"match":{"segments.text":"car rental"}}],"should":[{"term"`) {
+		t.Errorf("with the mean: %s", r.Body)
+	}
+}
+
+func TestWhereThereAreNoNestedClauses(t *testing.T) {
+	flat := bodySegments(func(s *form.Segments) { s.Text = "flat.text" })
+	none := bodySegments(func(s *form.Segments) { s.Text = "sku" })
+	for name, tt := range map[string]struct {
+		body     string
+		segments form.Segments
+		want     reason.Reason // "" where it is not worth a word
+	}{
+		"not nested":         {carRental, flat, reason.NotNested},
+		"not text":           {carRental, none, reason.NotText},
+		"another field":      {`{"query":{"match":{"title":"car"}}}`, bodySegments(nil), ""},
+		"in a filter":        {`{"query":{"bool":{"must":{"match":{"title":"car"}},"filter":{"match":{"body":"car"}}}}}`, bodySegments(nil), ""},
+		"in nested queries":  {`{"query":{"nested":{"path":"a","query":{"match":{"body":"car"}}}}}`, bodySegments(nil), ""},
+		"no scores":          {`{"size":0,"query":{"match":{"body":"car"}}}`, bodySegments(nil), ""},
+		"sorted":             {`{"sort":"n","query":{"match":{"body":"car"}}}`, bodySegments(nil), ""},
+		"with min_score":     {`{"min_score":1,"query":{"match":{"body":"car"}}}`, bodySegments(nil), reason.MinScore},
+		"too deep":           {`{"query":` + strings.Repeat(`{"bool":{"must":`, 17) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 17) + `}`, bodySegments(nil), reason.TooDeep},
+		"a text left alone":  {`{"query":{"query_string":{"default_field":"body","query":"car AND rental"}}}`, bodySegments(nil), ""},
+		"a text of one MiB":  {`{"query":{"match":{"body":"` + strings.Repeat("car ", 1<<18) + `"}}}`, bodySegments(nil), reason.TooManyTerms},
+		"fields of patterns": {`{"query":{"multi_match":{"fields":["bod*"],"query":"car"}}}`, bodySegments(nil), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := with(func(o *Options) { o.NormalizeScores = true })
+			without, r := expandNested(t, o, tt.body), expandNested(t, o, tt.body, tt.segments)
+			if string(r.Body) != string(without.Body) || r.Rewritten != without.Rewritten {
+				t.Errorf("%s, want %s", r.Body, without.Body)
+			}
+			want := without.Clauses
+			if tt.want != "" {
+				want = append(want, Explanation{Path: r.Clauses[len(r.Clauses)-1].Path, Field: tt.segments.Text, Reason: tt.want})
+			}
+			if diff := cmp.Diff(want, r.Clauses); diff != "" {
+				t.Errorf("clauses (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTooManyFieldsLeaveOutTheSegmentsOnly: the search is still expanded.
+func TestTooManyFieldsLeaveOutTheSegmentsOnly(t *testing.T) {
+	body := `{"query":{"bool":{"should":[` + strings.TrimSuffix(strings.Repeat(`{"match":{"body":"car"}},`, 40), ",") + `]}}}`
+	o := DefaultOptions()
+	without := expandBody(t, o, body)
+	o.Segments = []form.Segments{bodySegments(nil)}
+	r := expandBody(t, o, body)
+	if string(r.Body) != string(without.Body) || !r.Rewritten {
+		t.Errorf("%s\nwant\n%s", r.Body, without.Body)
+	}
+	if last := r.Clauses[len(r.Clauses)-1]; last.Reason != reason.TooManyClauses {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestInnerHitsHaveOneName: the engines refuse two of one name.
+func TestInnerHitsHaveOneName(t *testing.T) {
+	hits := bodySegments(func(s *form.Segments) { s.InnerHits = 1 })
+	for name, tt := range map[string]struct {
+		body string
+		want int
+	}{
+		"two clauses": {`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"match":{"body":"rental"}}]}}}`, 1},
+		"the client's own": {
+			`{"query":{"bool":{"must":{"match":{"body":"car"}},"should":{"nested":{"path":"segments","query":{"term":{"segments.text":"car"}},"inner_hits":{}}}}}}`, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandNested(t, DefaultOptions(), tt.body, hits)
+			if n := strings.Count(string(r.Body), "inner_hits"); n != tt.want || !strings.Contains(string(r.Body), `"ignore_unmapped"`) {
+				t.Errorf("%d inner hits in %s", n, r.Body)
+			}
+		})
+	}
+}
