@@ -37,15 +37,15 @@ The similarities of terms are not in it; they may change at any time.
 	}, newNormsSnapshot(), newNormsBackfill())
 }
 
-// normsFlags say which field of which index is meant.
-type normsFlags struct {
+// indexFieldFlags say which field of which indices is meant.
+type indexFieldFlags struct {
 	connect.Cluster
 
 	field   string
 	workers int
 }
 
-func (f *normsFlags) register(flags *pflag.FlagSet) {
+func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
 	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
 	flags.IntVar(&f.workers, "workers", backfill.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
@@ -55,7 +55,7 @@ func (f *normsFlags) register(flags *pflag.FlagSet) {
 const maxWorkers = 32
 
 // check returns all that is wrong with the flags.
-func (f *normsFlags) check() []error {
+func (f *indexFieldFlags) check() []error {
 	var errs []error
 	for _, required := range []struct{ name, value string }{{"cluster", f.URL}, {"index", f.Index}, {"field", f.field}} {
 		if required.value == "" {
@@ -70,7 +70,7 @@ func (f *normsFlags) check() []error {
 
 // connect connects to the cluster of the flags, and returns the concrete
 // indices that map the field.
-func (f *normsFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
+func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
 	cluster.Client, err = f.Open()
 	if err == nil {
 		if indices, err = f.countable(ctx, cluster, f.Index); err != nil {
@@ -83,7 +83,7 @@ func (f *normsFlags) connect(ctx context.Context) (cluster documents.API, indice
 // countable returns the concrete indices of an expression that map the field.
 // It refuses a field whose terms cannot be counted, and one whose norms would
 // be taken for those of another.
-func (f *normsFlags) countable(ctx context.Context, cluster documents.API, index string) (indices []string, err error) {
+func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API, index string) (indices []string, err error) {
 	found, err := cluster.Countable(ctx, index, f.field)
 	for _, i := range found {
 		indices = append(indices, i.Name)
@@ -100,7 +100,7 @@ func (f *normsFlags) countable(ctx context.Context, cluster documents.API, index
 
 // snapshotFlags are the flags of "norms snapshot".
 type snapshotFlags struct {
-	normsFlags
+	indexFieldFlags
 
 	minDocFreq uint32
 	maxMemory  string

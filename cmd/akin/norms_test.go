@@ -284,8 +284,8 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{normsFlags: normsFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, weights: file}
-	err := f.run(ctx, &said)
+	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}}, weights: file}
+	err := f.start(ctx, &said)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
 		t.Errorf("error %v", err)
 	}
@@ -412,8 +412,8 @@ func TestFollowerLogsWhatItDoesUntilItIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{normsFlags: normsFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, weights: file, follow: true, interval: minInterval}
-	if err := f.run(ctx, &said); err != nil {
+	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, follow: true, interval: minInterval}, weights: file}
+	if err := f.start(ctx, &said); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"msg=following", "document=1 index=docs", "written=2", "failed=1", "msg=ended"} {
