@@ -118,7 +118,11 @@ func TestRedisAwayLater(t *testing.T) {
 			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
 			var log logbook
 			s := open(t, Options{Redis: Redis{URL: o.url(t, r)}, RedisTimeout: shortTimeout, OnState: log.add})
-			waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id })
+			var before []string // a busy machine may see Redis late
+			waitFor(t, 10*time.Second, "the version", func() bool {
+				before = log.lines(id)
+				return len(before) > 0 && before[len(before)-1] == "A"
+			})
 			if _, err := rowsOf(t, s, term(1)); err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +155,7 @@ func TestRedisAwayLater(t *testing.T) {
 			if got := s.Stats().Breaker; got != "closed" {
 				t.Errorf("breaker %s", got)
 			}
-			if diff := cmp.Diff([]string{"A", "A " + lineAway, "A"}, log.lines(id)); diff != "" {
+			if diff := cmp.Diff([]string{"A " + lineAway, "A"}, log.lines(id)[len(before):]); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
 		})
