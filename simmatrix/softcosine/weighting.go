@@ -157,23 +157,34 @@ func (w SMART) Apply(f Vector, byteLength int64, st *Frequencies) (Vector, error
 	if err := w.checkRange(v.Values...); err != nil {
 		return Vector{}, err
 	}
-	norm := 1.0
-	switch w.norm {
-	case 'c':
-		norm = v.Norm()
-	case 'u':
-		norm, err = w.pivoted(st.Slope, float64(f.Len()), st.MeanTerms, "terms")
-	case 'b':
-		norm, err = w.pivoted(st.Slope, float64(byteLength), st.MeanBytes, "bytes")
-	}
+	norm, err := w.Pivot(f, byteLength, st)
 	if err != nil {
 		return Vector{}, err
+	}
+	if w.ByNorm() {
+		norm = v.Norm()
 	}
 	v = v.mapped(func(_ int32, value float64) float64 { return value / norm })
 	if err := w.checkRange(append(v.Values, norm)...); err != nil {
 		return Vector{}, err
 	}
 	return v, nil
+}
+
+// ByNorm reports whether the third letter is c, which divides by the norm.
+func (w SMART) ByNorm() bool { return w.norm == 'c' }
+
+// Pivot returns the m of u or b, which a document's length decides, and 1 for
+// the other letters. Errors are those of Apply.
+func (w SMART) Pivot(f Vector, byteLength int64, st *Frequencies) (float64, error) {
+	switch w.norm {
+	case 'u':
+		return w.pivoted(st.Slope, float64(f.Len()), st.MeanTerms, "terms")
+	case 'b':
+		return w.pivoted(st.Slope, float64(byteLength), st.MeanBytes, "bytes")
+	default:
+		return 1, nil
+	}
 }
 
 func (w SMART) checkRange(values ...float64) error {

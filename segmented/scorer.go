@@ -1,0 +1,189 @@
+package segmented
+
+import (
+	"math"
+
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+// A Scorer scores nuggets of a query against nuggets of a result, each as a
+// vector, by the similarities S of terms:
+//
+//	S(i, j) = v_iᵀ·S·v_j
+//
+// S is the identity in the thesis (3.3.2), where only equal terms meet.
+type Scorer struct {
+	space         *softcosine.Space
+	query, result vectorizer
+}
+
+// A vectorizer makes the vector of a nugget of a document.
+type vectorizer func(Document, Nugget) (softcosine.Vector, error)
+
+// NewStandard returns the scorer of the standard model, "bfx.nfx" for instance:
+// the vector of a nugget is
+//
+//	v = (t ∘ e ∘ d) / m
+//
+// with t, d and m of the SMART letters and the supplementary weights e. For
+// letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
+// is the soft cosine measure; S has to be symmetric there, and with no negative
+// wᵀSw. Errors are those of [softcosine.NewSpace] and [softcosine.SMART.Apply].
+func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+	space, err := unweighted(st, s)
+	if err != nil {
+		return nil, err
+	}
+	scorer := &Scorer{space: space}
+	if scorer.result, err = standard(result, st, space); err != nil {
+		return nil, err
+	}
+	scorer.query, err = standard(query, st, space)
+	return scorer, err
+}
+
+// unweighted returns the space of S with W = I, as the vectors have weights.
+func unweighted(st *Statistics, s *softcosine.Similarities) (*softcosine.Space, error) {
+	ones := make([]float64, len(st.DocFreqs))
+	for t := range ones {
+		ones[t] = 1
+	}
+	return softcosine.NewSpace(ones, s)
+}
+
+func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer, error) {
+	nuggetFreqFactors, err := w.Letters.TermWeights(&st.Frequencies)
+	if err != nil {
+		return nil, err
+	}
+	return func(d Document, n Nugget) (softcosine.Vector, error) {
+		f := n.frequencies()
+		v, err := w.Letters.TermFrequencies(f)
+		if err != nil || v.Len() == 0 {
+			return softcosine.Vector{}, err
+		}
+		var e map[int32]float64
+		if w.Terms != nil {
+			e = w.Terms(d, n)
+		}
+		v = mapped(v, func(t int32, value float64) float64 {
+			if e != nil {
+				value *= e[t]
+			}
+			return value * nuggetFreqFactors[t]
+		})
+		m, err := w.Letters.Pivot(f, n.Bytes, &st.Frequencies)
+		if err == nil && w.Letters.ByNorm() {
+			m, err = space.SoftNorm(v)
+		}
+		if err != nil || m == 0 {
+			return softcosine.Vector{}, err
+		}
+		return mapped(v, func(_ int32, value float64) float64 { return value / m }), nil
+	}, nil
+}
+
+// NewOkapi returns the scorer of BM25 (the thesis, 3.3.2),
+//
+//	S(i, j) = Σ_t idf_t · (k1 + 1)·f_jt / (k1·((1 − b) + b·l_j/avg l) + f_jt) · (k3 + 1)·f_it / (k3 + f_it)
+//
+// with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Its
+// vectors have √|idf_t| on each side, the query's with the sign of idf_t, so
+// that S weighs a pair of different terms by both.
+func NewOkapi(p OkapiParameters, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+	space, err := unweighted(st, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Scorer{
+		space: space,
+		result: func(_ Document, n Nugget) (softcosine.Vector, error) {
+			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+				return math.Sqrt(math.Abs(st.okapiIDF(t))) * p.resultFactor(f, float64(len(n.Terms)), st.MeanTokens)
+			}), nil
+		},
+		query: func(_ Document, n Nugget) (softcosine.Vector, error) {
+			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+				idf := st.okapiIDF(t)
+				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * p.queryFactor(f)
+			}), nil
+		},
+	}, nil
+}
+
+// mapped returns the vector of fn's values, without its zeros.
+func mapped(v softcosine.Vector, fn func(t int32, value float64) float64) softcosine.Vector {
+	var out softcosine.Vector
+	for k, t := range v.Terms {
+		if value := fn(t, v.Values[k]); value != 0 {
+			out.Terms, out.Values = append(out.Terms, t), append(out.Values, value)
+		}
+	}
+	return out
+}
+
+// Unsegmented returns S(u, v) of the whole documents, each as one nugget, 0
+// where one has no terms.
+func (s *Scorer) Unsegmented(u, v Document) (float64, error) {
+	x, err := s.query(u, u.joined())
+	if err != nil {
+		return 0, err
+	}
+	y, err := s.result(v, v.joined())
+	return s.space.InnerProduct(x, y), err
+}
+
+// Matrix returns M_uv for a query document u and a result document v.
+func (s *Scorer) Matrix(u, v Document) (Matrix, error) {
+	var m Matrix
+	queries, err := vectors(u, s.query)
+	if err != nil {
+		return m, err
+	}
+	results, err := vectors(v, s.result)
+	if err != nil {
+		return m, err
+	}
+	for _, x := range queries {
+		row := make([]float64, len(results))
+		for j, y := range results {
+			row[j] = s.space.InnerProduct(x, y)
+		}
+		m.Scores = append(m.Scores, row)
+	}
+	if m.query, err = s.side(u); err != nil {
+		return m, err
+	}
+	m.result, err = s.side(v)
+	return m, err
+}
+
+// side returns what weighs the nuggets of a document. Their scores with the
+// title have the title as the query.
+func (s *Scorer) side(d Document) (side, error) {
+	var out side
+	for _, n := range d {
+		out.lengths = append(out.lengths, float64(len(n.Terms)))
+	}
+	results, err := vectors(d, s.result)
+	if err != nil || len(d) == 0 {
+		return out, err
+	}
+	title, err := s.query(d, d[0])
+	for _, y := range results {
+		out.titleScores = append(out.titleScores, s.space.InnerProduct(title, y))
+	}
+	return out, err
+}
+
+func vectors(d Document, of vectorizer) ([]softcosine.Vector, error) {
+	out := make([]softcosine.Vector, 0, len(d))
+	for _, n := range d {
+		v, err := of(d, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

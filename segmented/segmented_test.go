@@ -1,0 +1,406 @@
+package segmented_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/segmented"
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+const terms = 40 // of the vocabulary of random documents
+
+// identity is S of the thesis's own chapter 3.
+var identity = softcosine.Identity(terms)
+
+// weighting parses letters.
+func weighting(tb testing.TB, letters string, e segmented.TermWeights) segmented.Weighting {
+	tb.Helper()
+	smart, err := softcosine.ParseSMART(letters)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return segmented.Weighting{Letters: smart, Terms: e}
+}
+
+// standard returns the scorer of letters for results and for queries.
+func standard(tb testing.TB, result, query segmented.Weighting, st *segmented.Statistics, s *softcosine.Similarities) *segmented.Scorer {
+	tb.Helper()
+	scorer, err := segmented.NewStandard(result, query, st, s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return scorer
+}
+
+// matrix returns M_uv.
+func matrix(tb testing.TB, s *segmented.Scorer, u, v segmented.Document) segmented.Matrix {
+	tb.Helper()
+	m, err := s.Matrix(u, v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// randomDocument has 1 to 6 nuggets of 1 to 12 tokens.
+func randomDocument(random *rand.Rand) segmented.Document {
+	d := make(segmented.Document, 1+random.IntN(6))
+	for i := range d {
+		for range 1 + random.IntN(12) {
+			d[i].Terms = append(d[i].Terms, int32(random.IntN(terms)))
+		}
+		d[i].Bytes = int64(6 * len(d[i].Terms))
+	}
+	return d
+}
+
+// statistics are those of a random collection, with a slope.
+func statistics(random *rand.Rand) *segmented.Statistics {
+	var nuggets []segmented.Nugget
+	for range 50 {
+		nuggets = append(nuggets, randomDocument(random)...)
+	}
+	st := segmented.Count(terms, nuggets)
+	st.Slope = 0.3
+	return st
+}
+
+// near tells whether two numbers are the same but for rounding.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
+
+// tokens returns a document of one nugget for each token of d.
+func tokens(d segmented.Document) segmented.Document {
+	var cut segmented.Document
+	for _, n := range d {
+		for _, t := range n.Terms {
+			cut = append(cut, segmented.Nugget{Terms: []int32{t}})
+		}
+	}
+	return cut
+}
+
+func TestMeansCommute(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	st := statistics(random)
+	scorer := standard(t, weighting(t, "bfx", nil), weighting(t, "nfx", nil), st, identity)
+	means := []segmented.Operator{segmented.Avg, segmented.WavgLength, segmented.WavgKoetal, segmented.WavgGodwin}
+	for range 100 {
+		m := matrix(t, scorer, randomDocument(random), randomDocument(random))
+		for _, result := range means {
+			for _, query := range means {
+				first := segmented.Aggregate{Result: result, Query: query}.Score(m)
+				second := segmented.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
+				if !near(first, second) {
+					t.Fatalf("%s over results and %s over queries: %v result first, %v query first", result, query, first, second)
+				}
+			}
+		}
+	}
+}
+
+func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 1))
+	st := statistics(random)
+	scorer := standard(t, weighting(t, "nfc", nil), weighting(t, "nfc", nil), st, identity)
+	for range 100 {
+		m := matrix(t, scorer, randomDocument(random), randomDocument(random))
+		all := m.Features()
+		sum := 0.0
+		for _, v := range all {
+			sum += v
+		}
+		for op, want := range map[segmented.Operator]float64{
+			segmented.Min: slices.Min(all), segmented.Max: slices.Max(all), segmented.Avg: sum / float64(len(all)),
+		} {
+			for _, queryFirst := range []bool{false, true} {
+				if got := (segmented.Aggregate{Result: op, Query: op, QueryFirst: queryFirst}).Score(m); !near(got, want) {
+					t.Fatalf("%s twice is %v, over all scores %v", op, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestOrderOfDifferentOperatorsMatters(t *testing.T) {
+	m := segmented.Matrix{Scores: [][]float64{{1, 0}, {0, 1}}}
+	minMax := segmented.Aggregate{Result: segmented.Min, Query: segmented.Max}
+	if got := minMax.Score(m); got != 0 {
+		t.Errorf("the largest of the least of rows is %v, want 0", got)
+	}
+	minMax.QueryFirst = true
+	if got := minMax.Score(m); got != 1 {
+		t.Errorf("the least of the largest of columns is %v, want 1", got)
+	}
+}
+
+func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 1))
+	st := statistics(random)
+	for _, s := range []*softcosine.Similarities{identity, similar(t)} {
+		whole := standard(t, weighting(t, "bfn", segmented.Godwin), weighting(t, "nfn", nil), st, s)
+		cut := standard(t, weighting(t, "bfn", nil), weighting(t, "nfn", nil), st, s)
+		operators := segmented.Aggregate{Result: segmented.WavgGodwin, Query: segmented.WavgLength}
+		for range 100 {
+			u, v := randomDocument(random), randomDocument(random)
+			unsegmented, err := whole.Unsegmented(u, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The whole query has its tokens' sum, the operator their mean.
+			perToken := operators.Score(matrix(t, cut, tokens(u), tokens(v))) * float64(len(tokens(u)))
+			if !near(unsegmented, perToken) {
+				t.Fatalf("%v with Godwin weights, %v with a nugget for each token", unsegmented, perToken)
+			}
+		}
+	}
+}
+
+// similar returns an S with which every term is a bit like the next.
+func similar(tb testing.TB) *softcosine.Similarities {
+	tb.Helper()
+	s, err := softcosine.NewSimilarities(terms, func(yield func([2]int32, float64) bool) {
+		for i := range int32(terms - 1) {
+			if !yield([2]int32{i, i + 1}, 0.4) || !yield([2]int32{i + 1, i}, 0.4) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func TestNormsByScoreAreSoftCosines(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 1))
+	st := statistics(random)
+	letters := weighting(t, "nfc", nil)
+	weights, err := letters.Letters.TermWeights(&st.Frequencies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, err := softcosine.NewSpace(weights, similar(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scorer := standard(t, letters, letters, st, similar(t))
+	for range 50 {
+		u, v := randomDocument(random)[:1], randomDocument(random)[:1]
+		want, err := space.Soft(frequencies(u[0]), frequencies(v[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
+			t.Fatalf("score %v, soft cosine %v", got, want)
+		}
+		if got := matrix(t, scorer, u, u).Scores[0][0]; !near(got, 1) {
+			t.Fatalf("score %v of a nugget with itself, want 1", got)
+		}
+	}
+}
+
+func frequencies(n segmented.Nugget) softcosine.Vector {
+	counts := map[int32]float64{}
+	for _, t := range n.Terms {
+		counts[t]++
+	}
+	return softcosine.NewVector(counts)
+}
+
+func TestVectorsAreThoseOfSMART(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 1))
+	st := statistics(random)
+	for _, letters := range []string{"bfx", "nnn", "afc", "ltc", "Lpu", "dpb", "ltb", "nfu"} {
+		w := weighting(t, letters, nil)
+		scorer := standard(t, w, w, st, identity)
+		u, v := randomDocument(random)[:1], randomDocument(random)[:1]
+		x, err := w.Letters.Apply(frequencies(u[0]), u[0].Bytes, &st.Frequencies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := w.Letters.Apply(frequencies(v[0]), v[0].Bytes, &st.Frequencies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, x.Dot(y)) {
+			t.Errorf("%s: score %v, want %v", letters, got, x.Dot(y))
+		}
+	}
+}
+
+func TestOkapiByHand(t *testing.T) {
+	st := &segmented.Statistics{
+		Frequencies: softcosine.Frequencies{Docs: 10, DocFreqs: []int64{2, 9}}, MeanTokens: 3,
+	}
+	p := segmented.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
+	scorer, err := segmented.NewOkapi(p, st, softcosine.Identity(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := segmented.Document{{Terms: []int32{0, 0, 1}}}
+	v := segmented.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
+	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
+		math.Log(1.5/9.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*1/(7+1.0))
+	if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
+		t.Errorf("score %v, want %v", got, want)
+	}
+}
+
+func TestOkapiScoresBySimilarTerms(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 1))
+	st := statistics(random)
+	p := segmented.OkapiParameters{K1: 1.2, B: 0.75}
+	scorer, err := segmented.NewOkapi(p, st, similar(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, v := segmented.Document{{Terms: []int32{3}}}, segmented.Document{{Terms: []int32{4}}}
+	idf := func(t int) float64 {
+		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
+		return math.Log((n - holders + 0.5) / (holders + 0.5))
+	}
+	want := 0.4 * math.Sqrt(idf(3)*idf(4)) * 2.2 / (1.2*(0.25+0.75/st.MeanTokens) + 1)
+	if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
+		t.Errorf("score %v, want %v", got, want)
+	}
+}
+
+func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
+	d := segmented.Document{{Terms: []int32{1, 2}}, {Terms: []int32{3, 1, 3}}, {Terms: []int32{2, 3, 4}}}
+	for name, test := range map[string]struct {
+		weights segmented.TermWeights
+		k1, k2  float64
+	}{"A": {segmented.MurataA, 1.35, 0.125}, "B": {segmented.MurataB, 1.3, 0.15}} {
+		want := map[int32]float64{2: test.k1, 3: 1 + test.k2*(8-2*2)/8, 4: 1 + test.k2*(8-2*7)/8}
+		if diff := gocmp.Diff(want, test.weights(d, d[2]), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+			t.Errorf("system %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	title, low, high, last := nugget(1, 2), nugget(5, 1), nugget(1, 2, 2, 6), nugget(2, 1, 2)
+	d := segmented.Document{title, low, high, last, nugget(7)}
+	for _, test := range []struct {
+		name   string
+		filter segmented.Filter
+		want   segmented.Document
+	}{
+		{"Unfiltered", segmented.Unfiltered, d},
+		{"Title", segmented.Title, d[:1]},
+		{"FirstPara", segmented.FirstPara, d[:2]},
+		{"FirstTwoPara", segmented.FirstTwoPara, d[:3]},
+		{"FirstLastPara", segmented.FirstLastPara, segmented.Document{d[0], d[1], d[4]}},
+		{"ParaWithMostTitleWords", segmented.ParaWithMostTitleWords, segmented.Document{title, high}},
+		{"BestSentence 0", segmented.BestSentence(0), d},
+		{"BestSentence 1", segmented.BestSentence(1), d[:4]},
+		{"BestSentence 3", segmented.BestSentence(3), segmented.Document{title, high, last}},
+		{"BestSentence 4", segmented.BestSentence(4), d[:1]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := gocmp.Diff(test.want, test.filter(d)); diff != "" {
+				t.Errorf("nuggets (-want +got):\n%s", diff)
+			}
+			if got := test.filter(nil); len(got) != 0 {
+				t.Errorf("nuggets of nothing: %v", got)
+			}
+			if diff := gocmp.Diff(d[:1], test.filter(d[:1])); diff != "" {
+				t.Errorf("only a title (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if diff := gocmp.Diff(title, d[0]); diff != "" {
+		t.Errorf("filters changed the document (-want +got):\n%s", diff)
+	}
+}
+
+func nugget(of ...int32) segmented.Nugget { return segmented.Nugget{Terms: of} }
+
+func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
+	st := statistics(rand.New(rand.NewPCG(7, 1)))
+	empty := segmented.Document{nugget(), nugget(1), nugget()}
+	full := segmented.Document{nugget(1), nugget(1, 2)}
+	for _, letters := range []string{"nfc", "bfu", "Lpb", "ann"} {
+		scorer := standard(t, weighting(t, letters, segmented.MurataA), weighting(t, letters, segmented.Godwin), st, identity)
+		for _, pair := range [][2]segmented.Document{{empty, full}, {full, empty}, {nil, full}, {full, nil}, {empty[:1], full}} {
+			m := matrix(t, scorer, pair[0], pair[1])
+			for _, result := range segmented.Operators() {
+				for _, query := range segmented.Operators() {
+					got := segmented.Aggregate{Result: result, Query: query}.Score(m)
+					other := segmented.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
+					if math.IsNaN(got) || math.IsNaN(other) {
+						t.Errorf("%s, %s, %s: %v and %v", letters, result, query, got, other)
+					}
+				}
+			}
+			if got, err := scorer.Unsegmented(pair[0], pair[1]); err != nil || math.IsNaN(got) {
+				t.Errorf("%s: unsegmented score %v, error %v", letters, got, err)
+			}
+		}
+	}
+}
+
+func TestLogisticSeparatesRelevantExamples(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 1))
+	var examples [][]float64
+	var relevant []bool
+	for range 2000 {
+		x := []float64{100 * random.NormFloat64(), random.NormFloat64(), 3} // the last says nothing
+		p := 1 / (1 + math.Exp(-(0.5 + 0.02*x[0] - 1*x[1])))
+		examples, relevant = append(examples, x), append(relevant, random.Float64() < p)
+	}
+	l, err := segmented.FitLogistic(examples, relevant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := segmented.Logistic{Intercept: 0.5, Coefficients: []float64{0.02, -1, 0}}
+	if diff := gocmp.Diff(want, l, cmpopts.EquateApprox(0.15, 0.2)); diff != "" {
+		t.Errorf("coefficients (-want +got):\n%s", diff)
+	}
+	// At the minimum the mean estimate is the share of relevant examples.
+	estimated, positive := 0.0, 0.0
+	for i, x := range examples {
+		estimated += l.Probability(x)
+		if relevant[i] {
+			positive++
+		}
+	}
+	if math.Abs(estimated-positive) > 0.01 {
+		t.Errorf("estimates add up to %v, relevant are %v", estimated, positive)
+	}
+}
+
+func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
+	l, err := segmented.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
+		t.Errorf("estimates of %+v do not separate the examples", l)
+	}
+}
+
+func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
+	for name, test := range map[string]struct {
+		examples [][]float64
+		relevant []bool
+	}{
+		"nothing":           {nil, nil},
+		"only relevant":     {[][]float64{{1}, {2}}, []bool{true, true}},
+		"only irrelevant":   {[][]float64{{1}, {2}}, []bool{false, false}},
+		"missing judgment":  {[][]float64{{1}, {2}}, []bool{true}},
+		"different lengths": {[][]float64{{1}, {2, 3}}, []bool{true, false}},
+		"not finite":        {[][]float64{{math.Inf(1)}, {2}}, []bool{true, false}},
+	} {
+		if l, err := segmented.FitLogistic(test.examples, test.relevant); !errors.Is(err, segmented.ErrLogistic) {
+			t.Errorf("%s: %+v, error %v", name, l, err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package segmented
+
+import (
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+// Statistics are those of a collection of nuggets.
+type Statistics struct {
+	softcosine.Frequencies         // N, n_t, avg u, avg b, and the slope s
+	MeanTokens             float64 // avg_i Σ_t f_it, the mean number of tokens
+}
+
+// Count returns the statistics of nuggets over n terms. The slope is 0, and
+// nuggets without terms do not count.
+func Count(n int, nuggets []Nugget) *Statistics {
+	var vectors []softcosine.Vector
+	var bytes []int64
+	tokens := 0
+	for _, nugget := range nuggets {
+		if len(nugget.Terms) > 0 {
+			vectors, bytes, tokens = append(vectors, nugget.frequencies()), append(bytes, nugget.Bytes), tokens+len(nugget.Terms)
+		}
+	}
+	return &Statistics{
+		Frequencies: softcosine.CountFrequencies(n, vectors, bytes),
+		MeanTokens:  float64(tokens) / float64(max(1, len(vectors))),
+	}
+}
+
+// frequencies returns f_i, how often each term occurs.
+func (n Nugget) frequencies() softcosine.Vector {
+	counts := map[int32]float64{}
+	for _, t := range n.Terms {
+		counts[t]++
+	}
+	return softcosine.NewVector(counts)
+}
+
+// TermWeights returns the supplementary weights e of a nugget's terms, by term,
+// for the nugget as a part of a document (the thesis, 3.3.2).
+type TermWeights func(d Document, n Nugget) map[int32]float64
+
+// MurataA is K_location of system A of Murata et al. (2000).
+func MurataA(d Document, n Nugget) map[int32]float64 { return murata(d, n, 1.35, 0.125) }
+
+// MurataB is that of system B.
+func MurataB(d Document, n Nugget) map[int32]float64 { return murata(d, n, 1.3, 0.15) }
+
+// murata returns, for terms t that occur in the title, k1, and for others
+//
+//	1 + k2·(l − 2p_t)/l
+//
+// with l the number of tokens of the document and p_t, from 0, the place of
+// the first t among them. The thesis has the length of the nugget for l, which
+// makes weights of late nuggets negative.
+func murata(d Document, n Nugget, k1, k2 float64) map[int32]float64 {
+	all := d.joined().Terms
+	weights := map[int32]float64{}
+	for _, t := range n.Terms {
+		p := slices.Index(all, t)
+		if p < len(d[0].Terms) {
+			weights[t] = k1
+		} else {
+			weights[t] = 1 + k2*float64(len(all)-2*p)/float64(len(all))
+		}
+	}
+	return weights
+}
+
+// Godwin returns, for a term at the places i_1 to i_n of a nugget of l tokens,
+// counted from 1 (the thesis, 3.4.2),
+//
+//	e_t = Σ_j (1/i_j) / H_l,  H_l = Σ_{i=1}^l 1/i
+//
+// With term frequency factor b and norm n, it scores an unsegmented document as
+// wavg_Godwin does one that is cut into nuggets of one token each; the divisor
+// H_l is for documents of other lengths.
+func Godwin(_ Document, n Nugget) map[int32]float64 {
+	weights, sum := map[int32]float64{}, 0.0
+	for i, t := range n.Terms {
+		weights[t] += 1 / float64(i+1)
+		sum += 1 / float64(i+1)
+	}
+	for t := range weights {
+		weights[t] /= sum
+	}
+	return weights
+}
+
+// A Weighting makes vectors of nuggets: SMART letters, and the supplementary
+// weights of terms, nil for none.
+type Weighting struct {
+	Letters softcosine.SMART
+	Terms   TermWeights
+}
+
+// OkapiParameters are those of BM25 as Singhal gives it (2001).
+type OkapiParameters struct {
+	K1 float64 // in [1, 2]; how soon more of a term in a result adds nothing
+	K3 float64 // in [0, 1000]; the same of the query, 0 for at once
+	B  float64 // in [0, 1]; how much the length of a result counts
+}
+
+// resultFactor returns (k1 + 1)·f / (k1·((1 − b) + b·length/mean) + f).
+func (p OkapiParameters) resultFactor(f, length, mean float64) float64 {
+	return (p.K1 + 1) * f / (p.K1*((1-p.B)+p.B*length/mean) + f)
+}
+
+// queryFactor returns (k3 + 1)·f / (k3 + f).
+func (p OkapiParameters) queryFactor(f float64) float64 { return (p.K3 + 1) * f / (p.K3 + f) }
+
+// okapiIDF returns ln((N − n_t + 0.5) / (n_t + 0.5)), negative for a term of
+// more than half of the nuggets.
+func (s *Statistics) okapiIDF(t int32) float64 {
+	holders := float64(s.DocFreqs[t])
+	return math.Log((float64(s.Docs) - holders + 0.5) / (holders + 0.5))
+}
