@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -14,11 +15,17 @@ type Documents struct {
 	*Model
 
 	columns simmatrix.Columns
+	sums    *sync.Pool // of *[]float64 that are 0, one for each term
 }
 
 // Documents returns what makes the vectors of documents. It takes eight bytes
 // more for each entry of S.
-func (m *Model) Documents() Documents { return Documents{m, m.table.ByColumn(nil)} }
+func (m *Model) Documents() Documents {
+	return Documents{m, m.table.ByColumn(nil), &sync.Pool{New: func() any {
+		sums := make([]float64, m.Len())
+		return &sums
+	}}}
+}
 
 // A Cut is what a sparse vector has lost.
 type Cut struct {
@@ -37,22 +44,7 @@ type Cut struct {
 //	y'_i = Σ_j s_ij·w_j·y_j / ‖y‖
 func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
 	wy := d.weigh(y)
-	sums := map[int]float64{}
-	var out []Coordinate
-	for _, p := range wy {
-		if p.row < 0 {
-			out = append(out, p.Coordinate)
-			continue
-		}
-		sums[p.row] += p.Value
-		rows, _, sims := d.columns.Column(p.row)
-		for k, i := range rows {
-			sums[int(i)] += float64(simmatrix.FromUnits(sims[k])) * p.Value
-		}
-	}
-	for i, v := range sums {
-		out = append(out, Coordinate{d.table.Terms[i], v})
-	}
+	out := d.spread(wy)
 	norm := d.norm(wy)
 	out = slices.DeleteFunc(out, func(c Coordinate) bool { return c.Value <= 0 })
 	for i := range out {
@@ -69,6 +61,37 @@ func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
 	}
 	slices.SortFunc(out, func(a, b Coordinate) int { return cmp.Compare(a.Term, b.Term) })
 	return out, cut
+}
+
+// spread returns S·Wy, in no particular order.
+func (d Documents) spread(wy []place) []Coordinate {
+	pooled, _ := d.sums.Get().(*[]float64)
+	defer d.sums.Put(pooled)
+	sums := *pooled
+	var out []Coordinate
+	var reached []uint32
+	add := func(i uint32, v float64) {
+		if v > 0 && sums[i] == 0 {
+			reached = append(reached, i)
+		}
+		sums[i] += max(v, 0)
+	}
+	for _, p := range wy {
+		if p.row < 0 {
+			out = append(out, p.Coordinate)
+			continue
+		}
+		add(uint32(p.row), p.Value) //nolint:gosec // a matrix has fewer rows
+		rows, _, sims := d.columns.Column(p.row)
+		for k, i := range rows {
+			add(i, float64(simmatrix.FromUnits(sims[k]))*p.Value)
+		}
+	}
+	for _, i := range reached {
+		out = append(out, Coordinate{d.table.Terms[i], sums[i]})
+		sums[i] = 0
+	}
+	return out
 }
 
 func total(x []Coordinate) (sum float64) {

@@ -155,7 +155,7 @@ func readBody(r io.Reader) (*Model, error) {
 		err = errors.New("not as it is written")
 	}
 	if err == nil {
-		err = m.meta.check()
+		err = m.meta.Check()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: header: %w", ErrFormat, err)

@@ -27,7 +27,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -75,8 +74,8 @@ const (
 // ErrModel says that something cannot be a model.
 var ErrModel = errors.New("invalid model")
 
-// check returns all that is wrong with the settings.
-func (m *Meta) check() error {
+// Check returns all that is wrong with the settings; the error wraps [ErrModel].
+func (m *Meta) Check() error {
 	var errs []error
 	if !slices.Contains(Stores, m.Store) {
 		errs = append(errs, fmt.Errorf("%w: %q is no field type for vectors", ErrModel, m.Store))
@@ -134,7 +133,7 @@ func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
 // newTable returns a model without id and vectors.
 func newTable(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
 	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
-	if err := meta.check(); err != nil {
+	if err := meta.Check(); err != nil {
 		return nil, err
 	}
 	if weights.Meta().Docs == 0 {
@@ -233,6 +232,12 @@ func (m *Model) norm(wx []place) float64 {
 
 // square returns ⟨x, x⟩ for Wx.
 func (m *Model) square(wx []place) float64 {
+	values := make(map[uint32]float64, len(wx))
+	for _, p := range wx {
+		if p.row >= 0 {
+			values[uint32(p.row)] = p.Value //nolint:gosec // a matrix has fewer rows
+		}
+	}
 	sum := 0.0
 	for _, p := range wx {
 		sum += p.Value * p.Value
@@ -241,20 +246,10 @@ func (m *Model) square(wx []place) float64 {
 		}
 		cols, sims := m.table.Row(p.row)
 		for k, col := range cols {
-			if j := find(wx, m.table.Terms[col]); j >= 0 {
-				sum += p.Value * float64(simmatrix.FromUnits(sims[k])) * wx[j].Value
-			}
+			sum += p.Value * float64(simmatrix.FromUnits(sims[k])) * values[col]
 		}
 	}
 	return sum
-}
-
-func find(wx []place, term string) int {
-	j := sort.Search(len(wx), func(j int) bool { return wx[j].Term >= term })
-	if j < len(wx) && wx[j].Term == term {
-		return j
-	}
-	return -1
 }
 
 // SparseQuery returns the vector of a query with the given frequencies of

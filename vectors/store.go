@@ -1,7 +1,12 @@
 package vectors
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,3 +58,103 @@ func Path(field string) string { return Object + "." + Name(field) }
 
 // ModelPath returns the full name of the keyword that holds the id of the model.
 func ModelPath(field string) string { return ModelObject + "." + Name(field) }
+
+// Mapping returns the mapping, as JSON, that an index needs before vectors of a
+// model are stored in it.
+func (m *Meta) Mapping() []byte {
+	var vector string
+	switch m.Store {
+	case DenseVector:
+		similarity := "max_inner_product"
+		if m.Normalization == Soft {
+			similarity = "dot_product" // of unit vectors
+		}
+		// Without a type the engine makes integers of the coordinates.
+		vector = fmt.Sprintf(`{"type":"dense_vector","dims":%d,"index":true,"similarity":%q,"index_options":{"type":"hnsw"}}`, m.Dims, similarity)
+	case KNNVector:
+		vector = fmt.Sprintf(`{"type":"knn_vector","dimension":%d,"method":{"name":"hnsw","engine":"lucene","space_type":"innerproduct"}}`, m.Dims)
+	default:
+		vector = fmt.Sprintf(`{"type":%q}`, m.Store)
+	}
+	name := quote(Name(m.Field))
+	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:%s}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
+		Object, name, vector, ModelObject, name)
+}
+
+// Missing returns the query for the documents that have the field and no
+// vectors of the model with an id, as JSON; with an id of "" for all that have
+// the field.
+func Missing(field, id string) []byte {
+	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
+	if id == "" {
+		return has
+	}
+	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"term":{%s:{"value":%s}}}]}}`, has, quote(ModelPath(field)), quote(id))
+}
+
+func quote(s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return []byte(`""`) // a string always has one
+	}
+	return b
+}
+
+// Features returns a sparse vector as the JSON object of its features.
+func Features(x []Coordinate) []byte {
+	b := []byte{'{'}
+	for _, c := range x {
+		if f := Feature(c.Value); f > 0 && !math.IsInf(float64(f), 0) {
+			b = append(append(b, quote(FeatureName(c.Term))...), ':')
+			b = append(strconv.AppendFloat(b, float64(f), 'g', -1, 32), ',')
+		}
+	}
+	return append(bytes.TrimSuffix(b, []byte{','}), '}')
+}
+
+// Array returns a dense vector as a JSON array.
+func Array(x []float32) []byte {
+	b := []byte{'['}
+	for _, v := range x {
+		b = append(strconv.AppendFloat(b, float64(v), 'g', -1, 32), ',')
+	}
+	return append(bytes.TrimSuffix(b, []byte{','}), ']')
+}
+
+// A Loss is what a document's vector has lost.
+type Loss struct {
+	Cut   Cut     // of a sparse one
+	Dense float64 // the share of ⟨y, y⟩ that a dense one has not
+	Empty bool    // it has no coordinates, and is not stored
+}
+
+// Members returns the vector of a document with the given frequencies of terms,
+// and the id of the model, as a JSON object to merge into the document. A
+// sparse vector stands in an array: an object would be merged with the one that
+// is there. stale says that the document has a vector, which has to go even
+// where it gets no other.
+func (d Documents) Members(y []Coordinate, stale bool) ([]byte, Loss) {
+	var vector []byte
+	var loss Loss
+	if d.meta.Store.Dense() {
+		z, share := d.Dense(y)
+		loss = Loss{Empty: z == nil, Dense: 1 - share}
+		vector = Array(z)
+		if loss.Empty {
+			vector = []byte("null")
+		}
+	} else {
+		x, cut := d.Sparse(y)
+		loss = Loss{Empty: len(x) == 0, Cut: cut}
+		vector = slices.Concat([]byte{'['}, Features(x), []byte{']'})
+		if loss.Empty {
+			vector = []byte("[]")
+		}
+	}
+	name := quote(Name(d.meta.Field))
+	b := []byte{'{'}
+	if !loss.Empty || stale {
+		b = fmt.Appendf(b, "%q:{%s:%s},", Object, name, vector)
+	}
+	return fmt.Appendf(b, "%q:{%s:%s}}", ModelObject, name, quote(d.id)), loss
+}

@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -440,4 +441,62 @@ func FuzzRead(f *testing.F) {
 			t.Error("it is not what is written")
 		}
 	})
+}
+
+func TestMembersReplaceWhatADocumentHas(t *testing.T) {
+	s, err := simmatrix.New(simmatrix.Meta{Docs: 4}, []simmatrix.TermRow{
+		{Term: "a", DocFreq: 1, Neighbors: []simmatrix.Neighbor{{Term: "b.c", Similarity: 0.5}}},
+		{Term: "b.c", DocFreq: 1, Neighbors: []simmatrix.Neighbor{{Term: "a", Similarity: 0.5}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := Meta{Store: RankFeatures, Normalization: Hard, Strength: 1, Field: "x.y"}
+	sparse, err := New(meta, s, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta.Store, meta.Dims, meta.Normalization = DenseVector, 3, Soft
+	dense, err := Learn(t.Context(), meta, s, s, [][]Coordinate{{{"a", 1}}, {{"b.c", 1}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := []Coordinate{{"a", 1}}
+	for _, tt := range []struct {
+		name  string
+		m     *Model
+		y     []Coordinate
+		stale bool
+		want  string // of the vector
+	}{
+		// An array, for an object would be merged with what is there.
+		{"sparse", sparse, a, true, `"akin_vector":{"x__y":[{"a":1,"b%2Ec":0.5}]},`},
+		{"sparse without terms", sparse, nil, false, ``},
+		{"sparse that had terms", sparse, nil, true, `"akin_vector":{"x__y":[]},`},
+		{"dense without terms", dense, nil, false, ``},
+		{"dense that had terms", dense, nil, true, `"akin_vector":{"x__y":null},`},
+	} {
+		got, loss := tt.m.Documents().Members(tt.y, tt.stale)
+		if want := "{" + tt.want + `"akin_vector_model":{"x__y":"` + tt.m.ID() + `"}}`; string(got) != want {
+			t.Errorf("%s: %s, want %s", tt.name, got, want)
+		}
+		if loss.Empty != (tt.y == nil) {
+			t.Errorf("%s: empty %v", tt.name, loss.Empty)
+		}
+	}
+	var stored struct {
+		Vector map[string][]float64 `json:"akin_vector"`
+	}
+	got, _ := dense.Documents().Members(a, false)
+	if err := json.Unmarshal(got, &stored); err != nil || len(stored.Vector["x__y"]) != 3 {
+		t.Errorf("dense: %s, %v", got, err)
+	}
+	for _, m := range []Meta{sparse.Meta(), dense.Meta(), {Store: KNNVector, Field: "x.y", Dims: 3, Normalization: None}} {
+		if mapping := m.Mapping(); !json.Valid(mapping) || !strings.Contains(string(mapping), `{"x__y":{"type":"`+string(m.Store)+`"`) {
+			t.Errorf("mapping %s", mapping)
+		}
+	}
+	if !json.Valid(Missing("x.y", "id")) || !json.Valid(Missing("x.y", "")) {
+		t.Errorf("query %s", Missing("x.y", "id"))
+	}
 }

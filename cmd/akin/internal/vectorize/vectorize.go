@@ -1,0 +1,222 @@
+// Package vectorize reads the terms of the documents of a cluster for a model of
+// vectors, and gives documents their vectors.
+package vectorize
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/akin-search/akin/backfill"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/vectors"
+)
+
+// A Source is the documents of an index expression that have a field.
+type Source struct {
+	Cluster      documents.API
+	Index, Field string
+	Workers      int // batches under way at the same time
+	Progress     simmatrix.Progress
+	// OnFailure is called with each document whose terms cannot be read.
+	OnFailure func(doc documents.DocRef, err error)
+}
+
+// each calls fn with the terms of the documents that keep keeps, several at
+// once.
+func (s *Source) each(ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, y []vectors.Coordinate) error) error {
+	query := vectors.Missing(s.Field, "")
+	total, err := s.Cluster.Count(ctx, s.Index, query)
+	if err != nil {
+		return err
+	}
+	meter := &backfill.Meter{Progress: s.Progress, Stage: stage, Total: int(total)}
+	var failing sync.Mutex
+	terms := &backfill.Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
+		err = backfill.Retry(ctx, func() error {
+			found, err = s.Cluster.TermFreqs(ctx, s.Field, docs)
+			return err
+		})
+		return found, err
+	}}
+	return backfill.Each(ctx, s.Cluster, documents.RefOptions{Index: s.Index, Query: query}, s.Workers, func(ctx context.Context, docs []documents.DocRef) error {
+		all := len(docs)
+		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool { return !keep(&d) })
+		err := terms.Each(ctx, docs, func(i int, found *documents.DocTerms) error {
+			if found.Err != nil {
+				failing.Lock()
+				defer failing.Unlock()
+				s.OnFailure(docs[i], found.Err)
+				return nil
+			}
+			return fn(&docs[i], coordinates(found.Fields[s.Field]))
+		})
+		meter.Add(all)
+		return err
+	})
+}
+
+func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
+	y := make([]vectors.Coordinate, len(terms))
+	for i, t := range terms {
+		y[i] = vectors.Coordinate{Term: t.Term, Value: float64(t.Freq)}
+	}
+	return y
+}
+
+// Sample returns the terms of about n of so many documents: those whose ids have
+// the smallest hashes, so that they are the same every time.
+func (s *Source) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, error) {
+	total, err := s.Cluster.Count(ctx, s.Index, vectors.Missing(s.Field, ""))
+	if err != nil {
+		return nil, err
+	}
+	most := float64(n) / math.Max(float64(total), 1) * math.MaxUint64
+	hash := func(doc *documents.DocRef) uint64 {
+		h := fnv.New64a()
+		_, _ = io.WriteString(h, doc.ID) // a hash takes all
+		return scatter(h.Sum64())
+	}
+	type sampled struct {
+		hash uint64
+		id   string
+		y    []vectors.Coordinate
+	}
+	var docs []sampled
+	var mu sync.Mutex
+	err = backfill.Retry(ctx, func() error { // a scan that is interrupted begins again
+		docs = nil
+		return s.each(ctx, "reading a sample", func(doc *documents.DocRef) bool { return float64(hash(doc)) <= most },
+			func(doc *documents.DocRef, y []vectors.Coordinate) error {
+				mu.Lock()
+				defer mu.Unlock()
+				docs = append(docs, sampled{hash(doc), doc.ID + "\x00" + doc.Index, y})
+				return nil
+			})
+	})
+	slices.SortFunc(docs, func(a, b sampled) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
+	out := make([][]vectors.Coordinate, len(docs))
+	for i := range docs {
+		out[i] = docs[i].y
+	}
+	return out, err
+}
+
+// scatter spreads hashes of like texts over all numbers (the last step of
+// MurmurHash3).
+func scatter(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// Export writes the vectors of all documents, a JSON object a line: what
+// [Task] writes into the document, after its _index and _id.
+func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Losses, error) {
+	d, losses := m.Documents(), &Losses{}
+	var mu sync.Mutex
+	err := s.each(ctx, "making vectors", func(*documents.DocRef) bool { return true }, func(doc *documents.DocRef, y []vectors.Coordinate) error {
+		members, loss := d.Members(y, false)
+		losses.add(&loss)
+		id, err := json.Marshal(struct {
+			Index string `json:"_index"`
+			ID    string `json:"_id"`
+		}{doc.Index, doc.ID})
+		if err != nil {
+			return err
+		}
+		line := slices.Concat(bytes.TrimSuffix(id, []byte("}")), []byte{','}, members[1:], []byte{'\n'})
+		mu.Lock()
+		defer mu.Unlock()
+		_, err = w.Write(line)
+		return err
+	})
+	return losses, err
+}
+
+// Query returns the vector of a query with the given terms as JSON: an object
+// of features or an array, null where the model knows none of its terms.
+func Query(m *vectors.Model, terms []string) []byte {
+	var x []vectors.Coordinate
+	for _, t := range terms {
+		x = append(x, vectors.Coordinate{Term: t, Value: 1})
+	}
+	switch m.Meta().Store.Dense() {
+	case true:
+		if q := m.DenseQuery(x); q != nil {
+			return vectors.Array(q)
+		}
+	default:
+		if q := m.SparseQuery(x); q != nil {
+			return vectors.Features(q)
+		}
+	}
+	return []byte("null")
+}
+
+// Task returns what gives documents their vectors, and what these have lost by
+// the end.
+func Task(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
+	d, losses, field := m.Documents(), &Losses{}, m.Meta().Field
+	return backfill.Task{
+		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field),
+		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
+			members, loss := d.Members(coordinates(terms), doc.HasValue)
+			losses.add(&loss)
+			return backfill.Part{JSON: members, Empty: loss.Empty}
+		}),
+	}, losses
+}
+
+// Losses add up what the vectors of documents have lost.
+type Losses struct {
+	mu   sync.Mutex
+	docs int // with a vector
+	cut  int // sparse ones that are cut
+	// sum and most are the shares that are left out: of the sum of the coordinates
+	// of a sparse vector, and of ⟨y, y⟩ of a dense one.
+	sum, most float64
+	largest   float64 // coordinate left out
+}
+
+func (l *Losses) add(loss *vectors.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if loss.Empty {
+		return
+	}
+	l.docs++
+	if loss.Cut.Coordinates > 0 {
+		l.cut++
+	}
+	share := loss.Cut.Share + loss.Dense // one of them is 0
+	l.sum, l.most, l.largest = l.sum+share, max(l.most, share), max(l.largest, loss.Cut.Largest)
+}
+
+// Describe says in words what was lost, "" where there is no vector.
+func (l *Losses) Describe(meta vectors.Meta) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.docs == 0 {
+		return ""
+	}
+	const percent = 100
+	mean := percent * l.sum / float64(l.docs)
+	if meta.Store.Dense() {
+		return fmt.Sprintf("%d vectors of %d dimensions lack %.1f%% of the squares of their lengths on average, %.1f%% at most",
+			l.docs, meta.Dims, mean, percent*l.most)
+	}
+	if l.cut == 0 {
+		return fmt.Sprintf("%d vectors, none of them cut", l.docs)
+	}
+	return fmt.Sprintf("%d vectors, %d of them cut to %d terms: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
+		"a score is too low by %.3g times the sum of the query's values at most", l.docs, l.cut, meta.Terms, mean, percent*l.most, l.largest)
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/cmd/akin/internal/vectorize"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/vectors"
+)
+
+func newVectors() *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use: "vectors", Short: "Store documents as vectors, for mode vectors",
+		Long: `For mode vectors each document holds a vector of the soft vector space model, in a field of
+the engine for sparse or for dense vectors. "vectors model" makes the model, a file from
+which documents and searches get their vectors, "vectors backfill" stores those of the
+documents that are there, and "vectors export" writes them to a file, for other stores.
+
+The similarities of terms are in the vectors: unlike in the other modes, documents have to
+be given new ones when the matrix changes. docs/vectors.md has the rest.`,
+		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
+  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin`,
+	}, newVectorsModel(), newVectorsBackfill(), newVectorsExport())
+}
+
+// vectorModelFlags are the flags of "vectors model".
+type vectorModelFlags struct {
+	indexFieldFlags
+
+	redis           connect.Redis
+	matrix, weights string
+	meta            vectors.Meta
+	store, norm     string
+	sample          int
+	out             string
+}
+
+// maxVectorSample bounds the documents that are kept in memory.
+const maxVectorSample = 1_000_000
+
+func newVectorsModel() *cobra.Command {
+	var f vectorModelFlags
+	cmd := &cobra.Command{
+		Use:   "model --cluster URL --index INDEX --field FIELD --matrix MATRIX --weights MATRIX --store TYPE --out FILE",
+		Short: "Make the model that documents and searches get their vectors from",
+		Long: `model joins a matrix of similarities and weights, as "norms snapshot" makes them, into one
+file. --store is the type of the field: sparse_vector (Elasticsearch from 8.11),
+rank_features (Elasticsearch and OpenSearch), dense_vector (Elasticsearch from 8) or
+knn_vector (OpenSearch with its plugin k-NN).
+
+A sparse vector of a document has the terms that are similar to its terms, too, the
+--terms largest. A dense vector has --dims dimensions, which are learned from a --sample of
+the documents by latent semantic analysis; the matrix is made symmetric for this, and has
+to be positive definite. A lower --strength makes it so: it scales all similarities of
+different terms.
+
+With --normalize soft scores are the soft cosine measure, with hard the inner product
+divided by the plain lengths, with none the inner product.
+The index is only read. ` + matrixHelp + `
+
+` + connect.Credentials,
+		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
+  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --strength 0.2 --out model.akin`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.parse(); err != nil {
+				return terminal.Usage(err)
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	f.redis.RegisterServer(cmd)
+	flags.StringVar(&f.matrix, "matrix", "", "MATRIX of the similarities (required)")
+	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
+	flags.StringVar(&f.store, "store", "", "type of the field: sparse_vector, rank_features, dense_vector or knn_vector (required)")
+	flags.StringVar(&f.norm, "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
+	flags.IntVar(&f.meta.Terms, "terms", 400, "terms of a document's sparse vector at most, 0 for all")
+	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
+	flags.Float64Var(&f.meta.Strength, "strength", 0.2, "how much of each similarity counts, above 0, to 1")
+	flags.IntVar(&f.sample, "sample", 20_000, "documents to learn dense vectors from")
+	flags.StringVar(&f.out, "out", "", "file to write (required)")
+	return cmd
+}
+
+// parse returns all that is wrong with the flags.
+func (f *vectorModelFlags) parse() error {
+	errs := f.check()
+	for _, required := range []struct{ name, value string }{{"matrix", f.matrix}, {"weights", f.weights}, {"store", f.store}} {
+		if required.value == "" {
+			errs = append(errs, fmt.Errorf("give --%s", required.name))
+		}
+	}
+	if f.sample < 1 || f.sample > maxVectorSample {
+		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
+	}
+	f.meta.Field, f.meta.Store, f.meta.Normalization = f.field, vectors.Store(f.store), vectors.Normalization(f.norm)
+	if f.meta.Store.Dense() {
+		f.meta.Terms = 0
+	} else {
+		f.meta.Dims = 0
+	}
+	if f.store != "" {
+		errs = append(errs, f.meta.Check())
+	}
+	return errors.Join(append(errs, files.CheckOut(f.out))...)
+}
+
+func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
+	s, err := openMatrix(ctx, stderr, f.matrix, &f.redis)
+	if err != nil {
+		return err
+	}
+	weights, err := openMatrix(ctx, stderr, f.weights, &f.redis)
+	if err != nil {
+		return err
+	}
+	cluster, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cluster.Client.Close() }() // nothing was written
+	if err := vectorize.CheckEngine(ctx, cluster, f.meta); err != nil {
+		return err
+	}
+	report := terminal.NewProgress(stderr)
+	defer report.End()
+	var m *vectors.Model
+	if f.meta.Store.Dense() {
+		if s, err = shape.Sparsify(s, shape.SparsifyOptions{Symmetric: true}); err != nil {
+			return fmt.Errorf("%s: %w", f.matrix, err)
+		}
+		docs, err := f.source(cluster, report).Sample(ctx, f.sample)
+		if err != nil {
+			return err
+		}
+		m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
+		if errors.Is(err, vectors.ErrNotPositiveDefinite) {
+			err = fmt.Errorf("%w: give --strength, or a matrix built with --symmetric --dominant", err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.matrix, err)
+		}
+	} else if m, err = vectors.New(f.meta, s, weights); err != nil {
+		return err
+	}
+	if err := files.Write(ctx, f.out, m.Write); err != nil {
+		return err
+	}
+	report.Tell("%s: model %s of %d terms, for %s", f.out, m.ID(), m.Len(), m.Meta().Store)
+	if less := m.Meta().Dims; less < f.meta.Dims {
+		report.Tell("vectors have %d dimensions: the documents have no more", less)
+	}
+	return nil
+}
+
+// source is the documents of the flags.
+func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progress) *vectorize.Source {
+	return &vectorize.Source{
+		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
+		OnFailure: func(doc documents.DocRef, err error) {
+			report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
+		},
+	}
+}
+
+// readModel reads the file of a model for the field.
+func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.Model, error) {
+	m, err := files.Read(ctx, path, vectors.Read)
+	if err == nil && m.Meta().Field != f.field {
+		err = fmt.Errorf("%s is a model for the field %q, not %q", path, m.Meta().Field, f.field)
+	}
+	return m, err
+}
+
+// vectorFillFlags are the flags of "vectors backfill".
+type vectorFillFlags struct {
+	fillFlags
+
+	model string
+}
+
+func newVectorsBackfill() *cobra.Command {
+	var f vectorFillFlags
+	cmd := &cobra.Command{
+		Use:   "backfill --cluster URL --index INDEX --field FIELD --model FILE",
+		Short: "Compute and store the vectors of the documents of an index",
+		Long: `backfill computes the vector of every document that has the field and does not have one of
+this model yet, and stores it in the document with the id of the model: in ` + vectors.Object + ` and
+` + vectors.ModelObject + `, under the name of the field with "__" for each ".". It puts the
+mapping of both first, where an index has none. Vectors of another model are replaced.
+
+` + fillHelp + `
+
+Refused are fields of nested documents, fields that others are copied to by copy_to, and
+indices that do not keep the whole _source, or whose engine cannot hold the vectors.
+
+` + connect.Credentials,
+		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
+  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			errs := f.check(cmd.Flags())
+			if f.model == "" {
+				errs = append(errs, errors.New("give --model FILE"))
+			}
+			if err := errors.Join(errs...); err != nil {
+				return terminal.Usage(err)
+			}
+			return f.start(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags, "vectors")
+	flags.StringVar(&f.model, "model", "", "file of the model (required)")
+	return cmd
+}
+
+func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
+	m, err := f.readModel(ctx, f.model)
+	if err != nil {
+		return err
+	}
+	client, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // every write has been answered
+	cluster := documents.API{Client: client}
+	if err := vectorize.CheckEngine(ctx, cluster, m.Meta()); err != nil {
+		return err
+	}
+	task, losses := vectorize.Task(cluster, m)
+	err = f.fill(ctx, stderr, cluster, filling{
+		task: task, kind: "model", id: m.ID(), empty: "terms",
+		check: func(ctx context.Context, index string) ([]string, error) {
+			indices, err := f.countable(ctx, cluster, index)
+			if err == nil {
+				err = vectorize.Prepare(ctx, cluster, indices, m.Meta(), !f.dryRun)
+			}
+			return indices, err
+		},
+	})
+	if lost := losses.Describe(m.Meta()); lost != "" {
+		_, _ = fmt.Fprintln(stderr, lost)
+	}
+	return err
+}
+
+// vectorExportFlags are the flags of "vectors export".
+type vectorExportFlags struct {
+	indexFieldFlags
+
+	model, queries, out string
+}
+
+func newVectorsExport() *cobra.Command {
+	var f vectorExportFlags
+	cmd := &cobra.Command{
+		Use:   "export --cluster URL --index INDEX --field FIELD --model FILE --out FILE",
+		Short: "Write the vectors of documents or queries to a file",
+		Long: `export writes the vectors of all documents that have the field, a JSON object a line, with
+_index, _id and what "vectors backfill" stores in the document. With --queries it
+writes those of queries in place of documents, with their id and text: the dot product of
+the vectors of a query and a document is the score. The file has a query a line, as text or
+as JSON such as {"id":"17","query":"wind tunnel"}, and the field's index analyzer makes their terms.
+The index is only read.
+
+` + connect.Credentials,
+		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
+  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --queries queries.txt --out queries.jsonl`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			errs := append(f.check(), files.CheckOut(f.out))
+			if f.model == "" {
+				errs = append(errs, errors.New("give --model FILE"))
+			}
+			if err := errors.Join(errs...); err != nil {
+				return terminal.Usage(err)
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.StringVar(&f.model, "model", "", "file of the model (required)")
+	flags.StringVar(&f.queries, "queries", "", "file of queries to write the vectors of, in place of documents")
+	flags.StringVar(&f.out, "out", "", "file to write (required)")
+	return cmd
+}
+
+func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
+	m, err := f.readModel(ctx, f.model)
+	if err != nil {
+		return err
+	}
+	cluster, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cluster.Client.Close() }() // nothing was written
+	if f.queries != "" {
+		return f.exportQueries(ctx, cluster, m)
+	}
+	report := terminal.NewProgress(stderr)
+	defer report.End()
+	return files.Write(ctx, f.out, func(w io.Writer) error {
+		losses, err := f.source(cluster, report).Export(ctx, w, m)
+		if err == nil {
+			report.Tell("%s", losses.Describe(m.Meta()))
+		}
+		return err
+	})
+}
+
+func (f *vectorExportFlags) exportQueries(ctx context.Context, cluster documents.API, m *vectors.Model) error {
+	log, err := files.Read(ctx, f.queries, func(r io.Reader) (*judged.Log, error) {
+		return judged.ReadLog(&judged.File{Name: f.queries, Content: r})
+	})
+	if err != nil {
+		return err
+	}
+	texts := make([]string, len(log.Queries))
+	for i := range log.Queries {
+		texts[i] = strings.TrimSpace(log.Queries[i].Text)
+	}
+	terms, err := cluster.Client.AnalyzeWords(ctx, f.Index, f.field, texts)
+	if err != nil {
+		return err
+	}
+	return files.Write(ctx, f.out, func(w io.Writer) error {
+		lines := json.NewEncoder(w)
+		for i := range log.Queries {
+			err := lines.Encode(struct {
+				ID     string          `json:"id"`
+				Query  string          `json:"query"`
+				Vector json.RawMessage `json:"vector"`
+			}{log.Queries[i].ID, log.Queries[i].Text, vectorize.Query(m, terms[i])})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
