@@ -58,6 +58,14 @@ var requestProfiles = section{
 	"disabled":          section{"enabled": false},
 	"hard":              section{"mode": "hard"},
 	"soft":              section{"mode": "soft", "soft_weight": 1},
+	"segments":         section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name"}}},
+	"segments-replace": section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "combine": "replace"}}},
+	"segments-first": section{"segments": []section{{
+		"field": "body", "path": "parts", "text": "parts.name", "position": "parts.size", "aggregate": "first-heavy", "inner_hits": 1,
+	}}},
+	"segments-saturated": section{
+		"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "aggregate": "avg"}}, "scoring": "saturated", "highlight": "related",
+	},
 	// Of one hit, so that the digits of scores do not matter.
 	"feedback":      section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5},
 	"same-feedback": section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5, "matching": "same"},

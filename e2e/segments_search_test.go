@@ -86,6 +86,7 @@ func serveSegments(t *testing.T, e *engine) *akin {
 		}
 	}
 	profiles["passages"] = section{"segments": segmentsOf(section{"inner_hits": 2})}
+	profiles["passages-related"] = section{"segments": segmentsOf(section{"inner_hits": 2}), "highlight": "related"}
 	profiles["same"] = section{"matching": "same", "segments": segmentsOf(section{"combine": "replace"})}
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
@@ -239,7 +240,8 @@ func TestInnerHitsShowTheBestSegment(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		a := serveSegments(t, e)
 		for _, index := range []string{segmentedIndex, segmentedIndex + "," + unsegmentedIndex} {
-			found := innerHits(t, a.cluster, "/"+index+"/_search?akin_profile=passages", `{"size":100,"query":{"match":{"body":"car repair"}}}`)
+			const body = `{"size":100,"query":{"match":{"body":"car repair"}},"highlight":{"fields":{"body":{},"segments.text":{"require_field_match":false}}}}`
+			found := innerHits(t, a.cluster, "/"+index+"/_search?akin_profile=passages", body)
 			for id, best := range map[string]string{"relevant": "a car repair", "related": "an automobile repair"} {
 				if hits := found[id]; len(hits) == 0 || hits[0].Source.Text != best {
 					t.Errorf("%s: %s: %+v, want %q first", index, id, hits, best)
@@ -247,6 +249,9 @@ func TestInnerHitsShowTheBestSegment(t *testing.T) {
 			}
 			if hits, ok := found["whole"]; !ok || len(hits) != 0 {
 				t.Errorf("%s: whole: %v, %+v", index, ok, hits)
+			}
+			if related := innerHits(t, a.cluster, "/"+index+"/_search?akin_profile=passages-related", body); len(related) != len(found) {
+				t.Errorf("%s: %d hits where related words are marked, want %d", index, len(related), len(found))
 			}
 			if _, ok := found["elsewhere"]; ok != strings.Contains(index, ",") {
 				t.Errorf("%s: elsewhere is found: %v", index, ok)
@@ -274,6 +279,13 @@ func TestFieldThatIsNotNestedHasNoSegments(t *testing.T) {
 	}
 	if n := a.metric(t, "akin_clauses_total", `reason="not_nested"`); n == 0 {
 		t.Error("not counted")
+	}
+	config := writeFile(t, "check.yml", fmt.Sprintf("cluster: {urls: [%q]}\nexpansion: {segments: [{field: body}]}\nmatrices:\n  - {name: main, fields: [body], file: %q}\n",
+		e.url, relatedFile(t, vectorsA)))
+	for index, says := range map[string]string{flatIndex: "not_nested", segmentedIndex: "name that in matrices.fields, too"} {
+		if r := runAkin(t, "check", "--config", config, "--index", index); !strings.Contains(r.stdout, says) {
+			t.Errorf("akin check of %s: %s%s, want %s", index, r.stdout, r.stderr, says)
+		}
 	}
 	checkNoFallback(t, []contender{{akin: a}})
 }

@@ -27,9 +27,6 @@ type nestable struct {
 // nest gives the clauses of a search their nested ones. It returns what it says of
 // those that have none although segments are configured for their fields.
 func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanation, error) {
-	if len(e.options.Segments) == 0 || s.unscored || s.Scores.Sorted && !s.Scores.Tracked {
-		return nil, nil
-	}
 	found := e.nestables(s)
 	if err := inParallel(len(found), sideBySide, func(i int) error { return e.findSegments(ctx, s, &found[i]) }); err != nil {
 		return nil, failed(StageFields, err)
@@ -42,16 +39,17 @@ func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanatio
 			notes = append(notes, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
 			continue
 		}
-		innerHits := n.segments.InnerHits > 0 && !named
+		innerHits := n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch
 		named = named || innerHits
 		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, n.boost, innerHits, e.options.SameMatches)})
 	}
 	if len(edits) == 0 {
 		return notes, nil
 	}
-	body := s.Body
+	body, highlights, paths := s.Body, s.Highlights, s.pathsWith(found)
 	_, why := m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
 	if s.nested = why == "" && s.FieldCount() <= dsl.MaxFields && !s.Crowded(); s.nested {
+		s.asBefore(body, highlights, paths)
 		return notes, nil
 	}
 	_, _ = m.parser.Parse(body, &s.parameters) // as before
@@ -63,9 +61,36 @@ func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanatio
 	return notes, nil
 }
 
+// pathsWith returns where the clauses stand in the client's search, with those
+// that get nested ones twice: they will follow each other.
+func (s *search) pathsWith(found []nestable) (paths []string) {
+	for i := range s.Clauses {
+		c := &s.Clauses[i]
+		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
+// asBefore has people see the search as it came in body: the words of its own
+// queries are marked, and clauses are where they were.
+func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []string) {
+	for i, h := range highlights {
+		for _, q := range h.Queries {
+			s.Highlights[i].Originals = append(s.Highlights[i].Originals, q.Of(body))
+		}
+	}
+	for i := range s.Clauses {
+		if len(paths) == len(s.Clauses) { // else there are more notes than are kept
+			s.Clauses[i].Path = paths[i]
+		}
+	}
+}
+
 // nestables returns the clauses that look into a field with segments.
 func (e *Expander) nestables(s *search) (out []nestable) {
-	why := reason.Reason("")
+	why, unscored := reason.Reason(""), s.unscored || s.Scores.Sorted && !s.Scores.Tracked
 	switch {
 	case s.PIT.Has: // all pages need the same scores, and the mapping may change between them
 		why = reason.PointInTime
@@ -85,7 +110,7 @@ func (e *Expander) nestables(s *search) (out []nestable) {
 		}
 		for _, f := range fields {
 			at := slices.IndexFunc(e.options.Segments, func(b form.Segments) bool { return b.Field == f.Name })
-			if at < 0 {
+			if at < 0 || unscored && !e.options.Segments[at].Replace { // where only the order would change
 				continue
 			}
 			n := nestable{clause: c, boost: f.Boost, segments: &e.options.Segments[at], reason: why}

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -206,5 +207,72 @@ func TestInnerHitsHaveOneName(t *testing.T) {
 				t.Errorf("%d inner hits in %s", n, r.Body)
 			}
 		})
+	}
+}
+
+// FuzzSegments holds any bytes, with any way to score segments, against the
+// promise to change nothing but what stands around the clauses.
+func FuzzSegments(f *testing.F) {
+	for i, seed := range []string{
+		carRental, `{"query":{"bool":{"must":[{"match":{"body":{"query":"car","operator":"and","_name":"x"}}},{"multi_match":{"query":"rental","fields":["a^2","body^3"]}}],"filter":{"match":{"body":"car"}}}},"highlight":{"fields":{}}}`,
+		`{"highlight":{"order":"score"},"query":{"has_child":{"type":"c","score_mode":"avg","query":{"match":{"b\u006fdy":{"query":"car"}}},"inner_hits":{"highlight":{}}}}}`,
+		`{"query":{"simple_query_string":{"query":"car rental"}},"sort":["_score"]}`, `{"query":{"match_phrase":{"body":{"query":"car rental","slop":2}}},"terminate_after":3}`,
+		`{"highlight":{},"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"match":{"body":"car"}}}},{"standard":{"query":{"query_string":{"query":"car","fields":["body^2","title"]}}}}]}}}`,
+		`{"query":{"dis_max":{"queries":[{"combined_fields":{"query":"car","fields":["body","title"]}},{"match_bool_prefix":{"body":"car re"}}]}},"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}}}`,
+	} {
+		for k := range uint16(10) {
+			f.Add([]byte(seed), uint16(i)+701*k, uint8(k))
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, bits uint16, kind uint8) {
+		o, change := fuzzOptions(bits &^ (1 << 12))
+		o.Segments = []form.Segments{bodySegments(func(s *form.Segments) {
+			s.Aggregate, s.Replace, s.InnerHits = form.Aggregate(kind%5), kind/5%2 == 1, int(kind/10%2)
+		})}
+		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Options) {
+			change(c)
+			*p = o
+		})
+		if !r.Rewritten {
+			return
+		}
+		if !json.Valid(r.Body) {
+			t.Fatalf("Expand(%q) = %q: not JSON", body, r.Body)
+		}
+		if err := strip(body, r.Body); err != nil {
+			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
+		}
+	})
+}
+
+// TestPeopleSeeTheClientsSearchWithSegments: what is marked and what explanations
+// name is what the client sent, without what is written for segments.
+func TestPeopleSeeTheClientsSearchWithSegments(t *testing.T) {
+	o := with(func(o *Options) {
+		o.Segments = []form.Segments{bodySegments(func(s *form.Segments) { s.InnerHits = 1 })}
+	})
+	r := expandBody(t, o, `{"highlight":{"fields":{}},"query":{"bool":{"must":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"filter":{"term":{"a":"b"}}}}}`)
+	const before = `{"bool":{"must":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"filter":{"term":{"a":"b"}}}}`
+	if want := `{"highlight":{"highlight_query":` + before + `,"fields":{}},"query":{"bool":`; !strings.HasPrefix(string(r.Body), want) {
+		t.Errorf("%s, want %s", r.Body, want)
+	}
+	var said []string
+	for _, c := range r.Clauses {
+		said = append(said, c.Path+" "+c.Field)
+	}
+	if diff := cmp.Diff([]string{"query.bool.must[0].match body", "query.bool.must[0].match segments.text", "query.bool.must[1].match title", "query.bool.filter "}, said); diff != "" {
+		t.Errorf("clauses (-want +got):\n%s", diff)
+	}
+}
+
+// TestSearchesWithoutScoresFindTheSame: where segments find, too, they do so in
+// what only counts.
+func TestSearchesWithoutScoresFindTheSame(t *testing.T) {
+	replace := bodySegments(func(s *form.Segments) { s.Replace, s.InnerHits = true, 1 })
+	for _, body := range []string{`{"size":0,"query":{"match":{"body":"car"}}}`, `{"sort":"n","query":{"match":{"body":"car"}}}`} {
+		r := expandNested(t, DefaultOptions(), body, replace)
+		if !strings.Contains(string(r.Body), `{"nested":{"path":"segments"`) {
+			t.Errorf("%s became %s", body, r.Body)
+		}
 	}
 }

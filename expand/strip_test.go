@@ -264,6 +264,8 @@ func ours(queries [][]byte) bool {
 				string(function.member("modifier")) != `"reciprocal"` || !ours([][]byte{parts.member("query")}) {
 				return false
 			}
+		case "nested": // of segments
+			continue
 		default:
 			return false
 		}

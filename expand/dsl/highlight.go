@@ -24,6 +24,17 @@ type Highlight struct {
 	// Queries are those whose words are marked, in the order of the body; while the
 	// body is read nil where they are not known yet.
 	Queries []jsonspan.Span
+	// Originals are what they were in another body that this one was made of, nil
+	// where there is none.
+	Originals [][]byte
+}
+
+// Query returns query number i of body, or its original.
+func (h *Highlight) Query(i int, body []byte) []byte {
+	if h.Originals != nil {
+		return h.Originals[i]
+	}
+	return h.Queries[i].Of(body)
 }
 
 // Covers reports whether the place is in one of the queries.

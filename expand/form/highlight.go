@@ -63,11 +63,11 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	if several {
 		w.raw(`{"bool":{"should":[`)
 	}
-	for i, q := range h.Queries {
+	for i := range h.Queries {
 		if i > 0 {
 			w.comma()
 		}
-		w.out = append(w.out, q.Of(w.plan.Search.Body)...)
+		w.out = append(w.out, h.Query(i, w.plan.Search.Body)...)
 	}
 	for i := range w.plan.Clauses {
 		if c := &w.plan.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {

@@ -172,12 +172,18 @@ func judge(s *server.Sight, err error) Field {
 		f.Verdict, f.Says = Warning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
 	case s.Reason == reason.Mixed:
 		f.Verdict, f.Says = Warning, "its indices analyze or score the field differently: search them one by one, or make them alike"
+	case s.Segments == reason.NoMatrix:
+		f.Verdict, f.Says = Warning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
+	case s.Segments != "" && s.Segments != reason.NotText:
+		f.Verdict, f.Says = Warning, "without the segments of expansion.segments: "+string(s.Segments)
 	case few:
 		f.Verdict, f.Says = Warning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
 	case s.Added == 0 && s.Texts == 0:
 		f.Says = "no document has a text to try it with"
 	case s.Added == 0:
 		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
+	case s.Segments == reason.NotText:
+		f.Says = "without the segments of expansion.segments, which the index does not map"
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}

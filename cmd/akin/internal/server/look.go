@@ -27,6 +27,9 @@ type Sight struct {
 	Phase string `json:"phase,omitempty"`
 	// Reason says why nothing was added, or a simpler form was taken.
 	Reason reason.Reason `json:"reason,omitempty"`
+	// Segments says why the segments that are configured for the field are not
+	// searched, or not for related words.
+	Segments reason.Reason `json:"segments,omitempty"`
 	// Texts is how many texts of documents were looked at; without any the name of
 	// the field stands for one.
 	Texts int `json:"texts"`
@@ -65,11 +68,12 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 	}
 	for _, text := range searches {
 		words := strings.Fields(text)
-		found, err := preview(ctx, a.expander, index, field, strings.Join(words[:min(len(words), esclient.SampleWords)], " "))
+		found, segments, err := preview(ctx, a.expander, index, field, strings.Join(words[:min(len(words), esclient.SampleWords)], " "))
 		if err != nil {
 			return s, err
 		}
 		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
+		s.Segments = segments
 		if s.Added > 0 {
 			break
 		}
@@ -77,20 +81,27 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
 }
 
-// preview returns what is done with a search for a text.
-func preview(ctx context.Context, expander *expand.Expander, index, field, text string) (expand.Explanation, error) {
+// preview returns what is done with a search for a text, and why nothing is done
+// with the segments of the field.
+func preview(ctx context.Context, expander *expand.Expander, index, field, text string) (found expand.Explanation, segments reason.Reason, err error) {
 	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{field: text}}})
 	if err != nil {
-		return expand.Explanation{}, err
+		return found, "", err
 	}
 	result, err := expander.Expand(ctx, &expand.Request{Index: index, Body: body, Preview: true})
 	if err != nil {
-		return expand.Explanation{}, err
+		return found, "", err
 	}
-	if len(result.Clauses) == 0 {
-		return expand.Explanation{Reason: result.Reason}, nil
+	found.Reason = result.Reason
+	for i, c := range result.Clauses {
+		switch {
+		case i == 0:
+			found = c
+		case c.Matrix == "":
+			segments = c.Reason
+		}
 	}
-	return result.Clauses[0], nil
+	return found, segments, nil
 }
 
 // count counts the frequent terms of a text, and those that the matrix knows.

@@ -309,7 +309,7 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 	if err != nil {
 		return err
 	}
-	if _, err := preview(ctx, a.expander, f.index, f.field, text); err != nil {
+	if _, _, err := preview(ctx, a.expander, f.index, f.field, text); err != nil {
 		return err
 	}
 	// Where the words have no neighbors the search needed no statistics.
