@@ -41,7 +41,7 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 	switch meta.Store {
 	case vectors.SparseVector:
 		if openSearch || version < renewed {
-			return "sparse_vector is in Elasticsearch from 8.11; make the model with --store rank_features"
+			return "sparse_vector is in Elasticsearch from 8.11; --store rank_features is in other versions, too"
 		}
 	case vectors.DenseVector:
 		most := 1024
@@ -49,7 +49,7 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 		case openSearch:
 			return "OpenSearch has no dense_vector; make the model with --store knn_vector"
 		case major < 8:
-			return "dense_vector has no index for kNN before Elasticsearch 8; make the model with --store rank_features"
+			return "dense_vector has an index for kNN from Elasticsearch 8"
 		case version >= renewed:
 			most = 4096
 		case meta.Normalization != vectors.Soft:
@@ -68,6 +68,9 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 			return "inner products in Lucene's kNN are from OpenSearch 2.13"
 		}
 	case vectors.RankFeatures:
+		if openSearch && version < 101 || !openSearch && version < 712 {
+			return "the function linear of rank_feature is from Elasticsearch 7.12 and OpenSearch 1.1"
+		}
 	}
 	return ""
 }

@@ -1,0 +1,354 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/vectors"
+)
+
+// vectorStores are the stores of the engines as they are started here: those
+// of Elasticsearch 8 and 9 have only the core of the server, and that of 7 is too
+// old for any.
+var vectorStores = map[string][]vectors.Store{
+	"opensearch2": {vectors.RankFeatures}, "opensearch3": {vectors.RankFeatures},
+	"elasticsearch8": {vectors.SparseVector, vectors.DenseVector}, "elasticsearch9": {vectors.SparseVector, vectors.DenseVector},
+}
+
+const vectorWords = 80
+
+// vectorWord is a word of the documents: some have a dot, which engines read as a
+// path in the name of a feature.
+func vectorWord(i int) string {
+	if i%10 == 0 {
+		return strconv.Itoa(i) + ".5"
+	}
+	return "word" + strconv.Itoa(i)
+}
+
+// vectorTexts returns documents, some without a term, and queries of these words.
+func vectorTexts(random *rand.Rand) *collection {
+	text := func(words int) string {
+		var b strings.Builder
+		for range words {
+			b.WriteString(vectorWord(int(random.ExpFloat64()*vectorWords/4)%vectorWords) + " ")
+		}
+		return b.String()
+	}
+	c := &collection{name: "vectors"}
+	for i := range 150 {
+		var body any = text(5 + i%40)
+		switch {
+		case i%50 == 7:
+			body = "?!"
+		case i%5 == 0:
+			body = []string{text(4), text(9)}
+		}
+		c.docs = append(c.docs, document{strconv.Itoa(i), map[string]any{"body": body}})
+	}
+	c.docs = append(c.docs, document{"other", map[string]any{"title": "no body"}})
+	for i := range 25 {
+		c.queries = append(c.queries, judgedQuery{id: strconv.Itoa(i), text: text(1 + i%6)})
+	}
+	return c
+}
+
+// writeSimilarities writes a matrix over the words, symmetric and dominant, in
+// which some have a neighbor that no document has.
+func writeSimilarities(t *testing.T, random *rand.Rand) string {
+	t.Helper()
+	var rows []simmatrix.TermRow
+	for i := range vectorWords + 5 {
+		row := simmatrix.TermRow{Term: vectorWord(i), DocFreq: 1}
+		for range 6 {
+			if j := random.IntN(vectorWords + 5); j != i {
+				row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: vectorWord(j), Similarity: random.Float32()*0.4 + 0.01})
+			}
+		}
+		slices.SortFunc(row.Neighbors, func(a, b simmatrix.Neighbor) int { return cmp.Compare(a.Term, b.Term) })
+		row.Neighbors = slices.CompactFunc(row.Neighbors, func(a, b simmatrix.Neighbor) bool { return a.Term == b.Term })
+		rows = append(rows, row)
+	}
+	m, err := simmatrix.New(simmatrix.Meta{}, rows)
+	if err == nil {
+		m, err = shape.Sparsify(m, shape.SparsifyOptions{Symmetric: true, Dominant: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := simmatrix.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(newDir(t, "vectors"), "s.akin")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A vectorIndex is an index whose documents get vectors.
+type vectorIndex struct {
+	*hardSpace
+
+	files hardFiles
+	model *vectors.Model
+}
+
+// fill makes a model with more flags and gives the documents their vectors.
+// It returns what the backfill says.
+func (v *vectorIndex) fill(t *testing.T, flags ...string) string {
+	t.Helper()
+	path := filepath.Join(newDir(t, "vectors"), "model.akin")
+	of := []string{"--cluster", v.e.url, "--index", v.index, "--field", "body"}
+	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", v.files.matrix, "--weights", v.files.weights, "--out", path}, of, flags)...)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if v.model, err = vectors.Read(file); err != nil {
+		t.Fatal(err)
+	}
+	r := runAkin(t, slices.Concat([]string{"vectors", "backfill", "--model", path}, of)...)
+	if r.status != 0 {
+		t.Fatalf("backfill: exit status %d\n%s", r.status, r.stderr)
+	}
+	return r.stderr
+}
+
+// query returns the terms of a text as the model takes them, and as the space.
+func (v *vectorIndex) query(t *testing.T, text string) ([]vectors.Coordinate, map[string]int) {
+	t.Helper()
+	counts := map[string]int{}
+	for _, term := range v.analyze(t, text) {
+		counts[term]++
+	}
+	var x []vectors.Coordinate
+	for _, term := range slices.Sorted(maps.Keys(counts)) {
+		x = append(x, vectors.Coordinate{Term: term, Value: float64(counts[term])})
+	}
+	return x, counts
+}
+
+// vectorQuery returns the search for the vector of a query: the first hits of an
+// engine's own exact scores, for as many candidates as there are documents.
+func vectorQuery(t *testing.T, m *vectors.Model, x []vectors.Coordinate, size int) string {
+	t.Helper()
+	field := vectors.Path("body")
+	body := section{"size": size, "_source": false}
+	if m.Meta().Store.Dense() {
+		body["knn"] = section{"field": field, "query_vector": m.DenseQuery(x), "k": size, "num_candidates": size}
+		return toJSON(t, body)
+	}
+	var should []section
+	for _, c := range m.SparseQuery(x) {
+		name := vectors.FeatureName(c.Term)
+		if m.Meta().Store == vectors.SparseVector {
+			should = append(should, section{"term": section{field: section{"value": name, "boost": c.Value}}})
+		} else {
+			should = append(should, section{"rank_feature": section{"field": field + "." + name, "boost": c.Value, "linear": section{}}})
+		}
+	}
+	body["query"] = section{"bool": section{"should": should}}
+	return toJSON(t, body)
+}
+
+// TestVectorScoresAreTheMeasure gives documents their vectors, and compares the
+// engine's scores with the soft cosine that softcosine computes from S, W and
+// the terms of the documents, within the error that the vectors state.
+func TestVectorScoresAreTheMeasure(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(17, 4))
+	c := vectorTexts(random)
+	matrix := writeSimilarities(t, random)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, store := range vectorStores[e.name] {
+			index := "akin-e2e-vectors-" + strings.ReplaceAll(string(store), "_", "-")
+			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+			e.index(t, index, c.docs)
+			files := hardFiles{matrix, filepath.Join(newDir(t, "vectors"), "w.akin")}
+			e.freezeWeights(t, index, files)
+			v := &vectorIndex{hardSpace: newHardSpace(t, e, index, c, files), files: files}
+			for _, flags := range [][]string{
+				{"--strength", "1", "--terms", "0", "--dims", "500"}, {"--strength", "1", "--terms", "20", "--dims", "24"},
+			} {
+				flags = append([]string{"--store", string(store)}, flags...)
+				if store.Dense() && flags[len(flags)-1] == "24" { // of other dimensions than there are in the index
+					e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+					e.index(t, index, c.docs)
+				}
+				t.Run(strings.Join(flags, " "), func(t *testing.T) {
+					said := v.fill(t, flags...)
+					if !strings.Contains(said, "150 documents written, 3 of them without terms") {
+						t.Errorf("backfill said:\n%s", said)
+					}
+					worst := 0.0
+					for _, q := range c.queries {
+						worst = max(worst, v.check(t, q))
+					}
+					t.Logf("largest deviation %.2g", worst)
+				})
+			}
+		}
+	})
+}
+
+// check compares the scores of all hits of a query with the measure. It returns
+// the largest deviation.
+func (v *vectorIndex) check(t *testing.T, q judgedQuery) float64 {
+	t.Helper()
+	x, counts := v.query(t, q.text)
+	hits, err := v.e.search(t.Context(), "/"+v.index+"/_search", vectorQuery(t, v.model, x, 200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores := map[string]float64{}
+	for _, h := range hits.Hits.Hits {
+		scores[h.ID] = h.Score
+	}
+	documents, worst := v.model.Documents(), 0.0
+	for id, doc := range v.docs {
+		if doc.Len() == 0 {
+			if _, found := scores[id]; found {
+				t.Errorf("query %s: document %s, which has no terms, is a hit", q.id, id)
+			}
+			continue
+		}
+		want, err := v.space.Soft(v.vector(counts), doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var y []vectors.Coordinate
+		for i := range int32(v.vocabulary.Len()) {
+			if n := doc.At(i); n > 0 {
+				y = append(y, vectors.Coordinate{Term: v.vocabulary.Term(i), Value: n})
+			}
+		}
+		got, below, above := scores[id], 0.0, 0.0
+		if v.model.Meta().Store.Dense() {
+			_, share := documents.Dense(y)
+			_, queryShare := documents.Dense(x)
+			got = (2*got - 1) * math.Sqrt(queryShare)
+			below = math.Sqrt((1 - share) * (1 - queryShare))
+			above = below + 2e-6 // of the engine's 32 bits
+			below = above
+		} else {
+			_, cut := documents.Sparse(y)
+			for _, c := range v.model.SparseQuery(x) {
+				below += c.Value * cut.Largest
+			}
+			above = want/512 + 1e-6 // Lucene's 9 bits of a feature
+			below += above
+		}
+		if got < want-below || got > want+above {
+			t.Errorf("query %s, document %s: score %v, the measure is %v − %.2g + %.2g", q.id, id, got, want, below, above)
+		}
+		worst = max(worst, math.Abs(got-want))
+	}
+	return worst
+}
+
+// TestVectorsOfAnotherModelAreReplaced changes S, and stops short of what an
+// engine cannot hold.
+func TestVectorsOfAnotherModelAreReplaced(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(17, 5))
+	c := vectorTexts(random)
+	matrix := writeSimilarities(t, random)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-vectors-again"
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+		e.index(t, index, c.docs)
+		files := hardFiles{matrix, filepath.Join(newDir(t, "vectors"), "w.akin")}
+		e.freezeWeights(t, index, files)
+		v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}, files: files}
+		model := []string{
+			"vectors", "model", "--cluster", e.url, "--index", index, "--field", "body", "--matrix", matrix, "--weights", files.weights,
+			"--out", filepath.Join(newDir(t, "vectors"), "none.akin"),
+		}
+		for store, want := range map[vectors.Store]string{
+			vectors.SparseVector: "--store rank_features", vectors.DenseVector: "dense_vector", vectors.KNNVector: "--store dense_vector",
+			vectors.RankFeatures: "7.12",
+		} {
+			held := slices.Contains(vectorStores[e.name], store)
+			if held || store == vectors.KNNVector && e.family == "opensearch" || store == vectors.RankFeatures && e.name != "elasticsearch7" {
+				continue // what depends on plugins is seen when the mapping is put
+			}
+			if r := runAkin(t, append(model, "--store", string(store))...); r.status != 1 || !strings.Contains(r.stderr, want) {
+				t.Errorf("%s: exit status %d, %s", store, r.status, r.stderr)
+			}
+		}
+		if e.name == "elasticsearch8" {
+			r := runAkin(t, append(model, "--store", "dense_vector", "--dims", "5000")...)
+			if r.status != 1 || !strings.Contains(r.stderr, "--dims 4096") {
+				t.Errorf("5000 dimensions: exit status %d, %s", r.status, r.stderr)
+			}
+		}
+		if len(vectorStores[e.name]) == 0 {
+			return
+		}
+		store := vectorStores[e.name][0]
+		v.fill(t, "--store", string(store), "--terms", "30")
+		first := v.model.ID()
+		of := v.models(t)
+		if len(of) != 1 || of[first] != 150 {
+			t.Errorf("documents by model %v, want 150 of %s", of, first)
+		}
+		v.fill(t, "--store", string(store), "--terms", "3")
+		if of = v.models(t); v.model.ID() == first || len(of) != 1 || of[v.model.ID()] != 150 {
+			t.Errorf("documents by model %v, want 150 of %s", of, v.model.ID())
+		}
+		var source struct {
+			Vector map[string][]map[string]float64 `json:"akin_vector"`
+		}
+		if err := json.Unmarshal(e.must(t, http.MethodGet, "/"+index+"/_source/1", ""), &source); err != nil {
+			t.Fatal(err)
+		}
+		if stored := source.Vector["body"]; len(stored) != 1 || len(stored[0]) != 3 {
+			t.Errorf("the vector is %v, want 3 coordinates", stored)
+		}
+		if said := v.fill(t, "--store", string(store), "--terms", "3"); !strings.Contains(said, ": 0 documents to do") {
+			t.Errorf("once more: %s", said)
+		}
+	})
+}
+
+// models counts the documents by the id of the model that made their vectors.
+func (v *vectorIndex) models(t *testing.T) map[string]int {
+	t.Helper()
+	answer := v.e.must(t, http.MethodPost, "/"+v.index+"/_search",
+		fmt.Sprintf(`{"size":0,"aggs":{"of":{"terms":{"field":%q}}}}`, vectors.ModelPath("body")))
+	var counted struct {
+		Aggregations struct {
+			Of struct {
+				Buckets []struct {
+					Key   string
+					Count int `json:"doc_count"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(answer, &counted); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, b := range counted.Aggregations.Of.Buckets {
+		found[b.Key] = b.Count
+	}
+	return found
+}
