@@ -30,11 +30,13 @@ type Config struct {
 	// frequencies are term weights. The first that fits index and field is used.
 	Matrices []Matrix `yaml:"matrices"`
 	Weights  []Matrix `yaml:"weights"`
-	Redis    Redis    `yaml:"redis"`
-	Caches   Caches   `yaml:"caches"`
-	Memory   Memory   `yaml:"memory"`
-	Log      Log      `yaml:"log"`
-	Tracing  Tracing  `yaml:"tracing"`
+	// Vectors are the files of the models of documents' vectors.
+	Vectors []string `yaml:"vectors"`
+	Redis   Redis    `yaml:"redis"`
+	Caches  Caches   `yaml:"caches"`
+	Memory  Memory   `yaml:"memory"`
+	Log     Log      `yaml:"log"`
+	Tracing Tracing  `yaml:"tracing"`
 	// Warnings say which keys have old names, with file and line.
 	Warnings []string `yaml:"-"`
 }
@@ -105,9 +107,10 @@ type Auth struct {
 
 // The values of keys that are one of a few words.
 const (
-	ModeBM25 = "bm25" // of Rewriting.Mode
-	ModeHard = "hard"
-	ModeSoft = "soft"
+	ModeBM25    = "bm25" // of Rewriting.Mode
+	ModeHard    = "hard"
+	ModeSoft    = "soft"
+	ModeVectors = "vectors"
 
 	ScoringAuto      = "auto" // of Rewriting.Scoring
 	ScoringLinear    = "linear"
@@ -178,9 +181,10 @@ type Profile struct {
 // Rewriting says how searches are rewritten.
 type Rewriting struct {
 	Enabled        bool     `yaml:"enabled"`
-	Mode           string   `yaml:"mode" allowed:"bm25 hard soft"`
+	Mode           string   `yaml:"mode" allowed:"bm25 hard soft vectors"`
 	RerankWindow   int      `yaml:"rerank_window" allowed:"1 1000"`
 	SoftWeight     float64  `yaml:"soft_weight" allowed:"0 1"`
+	Candidates     int      `yaml:"vector_candidates" allowed:"1 10000"` // the most that engines take
 	Scoring        string   `yaml:"scoring" allowed:"auto linear grouped saturated"`
 	Phase          string   `yaml:"phase" allowed:"auto query rescore"`
 	Matching       string   `yaml:"matching" allowed:"widen same"`
@@ -295,7 +299,7 @@ func Default() *Config {
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
 			Rewriting: Rewriting{
-				Enabled: true, Mode: ModeBM25, RerankWindow: 100, SoftWeight: 0.1, Scoring: ScoringAuto, Phase: PhaseAuto,
+				Enabled: true, Mode: ModeBM25, RerankWindow: 100, SoftWeight: 0.1, Candidates: 100, Scoring: ScoringAuto, Phase: PhaseAuto,
 				Matching: MatchingWiden, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 				Feedback:      Feedback{Terms: 20, Weight: 0.3},
@@ -307,6 +311,7 @@ func Default() *Config {
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},
 		Weights:  []Matrix{},
+		Vectors:  []string{},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
 		Caches: Caches{
 			Rows: 64 * mebibyte, Analysis: 16 * mebibyte, Statistics: 16 * mebibyte, Vectors: 64 * mebibyte,

@@ -145,6 +145,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	first := defaultSegments()
 	first.Field, first.Aggregate = "body", AggregateFirstHeavy
 	want.Expansion.Segments = []Segments{first}
+	want.Vectors = []string{"model.akin"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
 	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
 	plain.Enabled = false
@@ -256,7 +257,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 35 {
+	if limits != 36 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

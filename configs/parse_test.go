@@ -63,7 +63,7 @@ var badFiles = map[string][]string{
 		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
@@ -102,10 +102,10 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
 	},
 	"out_of_range": {
-		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
+		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft, vectors",
 		"out_of_range.bad.yml:3: expansion.rerank_window: 0 is out of range; allowed: 1 to 1000",
 		"out_of_range.bad.yml:4: expansion.rerank_budget: 11s is out of range; allowed: 1ms to 10s",
 		"out_of_range.bad.yml:5: expansion.scoring: must be one of auto, linear, grouped, saturated",
@@ -138,7 +138,7 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:36: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
@@ -149,7 +149,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
@@ -217,8 +217,8 @@ var badFiles = map[string][]string{
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, http2, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log, tracing`,
+		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 		"unknown_key.bad.yml:13: cluster.ulrs: unknown key; did you mean urls? allowed: urls, tls, auth",
 	},
@@ -234,6 +234,17 @@ var badFiles = map[string][]string{
 	},
 	"urls_empty": {
 		"urls_empty.bad.yml:1: cluster.urls: must name at least one node of the cluster",
+	},
+	"vectors": {
+		"vectors.bad.yml:2: expansion.mode: vectors needs model files, in the key vectors",
+	},
+	"vectors_files": {
+		"vectors_files.bad.yml:1: vectors[1]: must be a file",
+		"vectors_files.bad.yml:1: vectors[2]: is the same as vectors[0]",
+		"vectors_files.bad.yml:2: expansion.vector_candidates: 10001 is out of range; allowed: 1 to 10000",
+	},
+	"vectors_profile": {
+		"vectors_profile.bad.yml:1: profiles.near.mode: vectors needs model files, in the key vectors",
 	},
 	"weights": {
 		`weights.bad.yml:4: weights[1].name: "body" is the name of weights[0] already; every entry has a name of its own`,
@@ -342,7 +353,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := Rewriting{
-		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, SoftWeight: 0, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
+		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, SoftWeight: 0, Candidates: 10000, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
@@ -370,7 +381,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
 			"wide": {
 				Rewriting: Rewriting{
-					Enabled: true, Mode: ModeBM25, RerankWindow: 1, SoftWeight: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
+					Enabled: true, Mode: ModeBM25, RerankWindow: 1, SoftWeight: 1, Candidates: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
 					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					DefaultFields: []string{}, Highlight: HighlightOriginal,
@@ -387,6 +398,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "shop.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
+		Vectors: []string{"body.vectors", "title.vectors"},
 		Weights: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},

@@ -28,7 +28,14 @@ func (d *decoder) check(c *Config) {
 	d.expansion(&c.Expansion)
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
+	d.patterns("vectors", c.Vectors, func(s string) error {
+		if s == "" {
+			return errors.New("must be a file")
+		}
+		return nil
+	})
 	d.checkProfiles(c)
+	checkModes(d, c)
 	d.trials(c)
 	d.redisURL(c.Redis.URL.Reveal())
 	if s := c.Tracing.Endpoint; s != "" {
@@ -114,6 +121,21 @@ func (d *decoder) checkProfiles(c *Config) {
 			}
 			return nil
 		})
+	}
+}
+
+// checkModes reports modes without what they need.
+func checkModes(d *decoder, c *Config) {
+	needs := func(key string, r *Rewriting) {
+		if r.Mode == ModeVectors && len(c.Vectors) == 0 {
+			d.add(key+".mode", "vectors needs model files, in the key vectors")
+		}
+	}
+	needs("expansion", &c.Expansion.Rewriting)
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		if p := c.Profiles[name]; c.Expansion.Mode != ModeVectors { // else reported where it comes from
+			needs(join("profiles", name), &p.Rewriting)
+		}
 	}
 }
 

@@ -42,9 +42,9 @@ type CacheOptions struct {
 //
 // What it does not know it loads, each thing once at a time; a load goes on
 // where a caller leaves. Of at most 64 loads neither a client nor an index
-// expression has more than it leaves to the others; one more is a
-// [memory.ErrBusy]. Failures are remembered for a second, [ErrNoLinear] and
-// [ErrNoNorms] for ten, other errors that say how the cluster is for the
+// expression has more than it leaves to the others; one more is a [memory.ErrBusy].
+// Failures are remembered for a second, [ErrNoLinear], [ErrNoNorms] and
+// [ErrNoVectors] for ten, other errors that say how the cluster is for the
 // time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
@@ -77,6 +77,7 @@ type statisticsCache struct {
 	scales  *memory.Memo[key, learned[float64]]
 	scripts *memory.Memo[key, learned[bool]]
 	linears *memory.Memo[key, Linear]
+	vectors *memory.Memo[key, struct{}]
 	// counts are the loads of terms. They end in fields and terms, or failed.
 	counts   memory.Flights[key]
 	fields   *memory.Memo[key, fieldRecord]
@@ -127,7 +128,8 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	a.guesses.Loader, a.guesses.Count, a.guesses.Inner = c.loader, &a.Counters, true
 
 	s, small := &c.statistics, o.StatisticsBytes/share
-	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/2)
+	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
+	s.vectors = memory.NewMemo[key, struct{}](c.loader, &s.Counters, o.TTL, outer, small/4)
 	s.scales = memory.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
 	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small)
 	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
@@ -144,11 +146,11 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 }
 
 // keepTime returns how long to remember what a load gave. What an index lacks
-// for exact scores is kept as long as a guess: somebody may be about to add it.
+// for a mode is kept as long as a guess: somebody may be about to add it.
 func keepTime(v any, err error, ttl time.Duration) time.Duration {
 	guess, ok := v.(interface{ isGuess() bool })
 	switch {
-	case errors.Is(err, ErrNoLinear), errors.Is(err, ErrNoNorms), err == nil && ok && guess.isGuess():
+	case errors.Is(err, ErrNoLinear), errors.Is(err, ErrNoNorms), errors.Is(err, ErrNoVectors), err == nil && ok && guess.isGuess():
 		return min(guessTime, ttl)
 	case err == nil || telling(err):
 		return ttl
@@ -160,7 +162,7 @@ func keepTime(v any, err error, ttl time.Duration) time.Duration {
 // telling reports whether an error is knowledge of the cluster, not a failure.
 func telling(err error) bool {
 	return slices.ContainsFunc([]error{
-		mapping.ErrNotText, mapping.ErrMixed, ErrRemote, mapping.ErrTooManyFields, ErrNoLinear, ErrNoNorms,
+		mapping.ErrNotText, mapping.ErrMixed, ErrRemote, mapping.ErrTooManyFields, ErrNoLinear, ErrNoNorms, ErrNoVectors,
 	}, func(known error) bool { return errors.Is(err, known) })
 }
 

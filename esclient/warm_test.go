@@ -61,3 +61,12 @@ func TestRealEngineTellsOfItsTexts(t *testing.T) {
 		t.Errorf("sample %q, %v", text, err)
 	}
 }
+
+func TestTextIndicesReadsMappingsOfVectors(t *testing.T) {
+	f := clustertest.New().Reply("GET /docs", http.StatusOK, `{"docs":{"mappings":{"properties":{"title":{"type":"text"},`+
+		`"v":{"type":"dense_vector","index_options":{"type":"int8_hnsw"}}}}}}`)
+	got, err := client(t, f).TextIndices(t.Context(), "docs")
+	if diff := cmp.Diff([]TextIndex{{"docs", []string{"title"}}}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

@@ -46,8 +46,10 @@ type target struct {
 	weights Weights
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
-	// exact is what the mode hard needs, nil where the field cannot have it.
-	exact *exactField
+	// exact is what the mode hard needs, vector what the mode vectors does, nil where
+	// the field cannot have it.
+	exact  *exactField
+	vector *vectorField
 }
 
 const (
@@ -82,7 +84,11 @@ func (a *asker) ask(ctx context.Context) error {
 		return err
 	}
 	ctx, span := tracing.Start(ctx, "select")
-	exact, err := a.askExact(ctx, open)
+	exact := false
+	v := vectorAsker{a}
+	if open, err = v.makeVectors(ctx, open); err == nil {
+		exact, err = a.askExact(ctx, open)
+	}
 	if !exact && err == nil {
 		err = failed(StageStatistics, a.selectTerms(ctx, open))
 	}
@@ -249,10 +255,40 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 		return reason.NoMatrix, nil
 	}
 	t.Matrix = t.rows.Version()
-	if a.e.weights != nil && a.e.options.Mode != ModeBM25 {
+	if mode := a.e.options.Mode; a.e.weights != nil && (mode == ModeHard || mode == ModeSoft) {
 		t.weights, err = a.e.weights.Weights(ctx, a.s.indices, t.Name)
 	}
 	return reasonOf(err)
+}
+
+// findTexts is [asker.texts], and asks meanwhile for what the mode needs.
+func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, err error) {
+	var some []*target
+	v := vectorAsker{a}
+	switch a.e.options.Mode {
+	case ModeHard:
+		some = a.mayBeExact(open)
+	case ModeVectors:
+		some = v.mayAsk(open)
+	case ModeBM25, ModeSoft:
+	}
+	if len(some) == 0 {
+		return a.texts(ctx, open)
+	}
+	err = inParallel(2, 2, func(i int) (err error) {
+		if i == 0 {
+			left, err = a.texts(ctx, open)
+			return err
+		}
+		return each(some, func(t *target) error { // others set its terms meanwhile
+			if t.vector != nil {
+				return v.askModel(ctx, t)
+			}
+			a.s.askLinear(ctx, a.e.weights, t)
+			return nil
+		})
+	})
+	return left, err
 }
 
 // texts sets the targets' terms and their rows, and returns those still open.

@@ -41,6 +41,7 @@ const (
 	StageStatistics Stage = "statistics"
 	StageLinear     Stage = "linear"
 	StageWeights    Stage = "weights"
+	StageVectors    Stage = "vectors"
 )
 
 // A StageError is a failure to expand. The original request has to go on.
@@ -77,6 +78,7 @@ type Expander struct {
 	matrices Matrices
 	options  Options
 	weights  WeightSource // nil without
+	vectors  VectorSource // nil without
 	pits     *otter.Cache[pitKey, *firstPage]
 	limits   *limits
 	memory   *sync.Pool
@@ -115,6 +117,14 @@ func (e *Expander) WithWeights(weights WeightSource) *Expander {
 	return &other
 }
 
+// WithVectors is [Expander.With] for what the mode vectors needs. Without there
+// is no [ModeVectors].
+func (e *Expander) WithVectors(vectors VectorSource) *Expander {
+	other := *e
+	other.vectors = vectors
+	return &other
+}
+
 // Expand rewrites one search. What is not to be rewritten comes back with
 // Rewritten false and the reason. An error is a [*StageError]: the original has
 // to go on then.
@@ -122,7 +132,8 @@ func (e *Expander) WithWeights(weights WeightSource) *Expander {
 // Warm, it makes no call that leaves the process. Cold, the calls of all
 // clauses go out at the same time, so that at most three follow one another:
 // analysis, rows, statistics. [ModeHard] asks about linear fields with the
-// first two, and for weights with the last.
+// first two, and for weights with the last, [ModeVectors] about the documents'
+// vectors with the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	switch req.Endpoint {
 	case EndpointMultiSearch, EndpointRankEval:

@@ -3,7 +3,6 @@ package expand
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
@@ -51,48 +50,34 @@ type exactField struct {
 	failure error         // why that is not known
 }
 
-// findTexts is [asker.texts], and asks for the linear fields meanwhile where
-// the search may be scored by the measure.
-func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, err error) {
-	if a.e.options.Mode != ModeHard || !a.mayBeExact(open) {
-		return a.texts(ctx, open)
+// askLinear asks for the linear field of a target.
+func (s *search) askLinear(ctx context.Context, weights WeightSource, t *target) {
+	x := t.exact
+	linear, err := weights.Linear(ctx, s.indices, t.Name, t.weights.ID())
+	x.linear = linear
+	if x.reason, x.failure = reasonOf(err); err == nil && (s.Redefines(linear.Field) || s.Redefines(linear.Norm)) {
+		x.reason = reason.RuntimeField
 	}
-	weighted := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.exact == nil })
-	err = inParallel(2, 2, func(i int) (err error) {
-		if i == 0 {
-			left, err = a.texts(ctx, open)
-			return err
-		}
-		return each(weighted, func(t *target) error { // others set its terms meanwhile
-			x := t.exact
-			var err error
-			x.linear, err = a.e.weights.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
-			if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(x.linear.Field) || a.s.Redefines(x.linear.Norm)) {
-				x.reason = reason.RuntimeField
-			}
-			return nil
-		})
-	})
-	return left, err
 }
 
-// mayBeExact reports whether nothing that is known already speaks against
-// the measure, and marks the targets that have weights.
-func (a *asker) mayBeExact(targets []*target) bool {
+// mayBeExact returns the targets that have weights, none where something that
+// is known already speaks against the measure.
+func (a *asker) mayBeExact(targets []*target) (weighted []*target) {
 	for i := range a.clauses {
 		if c := &a.clauses[i]; !c.Note {
 			c.ModeReason = a.notExact(c)
 		}
 	}
 	if a.leaveExact() || a.e.weights == nil {
-		return false
+		return nil
 	}
 	for _, t := range targets {
 		if t.weights != nil && t.weights.Docs() > 0 {
 			t.exact = new(exactField)
+			weighted = append(weighted, t)
 		}
 	}
-	return true
+	return weighted
 }
 
 // notExact returns why the request does not let a clause be scored by it.

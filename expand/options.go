@@ -16,6 +16,9 @@ const (
 	// cosine (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))), blended with the engine's
 	// scores.
 	ModeSoft
+	// ModeVectors ranks by vectors that the documents have, blended with the
+	// engine's BM25. It needs a [VectorSource].
+	ModeVectors
 )
 
 // Options are the limits and choices of an [Expander]. The zero value adds
@@ -27,9 +30,12 @@ type Options struct {
 	// RerankWindow is k, how many hits ModeSoft reranks.
 	RerankWindow int
 	// SoftWeight in [0, 1] is what the soft cosine counts for in the order of
-	// ModeSoft, and the engine's scores count for the rest. At 1 the order and the
-	// scores are the measure's.
+	// ModeSoft, and what vectors count for in that of ModeVectors; the engine's
+	// scores count for the rest. At 1 the order and the scores are the measure's.
 	SoftWeight float64
+	// VectorCandidates is how many nearest documents of each shard a query in dense
+	// vectors finds.
+	VectorCandidates int
 	// Scoring is the form to write.
 	Scoring form.Scoring
 	// NoRescore has the saturated form be the query. Otherwise it rescores the
@@ -73,7 +79,7 @@ type Options struct {
 // tenth of the documents, λ as measured on judged collections.
 func DefaultOptions() Options {
 	return Options{
-		RerankWindow: 100, SoftWeight: 0.1, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

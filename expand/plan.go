@@ -2,6 +2,7 @@ package expand
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/akin-search/akin/expand/form"
@@ -33,6 +34,9 @@ func newPlanner(a *asker) planner {
 	p := planner{e: a.e, s: a.s, m: a.m, clauseLimit: a.clauseLimit}
 	if !a.e.options.NoRescore {
 		p.noRescore = a.s.notRescored(a.e.limits.of(LimitRescore, a.s.req.Index))
+		if slices.ContainsFunc(a.clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
+			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // which not all engines rescore
+		}
 	}
 	if a.e.options.Mode != ModeSoft {
 		return p
@@ -100,7 +104,13 @@ func (p *planner) limit(plan *form.Plan) int {
 // many.
 func takeBack(plan *form.Plan, over int) []form.Clause {
 	clauses := plan.Selected()
-	half := (over + 1) / 2 // a term may stand there more than once, so that fewer may do
+	half := (over + 1) / 2   // a term may stand there more than once, so that fewer may do
+	for i := range clauses { // of vectors there are no fewer terms
+		if len(clauses[i].Vectors) > 0 {
+			clauses[i] = clauses[i].Left(reason.TermLimit)
+			return clauses
+		}
+	}
 	if !plan.Exact() {
 		form.Cut(clauses, half)
 		return clauses
@@ -129,7 +139,7 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	o := &p.e.options
 	return &form.Plan{
 		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Normalize: o.NormalizeScores,
-		MarkRelated: o.MarkRelated, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
+		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
 		Rescore: rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
 	}
 }
@@ -141,6 +151,8 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return form.ClausePlan{Clause: *c}
 	case p.s.unscored && c.SameMatches:
 		return form.ClausePlan{Clause: c.Left(reason.NoScores)} // only the order could change
+	case len(c.Vectors) > 0:
+		return form.ClausePlan{Clause: *c, Scoring: form.Vectors}
 	case c.Exact && matchOnly && c.Added() == 0:
 		return form.ClausePlan{Clause: c.Left(reason.NoNeighbors)}
 	case c.Exact:

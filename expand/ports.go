@@ -45,6 +45,8 @@ func reasonOf(err error) (reason.Reason, error) {
 		return reason.NoLinear, nil
 	case errors.Is(err, esclient.ErrNoNorms):
 		return reason.NoNorms, nil
+	case errors.Is(err, esclient.ErrNoVectors):
+		return reason.NoVectors, nil
 	case esclient.IsUnknown(err):
 		return reason.UnknownToCluster, nil
 	}

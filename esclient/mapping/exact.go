@@ -86,7 +86,7 @@ func (c *Sibling) judge(f, g *Field, p *Property) {
 	switch {
 	case string(p.Index) == "false":
 		c.Problem = "it is not indexed"
-	case p.IndexOptions == "docs":
+	case string(p.IndexOptions) == `"docs"`:
 		c.Problem = "its index_options are docs: the index does not hold how often a term occurs"
 	default:
 		c.Problem = f.otherAnalysis(g)

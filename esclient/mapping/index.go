@@ -95,7 +95,7 @@ type Property struct {
 	Similarity     string                    `json:"similarity"`
 	Path           string                    `json:"path"`
 	Index          jsontext.Value            `json:"index"`
-	IndexOptions   string                    `json:"index_options"`
+	IndexOptions   jsontext.Value            `json:"index_options"`
 	DocValues      jsontext.Value            `json:"doc_values"`
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`

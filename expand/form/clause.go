@@ -35,6 +35,9 @@ func (w *clauseWriter) write() {
 		defer w.feedback()
 	}
 	switch {
+	case len(c.Vectors) > 0:
+		w.vectors()
+		return
 	case c.Added() == 0 && !c.Exact:
 		w.original()
 		return
@@ -398,7 +401,7 @@ func (w *clauseWriter) written(f *Field) bool {
 		return len(f.Added) > 0
 	case Hard:
 		return f.Exact != nil
-	case Auto, Grouped, Saturated:
+	case Auto, Grouped, Saturated, Vectors:
 	}
 	return true
 }

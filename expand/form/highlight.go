@@ -42,7 +42,7 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 		// A highlighter sees all terms of a query but those in script_score or in
 		// sets, and those of a linear field it may take for another field's. Those of
 		// the first hits are not to be marked.
-		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.Scoring == Saturated || c.Scoring == Hard {
+		if !p.MarkRelated || p.FindOnly || c.hasFeedback() || c.Scoring == Saturated || c.Scoring == Hard || c.Scoring == Vectors {
 			return true
 		}
 	}

@@ -121,9 +121,11 @@ func (c *Clause) levels(s Scoring) int {
 		Grouped:   4, // bool, two dis_max, term
 		Saturated: 5, // bool, script_score, bool, script_score, term
 		Hard:      4, // bool, function_score, bool, term
+		Vectors:   4, // bool, dis_max, bool, term
 	}[s]
 	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
 	switch {
+	case s == Vectors:
 	case s == Hard:
 		if several {
 			n++ // dis_max

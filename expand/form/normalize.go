@@ -69,7 +69,7 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
 		}
 		return sum
-	case Auto, Linear, Hard: // the last is not normalized
+	case Auto, Linear, Hard, Vectors: // the last two are not normalized
 	}
 	for _, a := range divided.scored {
 		sum += a.V

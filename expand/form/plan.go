@@ -34,11 +34,13 @@ const (
 	Saturated
 	// Hard makes the score the length-normalized soft cosine. A mode takes it.
 	Hard
+	// Vectors makes it that of vectors, or adds them. A mode takes it.
+	Vectors
 )
 
 // String returns the name of the form as the configuration writes it.
 func (s Scoring) String() string {
-	return [...]string{"auto", "linear", "grouped", "saturated", "hard"}[s]
+	return [...]string{"auto", "linear", "grouped", "saturated", "hard", "vectors"}[s]
 }
 
 // Lambda is λ, the factor of the added terms, for each form. 0 adds
@@ -62,6 +64,8 @@ type Plan struct {
 	Normalize bool
 	// MarkRelated has highlighters mark the added terms, too.
 	MarkRelated bool
+	// VectorsOnly says that in the form vectors nothing else scores.
+	VectorsOnly bool
 	// Unscored says that nothing in the answer depends on scores, and MatchOnly
 	// that queries are written which only match.
 	Unscored, MatchOnly bool
@@ -101,6 +105,8 @@ type Clause struct {
 	// ModeReason why the search is not ranked in the mode configured.
 	Exact      bool
 	ModeReason reason.Reason
+	// Vectors are the queries in vectors of the fields, of those that have some.
+	Vectors []Vector
 }
 
 // A Field is one field of a clause with the terms that were selected for it.
@@ -150,7 +156,9 @@ func (c *Clause) Added() (n int) {
 }
 
 // Changed reports whether something is written in place of the clause.
-func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
+func (c *Clause) Changed() bool {
+	return c.Exact || len(c.Vectors) > 0 || c.Added() > 0 || c.hasFeedback()
+}
 
 // hasFeedback reports whether terms of the first hits are written.
 func (c *Clause) hasFeedback() bool {
@@ -161,7 +169,7 @@ func (c *Clause) hasFeedback() bool {
 // to add.
 func (c *Clause) Left(why reason.Reason) Clause {
 	left := *c
-	left.Exact, left.Fields = false, slices.Clone(c.Fields)
+	left.Exact, left.Vectors, left.Fields = false, nil, slices.Clone(c.Fields)
 	for i := range left.Fields {
 		if f := &left.Fields[i]; f.Reason == "" {
 			f.Reason = why
@@ -265,7 +273,7 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 	case Grouped:
 		wj := f.Weighting().Of(f.idf(a.DocFreq))
 		return p.Strength.Grouped * a.V / (wj * wj)
-	case Auto, Linear:
+	case Auto, Linear, Vectors:
 	}
 	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
 }

@@ -11,6 +11,6 @@ func All() []Reason {
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
 		RescoreWindow,
 		NotAdditive, NoScripts, NotBM25, SearchType, Routing,
-		NoWeights, NoLinear, NoNorms, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,
+		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,
 	}
 }

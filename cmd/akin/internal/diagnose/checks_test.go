@@ -37,6 +37,7 @@ func TestFieldsAreJudged(t *testing.T) {
 		{"segments that are not nested", server.Sight{Texts: 20, Added: 3, Segments: reason.NotNested}, nil, Warning},
 		{"segments without a matrix", server.Sight{Texts: 20, Added: 3, Segments: reason.NoMatrix}, nil, Warning},
 		{"no segments in this index", server.Sight{Texts: 20, Added: 3, Segments: reason.NotText}, nil, OK},
+		{"by vectors", server.Sight{Texts: 20, Form: "vectors", Frequent: 50, Known: 45}, nil, OK},
 		{"n-grams", server.Sight{Reason: reason.NotWords}, nil, Warning},
 		{"a keyword", server.Sight{Reason: reason.NotText}, nil, Error},
 		{"no index", server.Sight{Reason: reason.UnknownToCluster}, nil, Error},

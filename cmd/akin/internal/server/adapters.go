@@ -28,7 +28,9 @@ var (
 	_ expand.WeightSource = weightSource{}
 	_ expand.Weights      = weights{}
 
-	_ rerank.TermVectors = vectors{}
+	_ expand.VectorSource = (*vectorSource)(nil)
+
+	_ rerank.TermVectors = termVectors{}
 	_ proxy.Reranker     = (*rerank.Reranker)(nil)
 	_ proxy.HitTerms     = (*rerank.Reranker)(nil)
 )
@@ -120,15 +122,15 @@ func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row)
 	return w.rows.Rows(ctx, terms, rows)
 }
 
-// vectors answers rerank from esclient.
-type vectors struct{ documents.API }
+// termVectors answers rerank from esclient.
+type termVectors struct{ documents.API }
 
 // maxNames is how many bytes of names of indices go in one request: the engines
 // take a request line of 4 KiB, in which a byte may take three.
 const maxNames = 1000
 
 // UUIDs implements [rerank.TermVectors].
-func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
+func (v termVectors) UUIDs(ctx context.Context, indices, ids []string) error {
 	byName := make(map[string]string, len(indices))
 	for rest := indices; len(rest) > 0; {
 		n, length := 1, len(rest[0])

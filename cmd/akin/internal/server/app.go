@@ -137,14 +137,18 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
 		c.rerank = rerank.New(rerank.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
-			Vectors: vectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
 		options.HitTerms = c.rerank
 	}
-	a.expanders(&options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
+	models, err := readModels(ctx, a.cfg.Vectors)
+	if err != nil {
+		return a, err
+	}
+	a.expanders(&options, models) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.expander != nil {
 		c.limits = a.expander.Limits
 	}

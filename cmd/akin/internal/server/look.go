@@ -10,6 +10,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -74,7 +75,7 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 		}
 		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
 		s.Segments = segments
-		if s.Added > 0 {
+		if s.Added > 0 || s.Form == form.Vectors.String() {
 			break
 		}
 	}

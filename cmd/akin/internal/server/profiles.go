@@ -10,11 +10,12 @@ import (
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/trial"
 	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/vectors"
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
 // as each profile says. All know together what has been learned of the cluster.
-func (a *App) expanders(options *proxy.Options) {
+func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	cfg := a.cfg
 	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
 	for name := range cfg.Profiles {
@@ -32,6 +33,9 @@ func (a *App) expanders(options *proxy.Options) {
 	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting))
 	if a.weights != nil {
 		a.expander = a.expander.WithWeights(weightSource{a.weights, a.cluster})
+	}
+	if len(models) > 0 {
+		a.expander = a.expander.WithVectors(&vectorSource{models: models, cluster: a.cluster, log: a.log})
 	}
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander
@@ -64,13 +68,14 @@ func trials(entries []configs.Trial) (all []trial.Trial) {
 func ExpandOptions(cfg configs.Rewriting) expand.Options {
 	modes := map[string]expand.Mode{
 		configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
+		configs.ModeVectors: expand.ModeVectors,
 	}
 	scorings := map[string]form.Scoring{
 		configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
 		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
 	}
 	return expand.Options{
-		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, Scoring: scorings[cfg.Scoring],
+		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, VectorCandidates: cfg.Candidates, Scoring: scorings[cfg.Scoring],
 		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
 		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
 		Strength: form.Lambda(cfg.Strength), Feedback: expand.FeedbackOptions(cfg.Feedback), DefaultFields: cfg.DefaultFields,

@@ -144,7 +144,7 @@ func causes() map[string]string {
 		}
 	}
 	for _, s := range []expand.Stage{
-		expand.StageFields, expand.StageAnalyze, expand.StageRows, expand.StageStatistics, expand.StageLinear, expand.StageWeights,
+		expand.StageFields, expand.StageAnalyze, expand.StageRows, expand.StageStatistics, expand.StageLinear, expand.StageWeights, expand.StageVectors,
 	} {
 		hints[string(s)] = slow
 	}

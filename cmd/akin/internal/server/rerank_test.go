@@ -84,7 +84,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rerank.New(rerank.Options{Vectors: vectors{documents.API{Client: client}}, Bytes: 1 << 20})
+	r := rerank.New(rerank.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
 	defer r.Close()
 	fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
 	hits := []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
@@ -122,7 +122,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := vectors{documents.API{Client: client}}
+	v := termVectors{documents.API{Client: client}}
 	ids := make([]string, 2)
 	if err := v.UUIDs(t.Context(), []string{"i", "j"}, ids); err != nil || ids[0] != "ui" || ids[1] != "uj" {
 		t.Errorf("%q, %v", ids, err)
@@ -170,7 +170,7 @@ func TestManyIndicesAreAskedForInParts(t *testing.T) {
 		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("ü", 20))
 	}
 	ids := make([]string, len(names))
-	if err := (vectors{documents.API{Client: client}}).UUIDs(t.Context(), names, ids); err != nil {
+	if err := (termVectors{documents.API{Client: client}}).UUIDs(t.Context(), names, ids); err != nil {
 		t.Fatal(err)
 	}
 	for i := range names {

@@ -360,6 +360,7 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"rows", stage(expand.StageRows, io.EOF), "rows"},
 		{"statistics", stage(expand.StageStatistics, io.EOF), "statistics"},
 		{"linear", stage(expand.StageLinear, io.EOF), "linear"},
+		{"vectors", stage(expand.StageVectors, io.EOF), "vectors"},
 		{"weights", stage(expand.StageWeights, io.EOF), "weights"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,39 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/akin-search/akin/esclient/internal/clustertest"
+)
+
+func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {
+	other := errors.New("another")
+	for name, test := range map[string]struct {
+		failed, others, stamped int
+		want                    error // other for one that is not ErrNoVectors
+	}{
+		"all":                          {0, 0, 5, nil},
+		"no documents":                 {0, 0, 0, ErrNoVectors},
+		"half a backfill":              {0, 50, 50, ErrNoVectors},
+		"as many as are let pass":      {0, 100, 900, nil},
+		"a few more than are let pass": {0, 101, 899, ErrNoVectors},
+		"a shard failed":               {1, 0, 5, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := clustertest.New().Reply("POST /_search", 200, fmt.Sprintf(
+				`{"_shards":{"failed":%d},"aggregations":{"stamped":{"doc_count":%d},"others":{"doc_count":%d}}}`, test.failed, test.stamped, test.others))
+			c := cached(t, f)
+			for range 2 { // the second time from memory
+				err := c.Vectors(t.Context(), at("i"), "body", "akin_vector_model.body", "0123456789abcdef")
+				if (err == nil) != (test.want == nil) || errors.Is(err, ErrNoVectors) != errors.Is(test.want, ErrNoVectors) {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+			}
+			if n := f.Asked(`"akin_vector_model.body":{"value":"0123456789abcdef"`); n != 1 {
+				t.Errorf("asked %d times: %q", n, f.Calls())
+			}
+		})
+	}
+}

@@ -1,0 +1,233 @@
+package expand
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/vectors"
+)
+
+// fakeVectors are models of the vectors of every field but "bare".
+type fakeVectors struct {
+	model *vectors.Model
+	err   error
+}
+
+func (f fakeVectors) Model(_ context.Context, _ esclient.Indices, field string) (*vectors.Model, error) {
+	if field == "bare" {
+		return nil, esclient.ErrNoVectors
+	}
+	return f.model, f.err
+}
+
+// vectorModel returns a model in which car and rental are similar to nothing.
+// Both are in one of ten documents, so that a query for both has the values √½.
+func vectorModel(tb testing.TB, store vectors.Store) *vectors.Model {
+	tb.Helper()
+	rows := []simmatrix.TermRow{{Term: "car", DocFreq: 1}, {Term: "rental", DocFreq: 1}}
+	s, err := simmatrix.New(simmatrix.Meta{Docs: 10, Symmetric: true, Dominant: true}, rows)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	meta := vectors.Meta{Store: store, Normalization: vectors.Soft, Strength: 1}
+	var m *vectors.Model
+	if store.Dense() {
+		meta.Dims = 2
+		m, err = vectors.Learn(tb.Context(), meta, s, s, [][]vectors.Coordinate{{{Term: "car", Value: 1}}}, nil)
+	} else {
+		m, err = vectors.New(meta, s, s)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// vectorRental returns an expander of rental in ModeVectors, by vectors only.
+func vectorRental(tb testing.TB, store vectors.Store, change func(*Options)) *Expander {
+	tb.Helper()
+	c, m := rental(tb)
+	o := with(func(o *Options) { o.Mode, o.SoftWeight = ModeVectors, 1 })
+	if change != nil {
+		change(&o)
+	}
+	return New(c, m, o).WithVectors(fakeVectors{model: vectorModel(tb, store)})
+}
+
+func expandVectors(t *testing.T, e *Expander, req Request) *Result {
+	t.Helper()
+	req.Index = "docs"
+	r, err := e.Expand(t.Context(), &req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const (
+	carMatch  = `{"match":{"body":"car"}}`
+	carOnly   = `{"query":` + carMatch + `}`
+	unranked  = `{"bool":{"must":[` + carMatch + `],"boost":0.000001}}`
+	carSparse = `{"term":{"akin_vector.body":{"value":"car"}}}`
+)
+
+func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
+	same := func(o *Options) { o.SameMatches = true }
+	// car is in 50 of 1000 documents: M = 2.2·ln(1 + 950.5/50.5).
+	blend := func(o *Options) { o.SoftWeight = 0.5 }
+	for name, tt := range map[string]struct {
+		store      vectors.Store
+		change     func(*Options)
+		body, want string
+	}{
+		"sparse":       {vectors.SparseVector, nil, carOnly, `{"query":{"bool":{"should":[` + unranked + `,` + carSparse + `]}}}`},
+		"same matches": {vectors.SparseVector, same, carOnly, `{"query":{"bool":{"must":[` + unranked + `],"should":[` + carSparse + `]}}}`},
+		"counted": {
+			vectors.SparseVector, nil, `{"query":{"match":{"body":{"query":"car rental","operator":"and"}}}}`,
+			`{"query":{"bool":{"must":[{"bool":{"must":[{"match":{"body":{"query":"car rental","operator":"and"}}}],"boost":0.000001}}],"should":[` +
+				`{"term":{"akin_vector.body":{"value":"car","boost":0.70710677}}},{"term":{"akin_vector.body":{"value":"rental","boost":0.70710677}}}]}}}`,
+		},
+		"features": {
+			vectors.RankFeatures, nil, carOnly,
+			`{"query":{"bool":{"should":[` + unranked + `,{"rank_feature":{"field":"akin_vector.body.car","linear":{},"boost":1}}]}}}`,
+		},
+		"a blend": {
+			vectors.RankFeatures, blend, carOnly,
+			`{"query":{"bool":{"should":[` + carMatch + `,{"rank_feature":{"field":"akin_vector.body.car","linear":{},"boost":6.570919}}]}}}`,
+		},
+		"boosts and fields": {
+			vectors.SparseVector, nil, `{"query":{"multi_match":{"query":"car","fields":["body","title^3"],"boost":2,"tie_breaker":0.5}}}`,
+			`{"query":{"bool":{"should":[{"bool":{"must":[{"multi_match":{"query":"car","fields":["body","title^3"],"boost":2,"tie_breaker":0.5}}],"boost":0.000001}},` +
+				`{"dis_max":{"tie_breaker":0.5,"queries":[{"bool":{"should":[{"term":{"akin_vector.body":{"value":"car","boost":2}}}]}},` +
+				`{"bool":{"should":[{"term":{"akin_vector.title":{"value":"car","boost":6}}}]}}]}}]}}}`,
+		},
+		"names of features": {
+			vectors.RankFeatures, nil, `{"query":{"match":{"body":"v1.5%"}}}`,
+			`{"query":{"bool":{"should":[{"bool":{"must":[{"match":{"body":"v1.5%"}}],"boost":0.000001}},` +
+				`{"rank_feature":{"field":"akin_vector.body.v1%2E5%25","linear":{},"boost":1}}]}}}`,
+		},
+		"dense": {
+			vectors.DenseVector, nil, carOnly,
+			`{"query":{"bool":{"should":[` + unranked + `,{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,"boost":1}}]}}}`,
+		},
+		"dense, same matches": {
+			vectors.DenseVector, same, carOnly,
+			`{"query":{"bool":{"must":[` + unranked + `],"should":[{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,` +
+				`"filter":` + carMatch + `,"boost":1}}]}}}`,
+		},
+		"dense, OpenSearch": {
+			vectors.KNNVector, func(o *Options) { o.VectorCandidates = 7 }, carOnly,
+			`{"query":{"bool":{"should":[` + unranked + `,{"knn":{"akin_vector.body":{"vector":[1,0],"k":7,"boost":1}}}]}}}`,
+		},
+		"highlights": {
+			vectors.SparseVector, nil, `{"query":` + carMatch + `,"highlight":{"fields":{"body":{}}}}`,
+			`{"query":{"bool":{"should":[` + unranked + `,` + carSparse + `]}},"highlight":{"highlight_query":` + carMatch + `,"fields":{"body":{}}}}`,
+		},
+		"a count": {vectors.SparseVector, nil, `{"size":0,"query":` + carMatch + `}`, `{"size":0,"query":{"bool":{"should":[` + unranked + `,` + carSparse + `]}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandVectors(t, vectorRental(t, tt.store, tt.change), Request{Body: []byte(tt.body)})
+			got := string(bytes.ReplaceAll(r.Body, []byte("[-1,0]"), []byte("[1,0]"))) // an eigenvector has no sign
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if c := r.Clauses[0]; c.Form != "vectors" || c.Phase != "query" || c.Reason != "" || !strings.HasPrefix(c.Matrix, string(tt.store)+"@") {
+				t.Errorf("explained as %+v", c)
+			}
+		})
+	}
+}
+
+// TestSearchesThatAreNotRankedByVectors are expanded as in ModeBM25.
+func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
+	search := func(member string) Request { return Request{Body: []byte(`{` + member + `,` + carOnly[1:])} }
+	sparse, dense := vectors.SparseVector, vectors.DenseVector
+	for name, tt := range map[string]struct {
+		store  vectors.Store
+		change func(*Options)
+		req    Request
+		want   reason.Reason
+	}{
+		"no vectors":        {sparse, nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, reason.NoVectors},
+		"in a field":        {sparse, nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, reason.NoVectors},
+		"nested":            {sparse, nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)}, reason.NoVectors},
+		"a phrase beside":   {sparse, nil, Request{Body: []byte(`{"query":{"bool":{"must":` + carMatch + `,"should":{"match_phrase":{"body":"car rental"}}}}}`)}, reason.Phrase},
+		"many terms":        {sparse, func(o *Options) { o.MaxQueryTerms = 1 }, Request{Body: []byte(carRental)}, reason.TooManyTerms},
+		"a minimum":         {sparse, func(o *Options) { o.NormalizeScores = true }, search(`"min_score":1`), reason.MinScore},
+		"a rescore":         {sparse, nil, search(`"rescore":{"query":{"rescore_query":{"match_all":{}}}}`), reason.Rescore},
+		"a runtime field":   {sparse, nil, search(`"runtime_mappings":{"akin_vector.body":{"type":"keyword"}}`), reason.RuntimeField},
+		"unknown words":     {dense, nil, Request{Body: []byte(`{"query":{"match":{"body":"cheap"}}}`)}, reason.NoVectors},
+		"dense, a sort":     {dense, nil, search(`"sort":["_score","n"]`), reason.Sort},
+		"dense, a collapse": {dense, nil, search(`"collapse":{"field":"n"}`), reason.Collapse},
+		"dense, its own":    {dense, nil, search(`"knn":{"field":"v","query_vector":[1],"k":1}`), reason.Vectors},
+		"dense, a count":    {dense, nil, Request{Endpoint: EndpointCount, Body: []byte(carOnly)}, reason.Endpoint},
+		"dense, no hits":    {dense, nil, search(`"size":0`), reason.NoScores},
+		"dense, a name": {
+			dense, nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car rental","operator":"and","_name":"x"}}}}`)}, reason.Named,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := vectorRental(t, tt.store, tt.change)
+			r := expandVectors(t, e, tt.req)
+			bm25 := expandVectors(t, e.With(func() Options { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || !r.Rewritten {
+				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
+			}
+			if !strings.Contains(reasonsOf(r), string(tt.want)) {
+				t.Errorf("the reasons are %s, want %s", reasonsOf(r), tt.want)
+			}
+		})
+	}
+}
+
+func reasonsOf(r *Result) string {
+	var all []string
+	for _, c := range r.Clauses {
+		all = append(all, string(c.Reason))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestBlendedClausesCountByThemselves has one clause, and one field of another,
+// without vectors.
+func TestBlendedClausesCountByThemselves(t *testing.T) {
+	e := vectorRental(t, vectors.SparseVector, func(o *Options) { o.SoftWeight = 0.5 })
+	r := expandVectors(t, e, Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"bare":"car"}},{"multi_match":{"query":"car","fields":["body","bare"]}}]}}}`)})
+	forms := []string{}
+	for _, c := range r.Clauses {
+		forms = append(forms, c.Field+" "+c.Form+" "+string(c.Reason))
+	}
+	if diff := cmp.Diff([]string{"bare saturated no_vectors", "body vectors ", "bare  no_vectors"}, forms); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := strings.Count(string(r.Body), "akin_vector.body"); n != 1 || strings.Contains(string(r.Body), "akin_vector.bare") {
+		t.Errorf("%d queries in vectors: %s", n, r.Body)
+	}
+}
+
+func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
+	e := vectorRental(t, vectors.SparseVector, nil)
+	const words = "a b c d e f g h i j k l m n o p q r s t u v w x y z "
+	e.Learn(Limit{Kind: LimitClauses, Index: "docs", N: 64})
+	body := `{"query":{"bool":{"must":[{"match":{"body":"` + words + `"}},{"match":{"title":"` + words + `"}}]}}}`
+	r := expandVectors(t, e, Request{Body: []byte(body)})
+	if r.ClauseCount > 104 || reasonsOf(r) != "term_limit term_limit" || r.Rewritten {
+		t.Errorf("%d clauses, reasons %s", r.ClauseCount, reasonsOf(r))
+	}
+}
+
+func TestSearchFailsWhereModelsAreNotKnown(t *testing.T) {
+	e := vectorRental(t, vectors.SparseVector, nil).WithVectors(fakeVectors{err: errors.New("no answer")})
+	_, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carOnly)})
+	if stage, ok := errors.AsType[*StageError](err); !ok || stage.Stage != StageVectors {
+		t.Errorf("%v, want a failure of the stage vectors", err)
+	}
+}
