@@ -250,6 +250,9 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 		left, err := b.try(ctx, docs)
 		if err != nil {
 			lastBusy, unanswered = nil, max(unanswered, left.unanswered)
+			if left.docs != nil {
+				docs = left.docs
+			}
 			return err
 		}
 		docs, lastBusy, unanswered = left.docs, left.err, 0
@@ -274,8 +277,9 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	return err
 }
 
-// A remainder is what the cluster was too busy to write and why, or how many
-// documents it may have written in a call that came to no answer.
+// A remainder is what is left of a batch: what the cluster was too busy to
+// write and why, or what an error has left, and how many of that were in a call
+// that came to no answer and may be written.
 type remainder struct {
 	docs       []documents.DocRef
 	err        error
@@ -288,34 +292,53 @@ func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder,
 	if err != nil || len(updates) == 0 {
 		return remainder{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return remainder{}, err
+	var left remainder
+	for len(updates) > 0 {
+		n := fitting(updates)
+		var results []documents.UpdateResult
+		err := ctx.Err()
+		if err == nil {
+			left.unanswered = n
+			results, err = b.write(ctx, updates[:n])
+		}
+		if err != nil {
+			for i := range updates {
+				left.docs = append(left.docs, updates[i].Doc)
+			}
+			return left, err
+		}
+		for i, result := range results {
+			if result.Status == documents.Busy {
+				left.docs, left.err = append(left.docs, updates[i].Doc), result.Err
+			} else if err := b.note(&updates[i].Doc, result, empty[i]); err != nil {
+				return remainder{}, err
+			}
+		}
+		updates, empty, left.unanswered = updates[n:], empty[n:], 0
 	}
+	return left, nil
+}
+
+// fitting returns how many of some updates go into one call.
+func fitting(updates []documents.DocUpdate) int {
+	size := 0
+	for n := range updates {
+		if size += len(updates[n].Part); size > batchBytes {
+			return max(n, 1)
+		}
+	}
+	return len(updates)
+}
+
+// write makes updates, and has some time for that after ctx has ended.
+func (b *backfill) write(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() {
 		_ = pause(longer, lastCallTime) // whichever comes first
 		end()
 	})()
-	results, err := b.cluster.UpdateDocs(longer, updates)
-	if err != nil {
-		return remainder{unanswered: len(updates)}, err
-	}
-	var left remainder
-	for i, result := range results {
-		doc := &updates[i].Doc
-		if result.Status == documents.Busy {
-			left.docs, left.err = append(left.docs, *doc), result.Err
-			continue
-		}
-		if err := b.note(doc, result); err != nil {
-			return remainder{}, err
-		}
-		if result.Status == documents.Updated && empty[i] {
-			b.count(func() { b.counts.Empty++ })
-		}
-	}
-	return left, nil
+	return b.cluster.UpdateDocs(longer, updates)
 }
 
 // updates returns what to write, and which of that is empty. It counts what is
@@ -330,7 +353,7 @@ func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (update
 	}
 	for i := 0; i < len(parts) && err == nil; i++ {
 		if p := &parts[i]; p.JSON == nil {
-			err = b.note(&left[i], p.Result)
+			err = b.note(&left[i], p.Result, false)
 		} else {
 			updates = append(updates, documents.DocUpdate{Doc: left[i], Part: p.JSON})
 			empty = append(empty, p.Empty)
@@ -342,7 +365,9 @@ func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (update
 	return updates, empty, nil
 }
 
-func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) error {
+// note counts what has become of a document. empty says how it is counted when
+// it was written.
+func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult, empty bool) error {
 	if result.Status == documents.Refused {
 		return b.fail(doc, result.Err)
 	}
@@ -350,6 +375,9 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) er
 		switch result.Status {
 		case documents.Updated:
 			b.counts.Written++
+			if empty {
+				b.counts.Empty++
+			}
 			if b.followed != nil && len(b.followed.now) < maxWrote {
 				b.followed.now[keyOf(doc)] = result.SeqNo
 			}

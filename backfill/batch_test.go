@@ -2,9 +2,11 @@ package backfill
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -38,4 +40,66 @@ func TestBatchesOfLongTextsAreSmall(t *testing.T) {
 	if want := []int{4, 1, 1, 3}; !slices.Equal(sizes, want) || err != nil {
 		t.Errorf("batches of %v, want %v; %v", sizes, want, err)
 	}
+}
+
+// A fakeCluster takes updates, and fails in the calls of some numbers.
+type fakeCluster struct {
+	fakeScanner
+
+	calls  int
+	fails  map[int]error
+	writes map[string]int // by document
+	most   int            // bytes in a call
+}
+
+// Refresh implements [Cluster].
+func (*fakeCluster) Refresh(context.Context, string) error { return nil }
+
+// UpdateDocs implements [Cluster].
+func (c *fakeCluster) UpdateDocs(_ context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
+	c.calls++
+	if err := c.fails[c.calls]; err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, u := range updates {
+		size += len(u.Part)
+		c.writes[u.Doc.ID]++
+	}
+	c.most = max(c.most, size)
+	return make([]documents.UpdateResult, len(updates)), nil
+}
+
+// What is written may be longer than the texts that it is made of.
+func TestWhatIsWrittenIsSentInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCluster{writes: map[string]int{}, fails: map[int]error{2: io.ErrUnexpectedEOF}}
+		for id := range strings.FieldsSeq("a b c d e f g h") {
+			c.fakeScanner = append(c.fakeScanner, documents.DocRef{ID: id})
+		}
+		part := make([]byte, batchBytes/3)
+		gone := 0
+		task := Task{Fill: func(_ context.Context, docs []documents.DocRef) ([]Part, error) {
+			parts := make([]Part, len(docs))
+			for i := range docs {
+				if parts[i].JSON = part; docs[i].ID == "h" {
+					gone++
+					parts[i] = Part{Result: documents.UpdateResult{Status: documents.Gone}}
+				}
+			}
+			return parts, nil
+		}}
+		counts, err := Run(t.Context(), c, task, Options{})
+		if want := (Counts{Written: 7, Gone: 1, Rounds: 1}); counts != want || err != nil || gone != 1 {
+			t.Errorf("%+v, %v, want %+v", counts, err, want)
+		}
+		if c.most > batchBytes || c.calls != 4 || len(c.writes) != 7 {
+			t.Errorf("%d bytes in one of %d calls, for %d documents", c.most, c.calls, len(c.writes))
+		}
+		for id, n := range c.writes {
+			if n != 1 {
+				t.Errorf("%s was written %d times", id, n)
+			}
+		}
+	})
 }

@@ -68,16 +68,16 @@ func (f *indexFieldFlags) check() []error {
 	return errs
 }
 
-// connect connects to the cluster of the flags, and returns the concrete
-// indices that map the field.
-func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
+// connect connects to the cluster of the flags, whose indices have a field that
+// is countable.
+func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, err error) {
 	cluster.Client, err = f.Open()
 	if err == nil {
-		if indices, err = f.countable(ctx, cluster, f.Index); err != nil {
+		if _, err = f.countable(ctx, cluster, f.Index); err != nil {
 			_ = cluster.Client.Close() // nothing was written
 		}
 	}
-	return cluster, indices, err
+	return cluster, err
 }
 
 // countable returns the concrete indices of an expression that map the field.
@@ -153,7 +153,7 @@ func (f *snapshotFlags) parse() error {
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
-	cluster, _, err := f.connect(ctx)
+	cluster, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}

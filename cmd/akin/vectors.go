@@ -128,7 +128,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cluster, _, err := f.connect(ctx)
+	cluster, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cluster, _, err := f.connect(ctx)
+	cluster, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}

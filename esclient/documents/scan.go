@@ -21,8 +21,9 @@ import (
 
 const (
 	// textPage is the number of documents in a page, vectorPage of those whose
-	// terms are read or written next; maxPage bounds a page in bytes.
-	textPage, vectorPage, maxPage = 500, 100, 512 << 20
+	// terms are read or written next, and longPage of those whose texts are, which
+	// may be long; maxPage bounds a page in bytes.
+	textPage, vectorPage, longPage, maxPage = 500, 100, 20, 512 << 20
 	// scrollTime is how long the cluster waits for the next page: longer than
 	// pageTimeout.
 	scrollTime = "10m"
@@ -253,11 +254,10 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	var source any = false
+	body := (&ScanOptions{Query: o.Query}).body(vectorPage, false)
 	if o.Text != "" {
-		source = []string{o.Text}
+		body["size"], body["_source"] = longPage, []string{o.Text}
 	}
-	body := (&ScanOptions{Query: o.Query}).body(vectorPage, source)
 	body["version"], body["seq_no_primary_term"] = true, true
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/segments"
+)
+
+func newSegments() *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use: "segments", Short: "Cut long documents into segments",
+		Long: `A long document can be found by its best passage where its text is there twice: as a
+whole, and cut into segments, which are nested documents. "segments backfill" cuts the
+texts of the documents that are there, and with --follow of those that are written later;
+"segments pipeline" prints an ingest pipeline that has the cluster cut new ones itself.
+
+"akin index advise" says whether the texts of a field are long, and docs/segments.md how
+searches use the segments.`,
+		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body
+  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body`,
+	}, newSegmentsBackfill(), newSegmentsPipeline())
+}
+
+// cutFlags say how a text is cut, and where the segments are put.
+type cutFlags struct {
+	cut  segments.Cut
+	path string
+}
+
+// The windows that are cut where nothing is said of their size.
+const windowWords, windowOverlap = 200, 50
+
+func (f *cutFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.path, "path", "segments", "nested field for the segments")
+	flags.StringVar(&f.cut.By, "by", segments.Paragraphs, "how to cut: paragraphs, sentences or windows")
+	flags.IntVar(&f.cut.Words, "words", windowWords, "with --by windows, words of each")
+	flags.IntVar(&f.cut.Overlap, "overlap", windowOverlap, "with --by windows, words that the next one has, too; at most half")
+}
+
+// parse returns all that is wrong with the flags.
+func (f *cutFlags) parse(flags *pflag.FlagSet) error {
+	var errs []error
+	if f.cut.By != segments.Windows {
+		if flags.Changed("words") || flags.Changed("overlap") {
+			errs = append(errs, errors.New("--words and --overlap are for --by windows"))
+		}
+		f.cut.Words, f.cut.Overlap = 0, 0
+	} else if !flags.Changed("overlap") {
+		f.cut.Overlap = min(f.cut.Overlap, f.cut.Words/2)
+	}
+	if strings.Contains("."+f.path+".", "..") {
+		errs = append(errs, fmt.Errorf("--path: %q is no name of a field", f.path))
+	}
+	return errors.Join(append(errs, f.cut.Validate())...)
+}
+
+// look returns what is to be filled in the indices of an expression, and the
+// concrete ones that map the field. The error has what a mapping lacks.
+func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field string) (segments.Filling, []string, error) {
+	filling := segments.Filling{Cut: f.cut, Field: field, Path: f.path}
+	if _, err := cluster.Countable(ctx, index, field); err != nil {
+		return filling, nil, err
+	}
+	found, err := cluster.Client.Inspect(ctx, index, field, "", "")
+	var indices []string
+	for i := 0; i < len(found) && err == nil; i++ {
+		if found[i].Field == "" {
+			continue // it does not map the field
+		}
+		indices = append(indices, found[i].Index)
+		var lacking []byte
+		if lacking, err = filling.Check(&found[i]); lacking != nil {
+			err = fmt.Errorf("%s: the mapping lacks what the segments are stored in; put it first:\n  PUT /%s/_mapping\n  %s",
+				found[i].Index, found[i].Index, lacking)
+		}
+	}
+	return filling, indices, err
+}
+
+const segmentsHelp = `backfill cuts the text of each document that has the field, and stores the segments in the
+document: in the nested field of --path, each with its text, its position, from 1, and
+its share of the words. The keyword PATH_by has the field and the way to cut, so that
+documents that are done are passed over. A text that was changed by a partial update is
+found by --follow, or with --all; a document that was written as a whole is always found.
+
+Paragraphs end at blank lines; sentences are those of Unicode (UAX #29), and a single line
+break does not end one; windows are of --words words between white space. A document that
+would have more segments than its index takes nested documents (` + segments.LimitSetting + `,
+10,000 by default) fails, and the others are done.
+
+` + fillHelp + `
+
+Refused are a --path that is mapped as not nested, fields of nested documents, fields that
+others are copied to by copy_to, and indices that do not keep the whole _source or lack
+the mapping, which is then printed. docs/segments.md has the rest.
+
+` + connect.Credentials
+
+func newSegmentsBackfill() *cobra.Command {
+	var f fillFlags
+	var cut cutFlags
+	cmd := &cobra.Command{
+		Use:   "backfill --cluster URL --index INDEX --field FIELD",
+		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
+		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
+  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
+  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50 --follow`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(append(f.check(cmd.Flags()), cut.parse(cmd.Flags()))...); err != nil {
+				return terminal.Usage(err)
+			}
+			return fillSegments(cmd.Context(), cmd.ErrOrStderr(), &f, &cut)
+		},
+	}
+	f.register(cmd.Flags(), "segments")
+	cut.register(cmd.Flags())
+	return cmd
+}
+
+func fillSegments(ctx context.Context, stderr io.Writer, f *fillFlags, cut *cutFlags) error {
+	client, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // every write has been answered
+	cluster := documents.API{Client: client}
+	s, _, err := cut.look(ctx, cluster, f.Index, f.field)
+	if err != nil {
+		return err
+	}
+	task, err := s.Task()
+	if err != nil {
+		return err
+	}
+	return f.fill(ctx, stderr, cluster, filling{
+		task: task, kind: "segments", id: s.Stamp(), empty: "text",
+		check: func(ctx context.Context, index string) ([]string, error) {
+			_, indices, err := cut.look(ctx, cluster, index, f.field)
+			return indices, err
+		},
+	})
+}
+
+func newSegmentsPipeline() *cobra.Command {
+	var f indexFieldFlags
+	var cut cutFlags
+	cmd := &cobra.Command{
+		Use:   "pipeline --cluster URL --index INDEX --field FIELD",
+		Short: "Print an ingest pipeline that cuts the texts of new documents",
+		Long: `pipeline prints the body of an ingest pipeline, as JSON, that gives new documents the
+segments that "segments backfill" gives those that are there: paragraphs or windows, by a
+script in Painless. It changes nothing itself. A document that has too many segments, or
+none that the script can make, is indexed without them, and found by the backfill.
+
+` + connect.Credentials,
+		Example: `  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body
+  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 100 --overlap 20`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
+				return terminal.Usage(err)
+			}
+			client, err := f.Open()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = client.Close() }() // nothing was written
+			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, f.Index, f.field)
+			if err != nil {
+				return err
+			}
+			body, err := s.Pipeline()
+			if err != nil {
+				return terminal.Usage(err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "Put this pipeline, and have the index use it:\n  PUT /_ingest/pipeline/akin-segments\n"+
+				"  PUT /%s/_settings {\"index.default_pipeline\": \"akin-segments\"}\n", f.Index)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", body)
+			return err
+		},
+	}
+	f.register(cmd.Flags())
+	cut.register(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,354 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// filledDefinition is of an index without what segments are stored in.
+const filledDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"-1"},"mappings":{"properties":{
+	"text":{"properties":{"body":{"type":"text","analyzer":"english","similarity":"boolean","fields":{"std":{"type":"text"}}}}},
+	"flat":{"properties":{"text":{"type":"text"}}}}}}`
+
+// A filledDoc is what a document has of segments, with where it was written.
+type filledDoc struct {
+	SeqNo  int `json:"_seq_no"`
+	Source struct {
+		Parts struct {
+			Segments []struct {
+				Text     string
+				Position int
+				Share    float32
+			}
+			By string `json:"segments_by"`
+		}
+	} `json:"_source"`
+}
+
+// A fillFixture is an index with texts whose segments go to parts.segments.
+type fillFixture struct {
+	*engine
+	t     *testing.T
+	index string
+}
+
+// longTexts are as people write them, and as programs do.
+func longTexts() map[string]any {
+	return map[string]any{
+		"prose":    "A first paragraph. It has two sentences.\n\nA second one\nin two lines.\n \n\nThe third.",
+		"spaces":   " \t\u00a0one\u2003two\u0085three\u2028four\u2029five\r\n\r\nsix\rseven\r\reight\v\fnine\u3000\u200bten ",
+		"scripts":  "Čeština má háčky.\n\nこれは文です。これも。\n\n😀 emoji 👩‍👩‍👧 family",
+		"list":     []any{"one two three four", "", []any{"five\n\nsix"}, 7.5, true, nil},
+		"empty":    "",
+		"blank":    "\n \n",
+		"one":      "word",
+		"shares":   strings.Repeat("a b c\n\nd ", 7),
+		"long":     strings.Repeat("many words in lines\n and\n\n ", 1_500),
+		"too many": strings.Repeat("x y\n\n", 10_001),
+	}
+}
+
+// makeFilled makes an index with longTexts, some below a name with a dot.
+func makeFilled(t *testing.T, e *engine, index string) *fillFixture {
+	t.Helper()
+	f := &fillFixture{e, t, index}
+	e.makeIndex(t, index, filledDefinition)
+	var docs []document
+	for id, text := range longTexts() {
+		fields := section{"text": section{"body": text}}
+		if len(id)%2 == 0 {
+			fields = section{"text.body": text}
+		}
+		docs = append(docs, document{id, fields})
+	}
+	docs = append(docs, document{"without", section{"other": "x"}})
+	e.index(t, index, docs)
+	return f
+}
+
+// command returns the arguments of a backfill of the index.
+func (f *fillFixture) command(cluster string, args ...string) []string {
+	return append([]string{"segments", "backfill", "--cluster", cluster, "--index", f.index, "--field", "text.body", "--path", "parts.segments"}, args...)
+}
+
+// backfill runs one, and returns what it says.
+func (f *fillFixture) backfill(status int, args ...string) string {
+	f.t.Helper()
+	r := runAkin(f.t, f.command(f.url, args...)...)
+	if r.status != status {
+		f.t.Errorf("%q: exit status %d, want %d\n%s", args, r.status, status, r.stderr)
+	}
+	return r.stderr
+}
+
+// putMapping puts the mapping that a backfill without it prints.
+func (f *fillFixture) putMapping() {
+	f.t.Helper()
+	said := f.backfill(1)
+	_, body, found := strings.Cut(said, "PUT /"+f.index+"/_mapping\n")
+	if !found || !strings.Contains(body, `"analyzer":"english"`) {
+		f.t.Fatalf("no mapping in\n%s", said)
+	}
+	f.must(f.t, http.MethodPut, "/"+f.index+"/_mapping", body)
+}
+
+// stored returns the documents by id.
+func (f *fillFixture) stored() map[string]filledDoc {
+	f.t.Helper()
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_refresh", "")
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				ID string `json:"_id"`
+				filledDoc
+			}
+		}
+	}
+	decode(f.t, f.must(f.t, http.MethodPost, "/"+f.index+"/_search", `{"size":5000,"seq_no_primary_term":true,"_source":["parts"]}`), &answer)
+	docs := map[string]filledDoc{}
+	for _, h := range answer.Hits.Hits {
+		docs[h.ID] = h.filledDoc
+	}
+	return docs
+}
+
+// texts returns those of the segments of a document.
+func (d *filledDoc) texts() (texts []string) {
+	for i, s := range d.Source.Parts.Segments {
+		if texts = append(texts, s.Text); s.Position != i+1 || s.Share <= 0 || s.Share > 1 {
+			texts = append(texts, fmt.Sprintf("WRONG: %+v", s))
+		}
+	}
+	return texts
+}
+
+func TestSegmentsAreFilled(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		f := makeFilled(t, e, "akin-e2e-filled")
+		f.putMapping()
+		said := f.backfill(1)
+		for _, want := range []string{`document "too many" of index "akin-e2e-filled"`, "too many segments: 10001, of 10000", "index.mapping.nested_objects.limit", "9 documents written, 2 of them without text", "1 failed"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is not in\n%s", want, said)
+			}
+		}
+		docs := f.stored()
+		for id, want := range map[string][]string{
+			"prose": {"A first paragraph. It has two sentences.", "A second one\nin two lines.", "The third."},
+			"list":  {"one two three four", "five", "six", "7.5", "true"},
+			"blank": nil, "too many": nil, "without": nil,
+		} {
+			d := docs[id]
+			if got := d.texts(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", id, got, want)
+			}
+		}
+		t.Run("again", func(t *testing.T) { f.with(t).testSettled(docs) })
+		t.Run("a nested search", func(t *testing.T) {
+			hits, err := e.search(t.Context(), "/"+f.index+"/_search",
+				`{"query":{"nested":{"path":"parts.segments","query":{"match":{"parts.segments.text":"paragraphs"}}}}}`)
+			if err != nil || !slices.Equal(hits.ids(), []string{"prose"}) { // by the analyzer of the text
+				t.Errorf("%q, %v", hits.ids(), err)
+			}
+		})
+		t.Run("a raised limit", func(t *testing.T) { f.with(t).testRaisedLimit() })
+		t.Run("texts that changed", func(t *testing.T) { f.with(t).testChanged() })
+		t.Run("not nested", func(t *testing.T) {
+			r := runAkin(t, "segments", "backfill", "--cluster", e.url, "--index", f.index, "--field", "text.body", "--path", "flat")
+			if r.status != 1 || !strings.Contains(r.stderr, "flat is mapped as object, and segments need a field that is nested") {
+				t.Errorf("status %d\n%s", r.status, r.stderr)
+			}
+		})
+	})
+}
+
+// with returns the fixture for a sub-test.
+func (f *fillFixture) with(t *testing.T) *fillFixture {
+	t.Helper()
+	return &fillFixture{f.engine, t, f.index}
+}
+
+// testSettled checks that another backfill writes nothing.
+func (f *fillFixture) testSettled(docs map[string]filledDoc) {
+	for _, args := range [][]string{nil, {"--all"}, {"--dry-run"}} {
+		status := 1 // as long as a document fails
+		if slices.Contains(args, "--dry-run") {
+			status = 0
+		}
+		if said := f.backfill(status, args...); status == 1 && !strings.Contains(said, "\n0 documents written") {
+			f.t.Errorf("another backfill says\n%s", said)
+		}
+		for id, d := range f.stored() {
+			if d.SeqNo != docs[id].SeqNo {
+				f.t.Fatalf("%v wrote document %s again", args, id)
+			}
+		}
+	}
+}
+
+func (f *fillFixture) testRaisedLimit() {
+	f.must(f.t, http.MethodPut, "/"+f.index+"/_settings", `{"index.mapping.nested_objects.limit":10001}`)
+	f.backfill(0)
+	d := f.stored()["too many"]
+	if n := len(d.texts()); n != 10_001 {
+		f.t.Errorf("%d segments", n)
+	}
+}
+
+// testChanged changes a text by a partial update, and cuts in other ways.
+func (f *fillFixture) testChanged() {
+	f.must(f.t, http.MethodDelete, "/"+f.index+"/_doc/too%20many", "")
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/prose", `{"doc":{"text":{"body":"Changed. In part."}}}`)
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--all"}, []string{"Changed. In part."}},
+		{[]string{"--by", "sentences"}, []string{"Changed.", "In part."}},
+		{[]string{"--by", "windows", "--words", "2", "--overlap", "1"}, []string{"Changed. In", "In part."}},
+	} {
+		f.backfill(0, tt.args...)
+		d := f.stored()["prose"]
+		if got := d.texts(); !slices.Equal(got, tt.want) {
+			f.t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestFillingOfSegmentsIsInterrupted(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		f := makeFilled(t, e, "akin-e2e-interrupted")
+		f.putMapping()
+		f.backfill(1)
+		var docs []document
+		for i := range 1700 {
+			docs = append(docs, document{strconv.Itoa(i), section{"text": section{"body": fmt.Sprintf("Text %d.\n\nAnd more.", i)}}})
+		}
+		e.index(t, f.index, docs)
+		reached, ended := make(chan struct{}), make(chan struct{})
+		norms := &normsFixture{e, t, f.index, "text.body"}
+		cluster := norms.tap(func(n int) bool {
+			if n == 3 {
+				close(reached)
+				<-ended
+			}
+			return n < 3
+		})
+		cmd := exec.Command(akinPath(t), f.command(cluster, "--workers", "1")...)
+		cmd.Env = cleanEnvironment()
+		proc, err := startProcess("fill", newDir(t, "fill"), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-reached:
+		case <-proc.done:
+			t.Fatalf("ended early\n%s", proc.tail())
+		case <-time.After(time.Minute):
+			t.Fatalf("no third bulk request\n%s", proc.tail())
+		}
+		proc.signal(t, syscall.SIGTERM)
+		status, err := proc.wait(20 * time.Second)
+		close(ended)
+		if err != nil || status != 1 || !strings.Contains(proc.tail(), "the same command goes on") {
+			t.Errorf("status %d, %v\n%s", status, err, proc.tail())
+		}
+		before := f.stored()
+		// The rest, while others write: one document as a whole, and one that goes.
+		cluster = norms.tap(func(n int) bool {
+			if n == 1 {
+				f.must(t, http.MethodPut, "/"+f.index+"/_doc/1699", `{"text":{"body":"Written\n\nby\n\nothers"}}`)
+				f.must(t, http.MethodDelete, "/"+f.index+"/_doc/1698", "")
+			}
+			return true
+		})
+		r := runAkin(t, f.command(cluster)...)
+		if r.status != 1 || !strings.Contains(r.stderr, "written by others meanwhile") || !strings.Contains(r.stderr, "1 failed") {
+			t.Errorf("status %d\n%s", r.status, r.stderr)
+		}
+		done := 0
+		after := f.stored()
+		for id, d := range after {
+			if before[id].Source.Parts.By != "" {
+				if done++; d.SeqNo != before[id].SeqNo {
+					t.Fatalf("document %s was done and is written again", id)
+				}
+			}
+			if n := len(d.Source.Parts.Segments); len(id) < 5 && id != "1699" && strings.Trim(id, "0123456789") == "" && n != 2 {
+				t.Fatalf("document %s has %d segments", id, n)
+			}
+		}
+		others := after["1699"]
+		if _, there := after["1698"]; there || len(others.texts()) != 3 || done < 1000 || done > 1020 {
+			t.Errorf("%d documents were done; 1699: %q, 1698: %v", done, others.texts(), there)
+		}
+	})
+}
+
+// The script of the pipeline makes of a text what the backfill makes of it. Not
+// every engine here has ingest processors, but each can update by the script.
+func TestPipelineCutsAsTheBackfillDoes(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for i, args := range [][]string{nil, {"--by", "windows", "--words", "3", "--overlap", "1"}} {
+			f := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-go-", i))
+			f.putMapping()
+			f.backfill(1, args...) // for what has too many
+			want := f.stored()
+			r := runAkin(t, append([]string{"segments", "pipeline", "--cluster", e.url, "--index", f.index, "--field", "text.body", "--path", "parts.segments"}, args...)...)
+			var pipeline struct {
+				Processors []struct{ Script section }
+			}
+			decode(t, []byte(r.stdout), &pipeline)
+			script := pipeline.Processors[0].Script
+			delete(script, "ignore_failure")
+			script["source"] = strings.ReplaceAll(script["source"].(string), "ctx", "ctx._source")
+			body, err := json.Marshal(section{"script": script})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-script-", i))
+			g.putMapping()
+			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query", string(body))
+			g.checkSame(want)
+			if e.hasProcessors(t) {
+				e.must(t, http.MethodPut, "/_ingest/pipeline/akin-e2e", r.stdout)
+				g = makeFilled(t, e, g.index)
+				g.putMapping()
+				e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?pipeline=akin-e2e", "")
+				g.checkSame(want)
+			}
+		}
+	})
+}
+
+// checkSame checks that the documents have the same segments as others.
+func (f *fillFixture) checkSame(want map[string]filledDoc) {
+	f.t.Helper()
+	for id, d := range f.stored() {
+		if !reflect.DeepEqual(d.Source, want[id].Source) && len(d.Source.Parts.Segments)+len(want[id].Source.Parts.Segments) > 0 {
+			f.t.Errorf("%s: %d segments by the script, %d by the backfill; %.200q and %.200q", id,
+				len(d.Source.Parts.Segments), len(want[id].Source.Parts.Segments), fmt.Sprint(d.Source), fmt.Sprint(want[id].Source))
+		}
+		if d.Source.Parts.By != want[id].Source.Parts.By {
+			f.t.Errorf("%s: by %q, want %q", id, d.Source.Parts.By, want[id].Source.Parts.By)
+		}
+	}
+}
+
+// hasProcessors reports whether the engine has ingest processors.
+func (e *engine) hasProcessors(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(string(e.must(t, http.MethodGet, "/_nodes/ingest?filter_path=nodes.*.ingest", "")), `"type":"script"`)
+}

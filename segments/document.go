@@ -1,0 +1,210 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/akin-search/akin/backfill"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+// LimitSetting is the setting of an index that bounds the nested documents of a
+// document.
+const LimitSetting = "index.mapping.nested_objects.limit"
+
+const defaultLimit = 10_000 // of both engines
+
+// A Filling says which texts of documents are cut how, and where the segments
+// are put.
+type Filling struct {
+	Cut
+
+	// Field is the full name of the text field, and Source the one that documents
+	// have its text under: another one for a multi-field.
+	Field, Source string
+	// Path is the full name of the nested field for the segments.
+	Path string
+	// Limit is how many segments a document may have.
+	Limit int
+}
+
+type object = map[string]any
+
+// StampPath is the full name of the keyword that says which text the segments
+// of a document are of, and how it was cut.
+func (f *Filling) StampPath() string { return f.Path + "_by" }
+
+// Stamp is what that keyword has, such as "body:paragraphs".
+func (f *Filling) Stamp() string { return f.Field + ":" + f.String() }
+
+// Members returns the segments of a document and the stamp, as a JSON object to
+// merge into it. Each has its text, its position, from 1, and its share of the
+// words of all of them, in (0, 1].
+func (f *Filling) Members(all []Segment) ([]byte, error) {
+	total := 0
+	for _, s := range all {
+		total += s.Words
+	}
+	list := make([]object, len(all))
+	for i, s := range all {
+		list[i] = object{"text": s.Text, "position": i + 1, "share": float32(s.Words) / float32(total)}
+	}
+	return encode(below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, f.Stamp() }))
+}
+
+// below returns an object in which set was called with the innermost object of
+// a path and the name in it. Each object has the next in its member inside, ""
+// for none.
+func below(path, inside string, set func(o object, name string)) object {
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		o := object{}
+		set(o, name)
+		return o
+	}
+	inner := below(rest, inside, set)
+	if inside != "" {
+		inner = object{inside: inner}
+	}
+	return object{name: inner}
+}
+
+func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+
+// Task returns the task of filling the documents that have the field, unless
+// they have segments of this text that were cut so. A text that was changed by
+// a partial update since cannot be known from its segments. Documents without
+// text get the stamp only, and count as empty.
+func (f *Filling) Task() (backfill.Task, error) {
+	every := object{"exists": object{"field": f.Field}}
+	done := []object{
+		{"term": object{f.StampPath(): object{"value": f.Stamp()}}},
+		{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": object{"exists": object{"field": f.Path + ".position"}}}},
+	}
+	t := backfill.Task{Stage: "cutting texts", Text: f.Source, Fill: f.fill}
+	var err, errEvery error
+	t.Missing, err = encode(object{"bool": object{"filter": []object{every}, "must_not": []object{{"bool": object{"filter": done}}}}})
+	t.Every, errEvery = encode(every)
+	return t, errors.Join(err, errEvery)
+}
+
+// fill is the [backfill.Fill] of the task.
+func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]backfill.Part, error) {
+	parts := make([]backfill.Part, len(docs))
+	for i := range docs {
+		all, err := f.Texts(docs[i].Texts, f.Limit)
+		if err == nil {
+			parts[i].JSON, err = f.Members(all)
+		}
+		if err != nil {
+			parts[i] = backfill.Part{Result: documents.UpdateResult{Status: documents.Refused, Err: err}}
+			continue
+		}
+		parts[i].Empty = len(all) == 0
+	}
+	return parts, nil
+}
+
+// Check sets Source and, where the index takes fewer segments, Limit, by what
+// the mapping and the settings of an index are. It returns what the mapping
+// lacks for the segments, as the body of a request that puts it, nil for
+// nothing. The error says what cannot be changed in the index.
+func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
+	f.Source = i.Source
+	limit := defaultLimit
+	if text := i.Settings.Text(LimitSetting); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("index %q: %s is %q", i.Index, LimitSetting, text)
+		}
+	}
+	if f.Limit == 0 || limit < f.Limit {
+		f.Limit = limit
+	}
+	var m mapping.Mappings
+	if err := json.Unmarshal(i.Mappings, &m); err != nil {
+		return nil, fmt.Errorf("mapping of index %q: %w", i.Index, err)
+	}
+	find := func(name string) *mapping.Property {
+		p, findErr := mapping.Find(m.Properties, name)
+		err = errors.Join(err, findErr)
+		return p
+	}
+	own, at, stamp := find(i.Field), find(f.Path), find(f.StampPath())
+	inner := map[string]*mapping.Property{}
+	for name := range memberTypes() {
+		inner[name] = find(f.Path + "." + name)
+	}
+	if err == nil {
+		err = f.refuse(at, stamp, inner)
+	}
+	if err != nil || own == nil {
+		return nil, fmt.Errorf("index %q: %w", i.Index, err)
+	}
+	lacks := at == nil || stamp == nil
+	for _, p := range inner {
+		lacks = lacks || p == nil
+	}
+	if !lacks {
+		return nil, nil
+	}
+	return f.mapping(own, inner)
+}
+
+// memberTypes are the types that the members of a segment may have, of which
+// the first is the one that a mapping is given.
+func memberTypes() map[string][]string {
+	return map[string][]string{
+		"text":     {"text"},
+		"position": {"integer", "short", "long"},
+		"share":    {"float", "double", "half_float"},
+	}
+}
+
+// refuse returns why segments cannot be put into an index whose mapping has
+// these properties, each nil where it has none.
+func (f *Filling) refuse(at, stamp *mapping.Property, inner map[string]*mapping.Property) error {
+	switch {
+	case at != nil && at.Type != "nested":
+		return fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: name another one with --path",
+			f.Path, at.TypeName())
+	case at != nil && at.Nested != "":
+		return fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path", f.Path, at.Nested)
+	case stamp != nil && stamp.Type != "keyword":
+		return fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName())
+	}
+	for name, types := range memberTypes() {
+		if p := inner[name]; p != nil && (!slices.Contains(types, p.Type) || string(p.Index) == "false") {
+			return fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0])
+		}
+	}
+	return nil
+}
+
+// mapping returns what a mapping gets for the segments of a text that is mapped
+// as own, without what is there.
+func (f *Filling) mapping(own *mapping.Property, there map[string]*mapping.Property) ([]byte, error) {
+	members := object{}
+	for name, types := range memberTypes() {
+		if there[name] == nil {
+			members[name] = object{"type": types[0]}
+		}
+	}
+	if text, ok := members["text"].(object); ok {
+		for name, value := range map[string]string{"analyzer": own.Analyzer, "search_analyzer": own.SearchAnalyzer, "similarity": own.Similarity} {
+			if value != "" {
+				text[name] = value
+			}
+		}
+	}
+	return encode(object{"properties": below(f.Path, "properties", func(o object, name string) {
+		o[name] = object{"type": "nested", "properties": members}
+		o[name+"_by"] = object{"type": "keyword"}
+	})})
+}

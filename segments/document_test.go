@@ -1,0 +1,123 @@
+package segments
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+func windows() *Filling {
+	return &Filling{Cut: Cut{By: Windows, Words: 2, Overlap: 1}, Field: "body", Source: "body", Path: "parts.segments", Limit: 3}
+}
+
+func TestDocumentsAreFilled(t *testing.T) {
+	task, err := windows().Task()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := task.Fill(t.Context(), []documents.DocRef{
+		{ID: "1", Texts: []string{"a <b> c", "d"}}, {ID: "2", Texts: []string{" "}}, {ID: "3", Texts: []string{"a b c d e"}}, {ID: "4"},
+	})
+	if err != nil || len(parts) != 4 {
+		t.Fatal(parts, err)
+	}
+	want := `{"parts":{"segments":[{"position":1,"share":0.4,"text":"a <b>"},{"position":2,"share":0.4,"text":"<b> c"},` +
+		`{"position":3,"share":0.2,"text":"d"}],"segments_by":"body:windows:2:1"}}`
+	if got := string(parts[0].JSON); got != want || parts[0].Empty {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, i := range []int{1, 3} {
+		if want := `{"parts":{"segments":[],"segments_by":"body:windows:2:1"}}`; string(parts[i].JSON) != want || !parts[i].Empty {
+			t.Errorf("%+v, want %s", parts[i], want)
+		}
+	}
+	if r := parts[2].Result; parts[2].JSON != nil || r.Status != documents.Refused || !errors.Is(r.Err, ErrTooMany) {
+		t.Errorf("four segments of three: %+v", parts[2])
+	}
+	for _, want := range []string{`"parts.segments_by":{"value":"body:windows:2:1"}`, `"path":"parts.segments"`, `"ignore_unmapped":true`} {
+		if !strings.Contains(string(task.Missing), want) {
+			t.Errorf("%s is not in %s", want, task.Missing)
+		}
+	}
+}
+
+// inspect checks a filling against the properties of an index.
+func inspect(f *Filling, settings, properties string) (string, error) {
+	raw := mapping.RawIndex{Mappings: []byte(`{"properties":{"body":{"type":"text","analyzer":"english","similarity":"boolean"},` + properties + `"x":{"type":"long"}}}`)}
+	if settings != "" {
+		raw.Settings = mapping.Settings{LimitSetting: []byte(settings)}
+	}
+	i, err := mapping.Inspect("i", raw, "body", "", "")
+	if err != nil {
+		return "", err
+	}
+	lacking, err := f.Check(&i)
+	return string(lacking), err
+}
+
+func TestMappingThatLacksSegmentsIsPrinted(t *testing.T) {
+	const nested = `{"properties":{"parts":{"properties":{"segments":{"properties":`
+	for name, tt := range map[string]struct{ there, want string }{
+		"nothing": {"", nested + `{"position":{"type":"integer"},"share":{"type":"float"},` +
+			`"text":{"analyzer":"english","similarity":"boolean","type":"text"}},"type":"nested"},"segments_by":{"type":"keyword"}}}}}`},
+		"the text": {
+			`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"text"}}}}},`,
+			nested + `{"position":{"type":"integer"},"share":{"type":"float"}},"type":"nested"},"segments_by":{"type":"keyword"}}}}}`,
+		},
+		"all": {
+			`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"short"},` +
+				`"share":{"type":"double"}}},"segments_by":{"type":"keyword"}}},`, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := inspect(windows(), "", tt.there); got != tt.want || err != nil {
+				t.Errorf("%s, %v\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFieldsThatCannotHoldSegmentsAreRefused(t *testing.T) {
+	for there, want := range map[string]string{
+		`"parts":{"properties":{"segments":{"properties":{"text":{"type":"text"}}}}},`:                    "parts.segments is mapped as object",
+		`"parts":{"properties":{"segments":{"type":"text"}}},`:                                            "parts.segments is mapped as text",
+		`"parts":{"type":"nested","properties":{"segments":{"type":"nested"}}},`:                          "in the nested documents of parts",
+		`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"keyword"}}}}},`: "parts.segments.text is mapped as keyword",
+		`"parts":{"properties":{"segments_by":{"type":"text"}}},`:                                         "parts.segments_by is mapped as text",
+	} {
+		if lacking, err := inspect(windows(), "", there); err == nil || !strings.Contains(err.Error(), want) || lacking != "" {
+			t.Errorf("%s: %s, %v", there, lacking, err)
+		}
+	}
+}
+
+func TestLimitIsThatOfTheIndex(t *testing.T) {
+	f := windows()
+	for _, tt := range []struct {
+		setting string
+		before  int
+		want    int
+	}{{"", 0, defaultLimit}, {`"20000"`, 0, 20000}, {`"50"`, 100, 50}, {`"50"`, 20, 20}} {
+		f.Limit = tt.before
+		if _, err := inspect(f, tt.setting, ""); err != nil || f.Limit != tt.want {
+			t.Errorf("%s after %d: %d, %v", tt.setting, tt.before, f.Limit, err)
+		}
+	}
+	if _, err := inspect(f, `"many"`, ""); err == nil {
+		t.Error("a limit that is no number is taken")
+	}
+}
+
+func TestPipelineCutsNoSentences(t *testing.T) {
+	f := windows()
+	if body, err := f.Pipeline(); err != nil || !strings.Contains(string(body), `"stamp":"body:windows:2:1"`) {
+		t.Errorf("%s, %v", body, err)
+	}
+	f.Cut = Cut{By: Sentences}
+	if _, err := f.Pipeline(); err == nil {
+		t.Error("a pipeline for sentences")
+	}
+}
