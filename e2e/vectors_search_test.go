@@ -215,7 +215,7 @@ func TestVectorsScoreByTheSoftCosine(t *testing.T) {
 				index := "akin-e2e-vectors-" + strings.ReplaceAll(string(store), "_", "-")
 				w.makeVectors(t, e, index, m, fieldType, func(text string) any { return vectorsOf(m, text) })
 				a := w.startVectors(t, e, path)
-				for _, query := range []string{"t03", "t01 t09 t09 t20", "t05 t06 t07 t08 t23", "t11 unknown"} {
+				for _, query := range []string{"t03", "t09 t01 t09 t20", "t05 t06 t07 t08 t23", "t11 unknown"} {
 					w.checkScores(t, e, a, index, store, query)
 				}
 				explained := a.explain(t, index, matchBody("t03"))

@@ -42,10 +42,10 @@ type CacheOptions struct {
 //
 // What it does not know it loads, each thing once at a time; a load goes on
 // where a caller leaves. Of at most 64 loads neither a client nor an index
-// expression has more than it leaves to the others; one more is a [memory.ErrBusy].
-// Failures are remembered for a second, [ErrNoLinear], [ErrNoNorms] and
-// [ErrNoVectors] for ten, other errors that say how the cluster is for the
-// time to live.
+// expression has more than it leaves to the others; one more is a
+// [memory.ErrBusy]. Failures are remembered for a second, [ErrNoLinear],
+// [ErrNoNorms] and [ErrNoVectors] for ten, other errors that say how the
+// cluster is for the time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {

@@ -162,13 +162,14 @@ func (a vectorAsker) makeVector(ctx context.Context, t *target) error {
 		x[i] = vectors.Coordinate{Term: origin.Term, Value: origin.X}
 	}
 	q := form.Vector{Field: t.Name, Store: v.model.Meta().Store, Boost: t.clause.Parsed.Boost * t.Boost, Nearest: o.VectorCandidates}
-	if q.Store.Dense() {
+	switch {
+	case q.Store.Dense():
 		q.Dense = v.model.DenseQuery(x)
-	} else if len(x) <= o.MaxQueryTerms {
-		q.Sparse = v.model.SparseQuery(x)
-	} else {
+	case len(x) > o.MaxQueryTerms:
 		v.reason = reason.TooManyTerms
 		return nil
+	default:
+		q.Sparse = v.model.SparseQuery(x)
 	}
 	if len(q.Dense)+len(q.Sparse) == 0 {
 		v.reason = reason.NoVectors

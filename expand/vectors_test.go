@@ -219,7 +219,7 @@ func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
 	e.Learn(Limit{Kind: LimitClauses, Index: "docs", N: 64})
 	body := `{"query":{"bool":{"must":[{"match":{"body":"` + words + `"}},{"match":{"title":"` + words + `"}}]}}}`
 	r := expandVectors(t, e, Request{Body: []byte(body)})
-	if r.ClauseCount > 104 || reasonsOf(r) != "term_limit term_limit" || r.Rewritten {
+	if r.ClauseCount > 104 || reasonsOf(r) != strings.Repeat(" term_limit", 2)[1:] || r.Rewritten {
 		t.Errorf("%d clauses, reasons %s", r.ClauseCount, reasonsOf(r))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -179,7 +178,7 @@ func judge(s *server.Sight, err error) Field {
 		f.Verdict, f.Says = Warning, "without the segments of expansion.segments: "+string(s.Segments)
 	case few:
 		f.Verdict, f.Says = Warning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
-	case s.Form == form.Vectors.String():
+	case s.ByVectors():
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
 		f.Says = "no document has a text to try it with"

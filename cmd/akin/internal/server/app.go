@@ -144,7 +144,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
 		options.HitTerms = c.rerank
 	}
-	models, err := readModels(ctx, a.cfg.Vectors)
+	models, err := readModels(ctx, a.cfg.Vectors, a.log)
 	if err != nil {
 		return a, err
 	}

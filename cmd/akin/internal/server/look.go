@@ -44,6 +44,9 @@ type Sight struct {
 	Scripts bool `json:"scripts"`
 }
 
+// ByVectors reports whether searches are scored by vectors of the documents.
+func (s *Sight) ByVectors() bool { return s.Form == form.Vectors.String() }
+
 // A Lookout says what an App would do, without serving.
 type Lookout struct{ *App }
 
@@ -75,7 +78,7 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 		}
 		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
 		s.Segments = segments
-		if s.Added > 0 || s.Form == form.Vectors.String() {
+		if s.Added > 0 || s.ByVectors() {
 			break
 		}
 	}

@@ -19,7 +19,7 @@ import (
 const maxModel, modelTime = 4 << 30, time.Minute
 
 // readModels reads the models of documents' vectors.
-func readModels(ctx context.Context, paths []string) (models []*vectors.Model, err error) {
+func readModels(ctx context.Context, paths []string, log *slog.Logger) (models []*vectors.Model, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelTime, errors.New("it does not end"))
 	defer cancel()
 	for i, path := range paths {
@@ -30,6 +30,7 @@ func readModels(ctx context.Context, paths []string) (models []*vectors.Model, e
 			return nil, fmt.Errorf("vectors[%d]: %w", i, err)
 		}
 		models = append(models, m)
+		log.InfoContext(ctx, "model of vectors", "file", path, "model", m.ID(), "field", m.Meta().Field, "store", m.Meta().Store)
 	}
 	return models, nil
 }

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/vectors"
+)
+
+// A reload keeps the configuration in use where the new one has such a file.
+func TestModelsThatCannotBeReadAreAnErrorOfTheConfiguration(t *testing.T) {
+	damaged := filepath.Join(t.TempDir(), "damaged")
+	if err := os.WriteFile(damaged, []byte("akin-V\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{damaged: vectors.ErrFormat, damaged + "-not": fs.ErrNotExist} {
+		cfg := configs.Default()
+		cfg.Vectors = []string{path}
+		_, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), "vectors[0]") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%v, want %v of vectors[0], %s", err, want, path)
+		}
+	}
+}
