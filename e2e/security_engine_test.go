@@ -86,20 +86,8 @@ func securedEngine(t *testing.T) *engine {
 }
 
 func (e *engine) launchSecured(home string) error {
-	jars := filepath.Join(home, "jars")
-	plugin, err := filepath.Abs(filepath.Join("engines", e.name, "target", "plugins"))
+	jars, err := e.pluginJars(home, securityPlugin)
 	if err != nil {
-		return err
-	}
-	archive := filepath.Join(plugin, "opensearch-security-2.19.1.0.zip")
-	if _, err := os.Stat(archive); err != nil { // once
-		cmd := exec.Command("mvn", "-q", "-B", "dependency:copy", "-Dartifact="+securityPlugin, "-DoutputDirectory="+plugin, "-Dmdep.useBaseVersion=true")
-		cmd.Dir = home
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, output)
-		}
-	}
-	if err := unzip(archive, jars); err != nil {
 		return err
 	}
 	config := filepath.Join(home, "config")
@@ -123,6 +111,27 @@ func (e *engine) launchSecured(home string) error {
 		transport+"pemcert_filepath=node.pem", transport+"pemkey_filepath=node.key", transport+"pemtrustedcas_filepath=node.pem",
 		transport+"enforce_hostname_verification=false", "plugins.security.authcz.admin_dn=CN=nobody",
 		"plugins.security.ssl.http.enabled=false", "plugins.security.allow_default_init_securityindex=true")
+}
+
+// pluginJars unpacks a plugin of the engine, the coordinates of a zip file,
+// into a folder of home. It is downloaded once.
+func (e *engine) pluginJars(home, artifact string) (string, error) {
+	parts := strings.Split(artifact, ":")
+	name := parts[1] + "-" + parts[2] + "." + parts[3]
+	jars := filepath.Join(home, "jars")
+	plugin, err := filepath.Abs(filepath.Join("engines", e.name, "target", "plugins"))
+	if err != nil {
+		return "", err
+	}
+	archive := filepath.Join(plugin, name)
+	if _, err := os.Stat(archive); err != nil { // once
+		cmd := exec.Command("mvn", "-q", "-B", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+plugin, "-Dmdep.useBaseVersion=true")
+		cmd.Dir = home
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, output)
+		}
+	}
+	return jars, unzip(archive, jars)
 }
 
 // unzip unpacks what is in an archive of the plugin.

@@ -116,6 +116,17 @@ func (v *vectorIndex) fill(t *testing.T, flags ...string) string {
 	path := filepath.Join(newDir(t, "vectors"), "model.akin")
 	of := []string{"--cluster", v.e.url, "--index", v.index, "--field", "body"}
 	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", v.files.matrix, "--weights", v.files.weights, "--out", path}, of, flags)...)
+	v.read(t, path)
+	r := runAkin(t, slices.Concat([]string{"vectors", "backfill", "--model", path}, of)...)
+	if r.status != 0 {
+		t.Fatalf("backfill: exit status %d\n%s", r.status, r.stderr)
+	}
+	return r.stderr
+}
+
+// read reads the file of the model.
+func (v *vectorIndex) read(t *testing.T, path string) {
+	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -124,11 +135,6 @@ func (v *vectorIndex) fill(t *testing.T, flags ...string) string {
 	if v.model, err = vectors.Read(file); err != nil {
 		t.Fatal(err)
 	}
-	r := runAkin(t, slices.Concat([]string{"vectors", "backfill", "--model", path}, of)...)
-	if r.status != 0 {
-		t.Fatalf("backfill: exit status %d\n%s", r.status, r.stderr)
-	}
-	return r.stderr
 }
 
 // query returns the terms of a text as the model takes them, and as the space.
@@ -151,6 +157,10 @@ func vectorQuery(t *testing.T, m *vectors.Model, x []vectors.Coordinate, size in
 	t.Helper()
 	field := vectors.Path("body")
 	body := section{"size": size, "_source": false}
+	if m.Meta().Store == vectors.KNNVector {
+		body["query"] = section{"knn": section{field: section{"vector": m.DenseQuery(x), "k": size}}}
+		return toJSON(t, body)
+	}
 	if m.Meta().Store.Dense() {
 		body["knn"] = section{"field": field, "query_vector": m.DenseQuery(x), "k": size, "num_candidates": size}
 		return toJSON(t, body)
@@ -178,34 +188,39 @@ func TestVectorScoresAreTheMeasure(t *testing.T) {
 	matrix := writeSimilarities(t, random)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, store := range vectorStores[e.name] {
-			index := "akin-e2e-vectors-" + strings.ReplaceAll(string(store), "_", "-")
-			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+			checkVectorScores(t, e, store, c, matrix)
+		}
+	})
+}
+
+// checkVectorScores compares the scores of whole vectors, and of shorter ones.
+func checkVectorScores(t *testing.T, e *engine, store vectors.Store, c *collection, matrix string) {
+	t.Helper()
+	index := "akin-e2e-vectors-" + strings.ReplaceAll(string(store), "_", "-")
+	for _, flags := range [][]string{{"--terms", "0", "--dims", "500"}, {"--terms", "20", "--dims", "24"}} {
+		flags = append([]string{"--store", string(store), "--strength", "1"}, flags...)
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			definition := section{"settings": section{"number_of_shards": 1, "number_of_replicas": 0},
+				"mappings": section{"properties": section{"body": section{"type": "text"}}}}
+			if store == vectors.KNNVector {
+				definition["settings"] = section{"number_of_shards": 1, "number_of_replicas": 0, "index.knn": true}
+			}
+			e.makeIndex(t, index, toJSON(t, definition))
 			e.index(t, index, c.docs)
 			files := hardFiles{matrix, filepath.Join(newDir(t, "vectors"), "w.akin")}
 			e.freezeWeights(t, index, files)
 			v := &vectorIndex{hardSpace: newHardSpace(t, e, index, c, files), files: files}
-			for _, flags := range [][]string{
-				{"--strength", "1", "--terms", "0", "--dims", "500"}, {"--strength", "1", "--terms", "20", "--dims", "24"},
-			} {
-				flags = append([]string{"--store", string(store)}, flags...)
-				if store.Dense() && flags[len(flags)-1] == "24" { // of other dimensions than there are in the index
-					e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
-					e.index(t, index, c.docs)
-				}
-				t.Run(strings.Join(flags, " "), func(t *testing.T) {
-					said := v.fill(t, flags...)
-					if !strings.Contains(said, "150 documents written, 3 of them without terms") {
-						t.Errorf("backfill said:\n%s", said)
-					}
-					worst := 0.0
-					for _, q := range c.queries {
-						worst = max(worst, v.check(t, q))
-					}
-					t.Logf("largest deviation %.2g", worst)
-				})
+			said := v.fill(t, flags...)
+			if !strings.Contains(said, "150 documents written, 3 of them without terms") {
+				t.Errorf("backfill said:\n%s", said)
 			}
-		}
-	})
+			worst := 0.0
+			for _, q := range c.queries {
+				worst = max(worst, v.check(t, q))
+			}
+			t.Logf("largest deviation %.2g", worst)
+		})
+	}
 }
 
 // check compares the scores of all hits of a query with the measure. It returns
@@ -243,10 +258,9 @@ func (v *vectorIndex) check(t *testing.T, q judgedQuery) float64 {
 		if v.model.Meta().Store.Dense() {
 			_, share := documents.Dense(y)
 			_, queryShare := documents.Dense(x)
-			got = (2*got - 1) * math.Sqrt(queryShare)
-			below = math.Sqrt((1 - share) * (1 - queryShare))
-			above = below + 2e-6 // of the engine's 32 bits
-			below = above
+			got = dotOf(v.model.Meta().Store, got) * math.Sqrt(queryShare)
+			below = math.Sqrt((1-share)*(1-queryShare)) + 2e-6 // the second of the engine's 32 bits
+			above = below
 		} else {
 			_, cut := documents.Sparse(y)
 			for _, c := range v.model.SparseQuery(x) {
@@ -261,6 +275,18 @@ func (v *vectorIndex) check(t *testing.T, q judgedQuery) float64 {
 		worst = max(worst, math.Abs(got-want))
 	}
 	return worst
+}
+
+// dotOf returns the dot product of unit vectors that a score is made of.
+func dotOf(store vectors.Store, score float64) float64 {
+	switch {
+	case store == vectors.DenseVector:
+		return 2*score - 1
+	case score < 1: // of OpenSearch's inner products
+		return 1 - 1/score
+	default:
+		return score - 1
+	}
 }
 
 // TestVectorsOfAnotherModelAreReplaced changes S, and stops short of what an

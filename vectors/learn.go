@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/eigen"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // Errors of [Learn].
@@ -54,15 +54,15 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 	done := 0
 	step := func() {
 		if progress != nil {
-			progress("dimensions", done, eigen.Products+1)
+			progress("dimensions", done, learn.Products+1)
 		}
 		done++
 	}
 	step()
-	gram := eigen.Matrix{Size: len(b), Rank: m.Len(), Multiply: func(ctx context.Context, dst, src blas64.General) error {
-		return eigen.EachPanel(ctx, dst, src, func() func(out, in []eigen.PanelRow) {
-			sums, terms := make([]eigen.PanelRow, m.Len()), make([]eigen.PanelRow, m.Len())
-			return func(out, in []eigen.PanelRow) {
+	gram := learn.Symmetric{Size: len(b), Rank: m.Len(), Multiply: func(ctx context.Context, dst, src blas64.General) error {
+		return learn.EachPanel(ctx, dst, src, func() func(out, in []learn.PanelRow) {
+			sums, terms := make([]learn.PanelRow, m.Len()), make([]learn.PanelRow, m.Len())
+			return func(out, in []learn.PanelRow) {
 				m.spread(terms, sums, b, in)
 				for d, doc := range b {
 					for _, e := range doc {
@@ -73,14 +73,14 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 		})
 	}}
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
-	u, roots, err := eigen.Leading(ctx, gram, m.meta.rank(), random, step)
+	u, roots, err := learn.Leading(ctx, gram, m.meta.rank(), random, step)
 	if err != nil {
 		return nil, err
 	}
-	t := eigen.NewDense(m.Len(), len(roots))
-	err = eigen.EachPanel(ctx, t, u, func() func(out, in []eigen.PanelRow) {
-		sums := make([]eigen.PanelRow, m.Len())
-		return func(out, in []eigen.PanelRow) { m.spread(out, sums, b, in) }
+	t := blas64.General{Rows: m.Len(), Cols: len(roots), Stride: len(roots), Data: make([]float64, m.Len()*len(roots))}
+	err = learn.EachPanel(ctx, t, u, func() func(out, in []learn.PanelRow) {
+		sums := make([]learn.PanelRow, m.Len())
+		return func(out, in []learn.PanelRow) { m.spread(out, sums, b, in) }
 	})
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (m *Model) sample(docs [][]Coordinate) sample {
 }
 
 // spread sets out = S·B·in. It uses sums.
-func (m *Model) spread(out, sums []eigen.PanelRow, b sample, in []eigen.PanelRow) {
+func (m *Model) spread(out, sums []learn.PanelRow, b sample, in []learn.PanelRow) {
 	clear(sums)
 	for d, doc := range b {
 		for _, e := range doc {
@@ -138,7 +138,7 @@ func (m *Model) spread(out, sums []eigen.PanelRow, b sample, in []eigen.PanelRow
 	}
 }
 
-func addTo(to *eigen.PanelRow, factor float64, from *eigen.PanelRow) {
+func addTo(to *learn.PanelRow, factor float64, from *learn.PanelRow) {
 	for k := range to {
 		to[k] += factor * from[k]
 	}
@@ -154,7 +154,7 @@ func (m *Model) checkPositive(ctx context.Context) error {
 	if about.Dominant {
 		return nil
 	}
-	smallest, err := eigen.Smallest(ctx, m.Len(), func(dst, src []float64) {
+	smallest, err := learn.Smallest(ctx, m.Len(), func(dst, src []float64) {
 		for i, v := range src {
 			cols, sims := m.table.Row(i)
 			for k, col := range cols {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/cmd/akin/internal/vectorize"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/simmatrix/shape"
@@ -72,7 +73,7 @@ The index is only read. ` + matrixHelp + `
 
 ` + connect.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
-  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --strength 0.2 --out model.akin`,
+  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
 		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
@@ -88,9 +89,9 @@ The index is only read. ` + matrixHelp + `
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.StringVar(&f.store, "store", "", "type of the field: sparse_vector, rank_features, dense_vector or knn_vector (required)")
 	flags.StringVar(&f.norm, "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
-	flags.IntVar(&f.meta.Terms, "terms", 400, "terms of a document's sparse vector at most, 0 for all")
+	flags.IntVar(&f.meta.Terms, "terms", 200, "terms of a document's sparse vector at most, 0 for all")
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
-	flags.Float64Var(&f.meta.Strength, "strength", 0.2, "how much of each similarity counts, above 0, to 1")
+	flags.Float64Var(&f.meta.Strength, "strength", 0, "how much of each similarity counts, above 0, to 1; 0 is 1 for sparse vectors and 0.2 for dense ones")
 	flags.IntVar(&f.sample, "sample", 20_000, "documents to learn dense vectors from")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
@@ -108,11 +109,13 @@ func (f *vectorModelFlags) parse() error {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
 	f.meta.Field, f.meta.Store, f.meta.Normalization = f.field, vectors.Store(f.store), vectors.Normalization(f.norm)
+	strength := 1.0
 	if f.meta.Store.Dense() {
-		f.meta.Terms = 0
+		f.meta.Terms, strength = 0, 0.2 // with which most matrices are positive definite
 	} else {
 		f.meta.Dims = 0
 	}
+	f.meta.Strength = cmp.Or(f.meta.Strength, strength)
 	if f.store != "" {
 		errs = append(errs, f.meta.Check())
 	}
@@ -133,7 +136,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
-	if err := vectorize.CheckEngine(ctx, cluster, f.meta); err != nil {
+	if err := reading.CheckVectorEngine(ctx, cluster, f.meta); err != nil {
 		return err
 	}
 	report := terminal.NewProgress(stderr)
@@ -168,8 +171,8 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 }
 
 // source is the documents of the flags.
-func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progress) *vectorize.Source {
-	return &vectorize.Source{
+func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progress) *reading.Source {
+	return &reading.Source{
 		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
@@ -240,16 +243,16 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = client.Close() }() // every write has been answered
 	cluster := documents.API{Client: client}
-	if err := vectorize.CheckEngine(ctx, cluster, m.Meta()); err != nil {
+	if err := reading.CheckVectorEngine(ctx, cluster, m.Meta()); err != nil {
 		return err
 	}
-	task, losses := vectorize.Task(cluster, m)
+	task, losses := reading.VectorTask(cluster, m)
 	err = f.fill(ctx, stderr, cluster, filling{
 		task: task, kind: "model", id: m.ID(), empty: "terms",
 		check: func(ctx context.Context, index string) ([]string, error) {
 			indices, err := f.countable(ctx, cluster, index)
 			if err == nil {
-				err = vectorize.Prepare(ctx, cluster, indices, m.Meta(), !f.dryRun)
+				err = reading.PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
 			}
 			return indices, err
 		},
@@ -348,7 +351,7 @@ func (f *vectorExportFlags) exportQueries(ctx context.Context, cluster documents
 				ID     string          `json:"id"`
 				Query  string          `json:"query"`
 				Vector json.RawMessage `json:"vector"`
-			}{log.Queries[i].ID, log.Queries[i].Text, vectorize.Query(m, terms[i])})
+			}{log.Queries[i].ID, log.Queries[i].Text, reading.QueryVector(m, terms[i])})
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -49,7 +48,7 @@ func BenchmarkGram(b *testing.B) {
 	for _, block := range s.blocks {
 		nonZeros += len(block.index)
 	}
-	in, out := eigen.NewDense(s.cols, 120), eigen.NewDense(s.cols, 120)
+	in, out := newDense(s.cols, 120), newDense(s.cols, 120)
 	for i := range in.Data {
 		in.Data[i] = 1
 	}

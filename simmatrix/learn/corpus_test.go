@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
@@ -140,7 +139,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.Len()
-	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": eigen.Products, "document vectors": eigen.Products, "neighbors": n}, stages); diff != "" {
+	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages); diff != "" {
 		t.Error(diff)
 	}
 	meta := m.Meta()

@@ -14,7 +14,6 @@ import (
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
@@ -121,7 +120,7 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 			return nil, l.explain(err, part.entries)
 		}
 		random := rand.New(rand.NewPCG(l.opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
-		v, sigma, err := truncatedSVD(ctx, a, l.opts.Dimensions, random, parallel.NewStage(l.progress, part.stage, eigen.Products))
+		v, sigma, err := truncatedSVD(ctx, a, l.opts.Dimensions, random, parallel.NewStage(l.progress, part.stage, Products))
 		if err != nil {
 			return nil, err
 		}
@@ -258,9 +257,9 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int6
 	}
 	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of the terms
 	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
-	width := dim + eigen.Oversampling
-	processors := min(int64(runtime.GOMAXPROCS(0)), width/eigen.PanelWidth+1)
-	decomposition := terms * (8*(2*width+dim) + processors*2*8*eigen.PanelWidth + 4*(2*parts-1)*dim)
+	width := dim + oversampling
+	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
+	decomposition := terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
 	// The space and what is projected on it in float64, and the vectors.
 	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
 	decomposition = max(decomposition, folding)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
@@ -135,7 +134,7 @@ func TestTimesIsTheProduct(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := eigen.NewDense(3, 2)
+	m := newDense(3, 2)
 	copy(m.Data, []float64{1, 10, 2, 20, 3, 30})
 	got, err := s.times(t.Context(), m)
 	if err != nil {
@@ -146,7 +145,7 @@ func TestTimesIsTheProduct(t *testing.T) {
 		for j := range row % 4 {
 			want += float64(row+j) * float64(j+1)
 		}
-		if r := eigen.Row(got, row).Data; r[0] != want || r[1] != 10*want {
+		if r := rowOf(got, row).Data; r[0] != want || r[1] != 10*want {
 			t.Errorf("row %d: %v, want %v", row, r, want)
 		}
 	}

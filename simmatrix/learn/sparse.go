@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -79,8 +78,8 @@ func makeSparse(
 
 // gram sets dst = sᵀ·(s·src), adding in the order of the rows of s.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
-	return eigen.EachPanel(ctx, dst, src, func() func(out, in []eigen.PanelRow) {
-		return func(out, in []eigen.PanelRow) {
+	return EachPanel(ctx, dst, src, func() func(out, in []PanelRow) {
+		return func(out, in []PanelRow) {
 			for _, block := range s.blocks {
 				if ctx.Err() != nil {
 					return
@@ -98,13 +97,13 @@ func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 
 // times returns s·m.
 func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, error) {
-	product := eigen.NewDense(s.rows, m.Cols)
+	product := newDense(s.rows, m.Cols)
 	err := parallel.EachBlock(ctx, len(s.blocks), 1, func() func(lo, hi int) {
 		return func(k, _ int) {
 			at, row := 0, k*rowsPerBlock
 			for _, length := range s.blocks[k].lengths {
 				for to := at + int(length); at < to; at++ {
-					blas64.Axpy(float64(s.blocks[k].value[at]), eigen.Row(m, int(s.blocks[k].index[at])), eigen.Row(product, row))
+					blas64.Axpy(float64(s.blocks[k].value[at]), rowOf(m, int(s.blocks[k].index[at])), rowOf(product, row))
 				}
 				row++
 			}
@@ -114,7 +113,7 @@ func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, e
 }
 
 // gramRow adds aᵀ·(a·in) to out, for a sparse row a.
-func gramRow(out, in []eigen.PanelRow, index []int32, value []float32) {
+func gramRow(out, in []PanelRow, index []int32, value []float32) {
 	value = value[:len(index)]
 	var a, b, c, d, e, f, g, h float64
 	for k, j := range index {

@@ -7,14 +7,13 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // truncatedSVD returns the leading k right singular vectors of a as columns,
 // and the singular values, descending; fewer where the rank of a is less than k.
 func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
-	return eigen.Leading(ctx, eigen.Matrix{Size: a.cols, Rank: a.rows, Multiply: a.gram}, k, random, func() { st.Add(1) })
+	return Leading(ctx, Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}, k, random, func() { st.Add(1) })
 }
 
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
@@ -29,7 +28,7 @@ func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, len
 	for i := range t.rows {
 		copy(wider.row(i), t.row(i))
 		if len(sigma) > 0 {
-			part := eigen.Row(v, i).Data
+			part := rowOf(v, i).Data
 			for j := range part {
 				part[j] *= scales[j]
 			}

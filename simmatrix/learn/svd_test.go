@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/akin-search/akin/simmatrix/eigen"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -138,13 +137,13 @@ func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
 
 func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 	// Ends the context in every product in turn.
-	for product := range eigen.Products {
+	for product := range Products {
 		ctx, cancel := context.WithCancel(t.Context())
 		st := parallel.NewStage(func(_ string, done, _ int) {
 			if done == product {
 				cancel()
 			}
-		}, "", eigen.Products)
+		}, "", Products)
 		_, _, err := truncatedSVD(ctx, randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1), 3, rand.New(rand.NewPCG(1, 1)), st)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended after %d products: %v", product, err)
@@ -156,11 +155,11 @@ func TestGramProduct(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	for _, width := range []int{1, 8, 13} {
 		a := randomSparse(random, 300, 17, 0.3, 1)
-		b := eigen.NewDense(17, width)
+		b := newDense(17, width)
 		for i := range b.Data {
 			b.Data[i] = random.NormFloat64()
 		}
-		got := eigen.NewDense(17, width)
+		got := newDense(17, width)
 		got.Data[0] = math.NaN() // what was there before must not matter
 		if err := a.gram(t.Context(), got, b); err != nil {
 			t.Fatal(err)
@@ -178,7 +177,7 @@ func TestGramProductHeedsTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := randomSparse(rand.New(rand.NewPCG(1, 1)), 100, 1000, 0.1, 1)
-	if err := a.gram(ctx, eigen.NewDense(1000, 10), eigen.NewDense(1000, 10)); !errors.Is(err, context.Canceled) {
+	if err := a.gram(ctx, newDense(1000, 10), newDense(1000, 10)); !errors.Is(err, context.Canceled) {
 		t.Errorf("gram: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package eigen
+package learn
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // nearlyDependent returns columns of which each is the one before and a little,
 // a share of it, of a direction of its own.
 func nearlyDependent(random *rand.Rand, rows, cols int, share float64) blas64.General {
-	a := NewDense(rows, cols)
+	a := newDense(rows, cols)
 	for i := range rows {
 		for j := range cols {
 			a.Data[i*cols+j] = random.NormFloat64()
@@ -68,7 +68,7 @@ func TestOrthonormalBases(t *testing.T) {
 }
 
 func TestOrthonormalBasisOfZerosStaysZero(t *testing.T) {
-	a := NewDense(50, 3)
+	a := newDense(50, 3)
 	for i := range 50 {
 		a.Data[3*i+1] = float64(i)
 	}
@@ -88,21 +88,21 @@ func TestOrthonormalBasisOfZerosStaysZero(t *testing.T) {
 func TestDenseProductsHeedTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a := NewDense(1000, 10)
+	a := newDense(1000, 10)
 	if err := orthonormalize(ctx, a); !errors.Is(err, context.Canceled) {
 		t.Errorf("orthonormalize: %v", err)
 	}
 	if _, err := crossProduct(ctx, a, a); !errors.Is(err, context.Canceled) {
 		t.Errorf("crossProduct: %v", err)
 	}
-	if _, err := timesSmall(ctx, a, NewDense(10, 3)); !errors.Is(err, context.Canceled) {
+	if _, err := timesSmall(ctx, a, newDense(10, 3)); !errors.Is(err, context.Canceled) {
 		t.Errorf("timesSmall: %v", err)
 	}
 }
 
 func TestCrossProductIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	random := rand.New(rand.NewPCG(12, 12))
-	a := NewDense(1001, 9)
+	a := newDense(1001, 9)
 	for i := range a.Data {
 		a.Data[i] = random.NormFloat64()
 	}

@@ -1,4 +1,4 @@
-package vectorize
+package reading
 
 import (
 	"encoding/json"
@@ -49,7 +49,7 @@ func TestEnginesHoldWhatTheyHaveFieldsFor(t *testing.T) {
 	}
 }
 
-// A mappingCluster answers what Prepare asks about the index docs.
+// A mappingCluster answers what PrepareVectors asks about the index docs.
 type mappingCluster struct {
 	vector, model, knn string // its mappings of the two fields, and index.knn
 	put                []string
@@ -107,7 +107,7 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			err = Prepare(t.Context(), documents.API{Client: client}, []string{"docs"}, tt.meta, !tt.dryRun)
+			err = PrepareVectors(t.Context(), documents.API{Client: client}, []string{"docs"}, tt.meta, !tt.dryRun)
 			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrStore) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

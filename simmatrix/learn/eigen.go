@@ -1,7 +1,4 @@
-// Package eigen finds the leading eigenvectors of large symmetric matrices, of
-// which only products with dense ones are known. It is pure: the same matrix and
-// random numbers give the same bits.
-package eigen
+package learn
 
 import (
 	"context"
@@ -21,16 +18,17 @@ import (
 // digits, but then a third of a term's 200 neighbors change with the seed, and
 // the gain in nDCG with them (deviation 0.39 points, not 0.13).
 const (
-	Oversampling    = 20 // directions more than asked for
+	oversampling    = 20 // directions more than asked for
 	powerIterations = 12
-	Products        = powerIterations + 1 // by the matrix
-	rankTolerance   = 1e-6                // share of the largest root that is a rounding error
+	rankTolerance   = 1e-6 // share of the largest root that is a rounding error
+	// Products is how often [Leading] multiplies by the matrix.
+	Products = powerIterations + 1
 )
 
 var errNoConvergence = errors.New("the eigenvalue decomposition did not converge")
 
-// A Matrix is a symmetric matrix A = BᵀB of size n and at most the given rank.
-type Matrix struct {
+// A Symmetric is a symmetric matrix A = BᵀB of size n and at most the given rank.
+type Symmetric struct {
 	Size, Rank int
 	// Multiply sets dst = A·src, for which it has Size rows.
 	Multiply func(ctx context.Context, dst, src blas64.General) error
@@ -40,9 +38,9 @@ type Matrix struct {
 // roots of the eigenvalues, descending, which are the singular values of B;
 // fewer where the rank of a is less than k. It begins with random directions,
 // and calls step after each of [Products] multiplications.
-func Leading(ctx context.Context, a Matrix, k int, random *rand.Rand, step func()) (blas64.General, []float64, error) {
-	width := min(k+Oversampling, a.Rank, a.Size)
-	q, next := NewDense(a.Size, width), NewDense(a.Size, width)
+func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, step func()) (blas64.General, []float64, error) {
+	width := min(k+oversampling, a.Rank, a.Size)
+	q, next := newDense(a.Size, width), newDense(a.Size, width)
 	for i := range q.Data {
 		q.Data[i] = random.NormFloat64()
 	}
@@ -84,7 +82,7 @@ func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, 
 	if len(sigma) == 0 {
 		return blas64.General{Rows: q.Rows}, nil, nil
 	}
-	leading := NewDense(width, len(sigma))
+	leading := newDense(width, len(sigma))
 	for i := range width {
 		for j := range sigma {
 			leading.Data[i*leading.Stride+j] = vectors.Data[i*vectors.Stride+width-1-j]
@@ -94,13 +92,11 @@ func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, 
 	return v, sigma, err
 }
 
-// NewDense returns a matrix of zeros.
-func NewDense(rows, cols int) blas64.General {
+func newDense(rows, cols int) blas64.General {
 	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
 }
 
-// Row returns a row of a.
-func Row(a blas64.General, i int) blas64.Vector {
+func rowOf(a blas64.General, i int) blas64.Vector {
 	return blas64.Vector{N: a.Cols, Inc: 1, Data: a.Data[i*a.Stride : i*a.Stride+a.Cols]}
 }
 
@@ -122,7 +118,7 @@ func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, erro
 		return func(lo, hi int) {
 			sum := blas64.Symmetric{N: a.Cols, Stride: a.Cols, Uplo: blas.Upper, Data: make([]float64, a.Cols*a.Cols)}
 			for r := lo; r < hi && (r%denseRows != 0 || ctx.Err() == nil); r++ {
-				x, y := Row(a, r).Data, Row(b, r).Data
+				x, y := rowOf(a, r).Data, rowOf(b, r).Data
 				for i, v := range x {
 					n := a.Cols - i
 					blas64.Axpy(v, blas64.Vector{N: n, Inc: 1, Data: y[i:]}, blas64.Vector{N: n, Inc: 1, Data: sum.Data[i*sum.Stride+i:]})
@@ -147,15 +143,15 @@ func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, erro
 func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error) {
 	out := a
 	if m.Cols != a.Cols {
-		out = NewDense(a.Rows, m.Cols)
+		out = newDense(a.Rows, m.Cols)
 	}
 	err := parallel.EachBlock(ctx, a.Rows, denseRows, func() func(lo, hi int) {
-		room := NewDense(denseRows, m.Cols)
+		room := newDense(denseRows, m.Cols)
 		return func(lo, hi int) {
 			product := rowsOf(room, 0, hi-lo)
 			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, rowsOf(a, lo, hi), m, 0, product)
 			for i := lo; i < hi; i++ {
-				copy(Row(out, i).Data, Row(product, i-lo).Data)
+				copy(rowOf(out, i).Data, rowOf(product, i-lo).Data)
 			}
 		}
 	})
@@ -218,7 +214,7 @@ func inverseRoot(cross *mat.SymDense) (blas64.General, float64, error) {
 	}
 	least := float64(n) * machineEpsilon * values[n-1]
 	for i := range n {
-		row := Row(vectors, i).Data
+		row := rowOf(vectors, i).Data
 		for j := range row {
 			if root := math.Sqrt(max(values[j], least)); root > 0 {
 				row[j] *= inverse[i] / root
@@ -239,24 +235,24 @@ func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
 	return e.Values(nil), vectors.RawMatrix(), nil
 }
 
-// PanelWidth is how many columns are multiplied at a time: one line of the
+// panelWidth is how many columns are multiplied at a time: one line of the
 // processor's cache, so that a panel of ten thousand rows stays in it.
-const PanelWidth = 8
+const panelWidth = 8
 
-// A PanelRow is a row of PanelWidth columns.
-type PanelRow [PanelWidth]float64
+// A PanelRow is a row of panelWidth columns.
+type PanelRow [panelWidth]float64
 
 // EachPanel sets dst = A·src by panels, each the work of one goroutine, so that
 // the result is always the same. newMultiply is called once for each processor;
 // what it returns sets out, which is zero before, to A·in.
 func EachPanel(ctx context.Context, dst, src blas64.General, newMultiply func() func(out, in []PanelRow)) error {
-	panels := (src.Cols + PanelWidth - 1) / PanelWidth
+	panels := (src.Cols + panelWidth - 1) / panelWidth
 	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
 		in, out := make([]PanelRow, src.Rows), make([]PanelRow, dst.Rows)
 		multiply := newMultiply()
 		return func(p, _ int) {
-			from := p * PanelWidth
-			to := min(from+PanelWidth, src.Cols)
+			from := p * panelWidth
+			to := min(from+panelWidth, src.Cols)
 			for j := range in {
 				in[j] = PanelRow{}
 				copy(in[j][:], src.Data[j*src.Stride+from:j*src.Stride+to])

@@ -1,6 +1,4 @@
-// Package vectorize reads the terms of the documents of a cluster for a model of
-// vectors, and gives documents their vectors.
-package vectorize
+package reading
 
 import (
 	"bytes"
@@ -119,7 +117,7 @@ func scatter(h uint64) uint64 {
 }
 
 // Export writes the vectors of all documents, a JSON object a line: what
-// [Task] writes into the document, after its _index and _id.
+// [VectorTask] writes into the document, after its _index and _id.
 func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Losses, error) {
 	d, losses := m.Documents(), &Losses{}
 	var mu sync.Mutex
@@ -142,9 +140,9 @@ func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Lo
 	return losses, err
 }
 
-// Query returns the vector of a query with the given terms as JSON: an object
+// QueryVector returns the vector of a query with the given terms as JSON: an object
 // of features or an array, null where the model knows none of its terms.
-func Query(m *vectors.Model, terms []string) []byte {
+func QueryVector(m *vectors.Model, terms []string) []byte {
 	var x []vectors.Coordinate
 	for _, t := range terms {
 		x = append(x, vectors.Coordinate{Term: t, Value: 1})
@@ -162,9 +160,9 @@ func Query(m *vectors.Model, terms []string) []byte {
 	return []byte("null")
 }
 
-// Task returns what gives documents their vectors, and what these have lost by
+// VectorTask returns what gives documents their vectors, and what these have lost by
 // the end.
-func Task(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
+func VectorTask(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
 	d, losses, field := m.Documents(), &Losses{}, m.Meta().Field
 	return backfill.Task{
 		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field),

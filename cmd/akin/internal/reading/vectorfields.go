@@ -1,4 +1,4 @@
-package vectorize
+package reading
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // ErrStore says that an index cannot hold the vectors of a model.
 var ErrStore = errors.New("it cannot hold these vectors")
 
-// CheckEngine returns an error that wraps [ErrStore] where the cluster has no
+// CheckVectorEngine returns an error that wraps [ErrStore] where the cluster has no
 // field type for the vectors, or none of so many dimensions.
-func CheckEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
+func CheckVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
 	info, err := c.Client.Info(ctx)
 	if err != nil {
 		return err
@@ -75,10 +75,10 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 	return ""
 }
 
-// Prepare puts the mapping for the vectors into the indices that lack it, unless
+// PrepareVectors puts the mapping for the vectors into the indices that lack it, unless
 // it may not write: then it says what they lack. The error wraps [ErrStore] where
 // an index has another mapping, such as for other dimensions.
-func Prepare(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
+func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
 	path, model := vectors.Path(meta.Field), vectors.ModelPath(meta.Field)
 	for _, index := range indices {
 		vector, err := mapped(ctx, c, index, path)

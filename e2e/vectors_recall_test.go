@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/vectors"
+)
+
+// knnPlugin is the plugin k-NN for the OpenSearch of engines/opensearch2.
+const knnPlugin = "org.opensearch.plugin:opensearch-knn:2.19.1.0:zip"
+
+// longVectors skips what takes an engine of its own, or minutes.
+func longVectors(t *testing.T, name string) *engine {
+	t.Helper()
+	if os.Getenv("AKIN_E2E_COLLECTIONS") != "all" {
+		t.Skip("measured with AKIN_E2E_COLLECTIONS=all")
+	}
+	all, err := engines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := slices.IndexFunc(all, func(e *engine) bool { return e.name == name && e.ours })
+	if k < 0 {
+		t.Skip("measured on " + name + " only")
+	}
+	return all[k]
+}
+
+// TestVectorScoresInOpenSearchsKNN is TestVectorScoresAreTheMeasure for
+// knn_vector, which needs a plugin.
+func TestVectorScoresInOpenSearchsKNN(t *testing.T) {
+	e := &engine{engineKind: longVectors(t, "opensearch2").engineKind, ours: true}
+	home := newDir(t, "knn")
+	jars, err := e.pluginJars(home, knnPlugin)
+	if err == nil {
+		err = e.launchIn(home, []string{"NODE_PLUGIN=org.opensearch.knn.plugin.KNNPlugin", "NODE_JARS=" + jars})
+	}
+	if err != nil {
+		skipOrFail(t, "needs OpenSearch with %s: %v", knnPlugin, err)
+	}
+	e.proc.logOnFailure(t)
+	t.Cleanup(func() { _ = e.proc.stop() })
+	random := rand.New(rand.NewPCG(17, 4))
+	c := vectorTexts(random)
+	checkVectorScores(t, e, vectors.KNNVector, c, writeSimilarities(t, random))
+}
+
+// recallDepth is how many hits are looked at.
+const recallDepth = 100
+
+// TestRecallOfApproximateVectors compares the hits of Elasticsearch's HNSW with
+// those of all documents, at three settings.
+func TestRecallOfApproximateVectors(t *testing.T) {
+	e := longVectors(t, "elasticsearch8")
+	e.require(t)
+	const name, index, dims = "npl", "akin-e2e-vectors-recall", 256
+	c := loadCollection(t, name)
+	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+	e.index(t, index, c.docs)
+	of := []string{"--cluster", e.url, "--index", index, "--field", "body"}
+	dir := newDir(t, "vectors")
+	s, w, model := filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin"), filepath.Join(dir, "model.akin")
+	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--top", "30", "--out", s)
+	e.freezeWeights(t, index, hardFiles{s, w})
+	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", fmt.Sprint(dims),
+		"--strength", "0.2", "--out", model}, of)...)
+	v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}}
+	v.read(t, model)
+	exported := filepath.Join(dir, "documents.jsonl")
+	mustAkin(t, slices.Concat([]string{"vectors", "export", "--model", model, "--out", exported}, of)...)
+	docs := readVectors(t, exported)
+
+	var report strings.Builder
+	fmt.Fprintf(&report, "# Written by TestRecallOfApproximateVectors -update: %s, %d documents, %d queries, %d dimensions,\n"+
+		"# Elasticsearch 8 with one segment. Share of the %d best documents by the exact scores that are among the first %d hits.\n",
+		name, len(docs), len(c.queries), dims, recallDepth, recallDepth)
+	before := 0.0
+	for _, setting := range []struct{ m, construction, candidates int }{{4, 20, 100}, {16, 100, 100}, {32, 200, 500}} {
+		filled := index + "-" + fmt.Sprint(setting.m)
+		e.makeIndex(t, filled, fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"akin_vector":{"properties":{
+			"body":{"type":"dense_vector","dims":%d,"index":true,"similarity":"dot_product","index_options":{"type":"hnsw","m":%d,"ef_construction":%d}}}}}}}`,
+			dims, setting.m, setting.construction))
+		for batch := range slices.Chunk(docs, 1000) {
+			var written []document
+			for _, d := range batch {
+				written = append(written, document{d.id, map[string]any{"akin_vector": map[string]any{"body": d.vector}}})
+			}
+			e.index(t, filled, written)
+		}
+		e.must(t, http.MethodPost, "/"+filled+"/_forcemerge?max_num_segments=1", "")
+		e.must(t, http.MethodPost, "/"+filled+"/_refresh", "")
+		recall := 0.0
+		for _, q := range c.queries {
+			x, _ := v.query(t, q.text)
+			query := v.model.DenseQuery(x)
+			hits, err := e.search(t.Context(), "/"+filled+"/_search", toJSON(t, section{
+				"size": recallDepth, "_source": false,
+				"knn": section{"field": vectors.Path("body"), "query_vector": query, "k": recallDepth, "num_candidates": setting.candidates},
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			best := exactHits(docs, query)
+			for _, id := range hits.ids() {
+				if best[id] {
+					recall += 1 / float64(recallDepth*len(c.queries))
+				}
+			}
+		}
+		line := fmt.Sprintf("m %d, ef_construction %d, num_candidates %d: recall@%d %.3f\n", setting.m, setting.construction, setting.candidates, recallDepth, recall)
+		t.Log(line)
+		report.WriteString(line)
+		if recall < before {
+			t.Errorf("%s, which is less than at a smaller setting", line)
+		}
+		before = recall
+	}
+	if before < 0.95 {
+		t.Errorf("at the largest setting the recall is %.3f", before)
+	}
+	if *update {
+		if err := os.WriteFile(filepath.Join("testdata", "vector_recall.txt"), []byte(report.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A vectorDoc is a document with its dense vector.
+type vectorDoc struct {
+	id     string
+	vector []float32
+}
+
+// readVectors reads what "vectors export" writes.
+func readVectors(t *testing.T, path string) []vectorDoc {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var docs []vectorDoc
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var d struct {
+			ID     string               `json:"_id"`
+			Vector map[string][]float32 `json:"akin_vector"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		if vector := d.Vector["body"]; vector != nil {
+			docs = append(docs, vectorDoc{d.ID, vector})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(docs, func(a, b vectorDoc) int { return cmp.Compare(a.id, b.id) })
+	return docs
+}
+
+// exactHits returns the ids of the documents with the largest dot products, and
+// of those that differ from the last of them by rounding only.
+func exactHits(docs []vectorDoc, query []float32) map[string]bool {
+	scores := make([]float64, len(docs))
+	for i, d := range docs {
+		for k, v := range d.vector {
+			scores[i] += float64(v) * float64(query[k])
+		}
+	}
+	sorted := slices.Sorted(slices.Values(scores))
+	least := sorted[len(sorted)-recallDepth] - 1e-6
+	best := map[string]bool{}
+	for i, d := range docs {
+		if scores[i] >= least {
+			best[d.id] = true
+		}
+	}
+	return best
+}
