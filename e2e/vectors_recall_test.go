@@ -72,8 +72,7 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	s, w, model := filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin"), filepath.Join(dir, "model.akin")
 	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--top", "30", "--out", s)
 	e.freezeWeights(t, index, hardFiles{s, w})
-	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", fmt.Sprint(dims),
-		"--strength", "0.2", "--out", model}, of)...)
+	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", fmt.Sprint(dims), "--out", model}, of)...)
 	v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}}
 	v.read(t, model)
 	exported := filepath.Join(dir, "documents.jsonl")
@@ -117,9 +116,9 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 				}
 			}
 		}
-		line := fmt.Sprintf("m %d, ef_construction %d, num_candidates %d: recall@%d %.3f\n", setting.m, setting.construction, setting.candidates, recallDepth, recall)
+		line := fmt.Sprintf("m %d, ef_construction %d, num_candidates %d: recall@%d %.3f", setting.m, setting.construction, setting.candidates, recallDepth, recall)
 		t.Log(line)
-		report.WriteString(line)
+		report.WriteString(line + "\n")
 		if recall < before {
 			t.Errorf("%s, which is less than at a smaller setting", line)
 		}

@@ -15,10 +15,18 @@ import (
 
 // Errors of [Learn].
 var (
-	ErrNotSymmetric        = errors.New("the matrix is not symmetric")
-	ErrNotPositiveDefinite = errors.New("the matrix is not positive definite")
-	ErrNoDocuments         = errors.New("no document has a term that the model knows")
+	ErrNotSymmetric = errors.New("the matrix is not symmetric")
+	ErrNoDocuments  = errors.New("no document has a term that the model knows")
 )
+
+// A NotPositiveError says that S is not positive semi-definite. It is with a
+// strength of about Enough.
+type NotPositiveError struct{ Eigenvalue, Enough float64 }
+
+func (e *NotPositiveError) Error() string {
+	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2f or less makes it so, "+
+		"and so does a matrix that is built symmetric and dominant", e.Eigenvalue, e.Enough)
+}
 
 // Learn returns a model for dense vectors by the latent semantic analysis of
 // documents in an orthonormal basis: of EᵀB, where S = E·Eᵀ, and B = WY with
@@ -35,7 +43,7 @@ var (
 // has the model. S has to be symmetric and positive semi-definite; the
 // documents, the frequencies of their terms, should be a sample of all. The same
 // input gives the same model on one kind of processor. The error may wrap
-// [ErrModel], [ErrNotSymmetric], [ErrNotPositiveDefinite] or [ErrNoDocuments].
+// [ErrModel], [ErrNotSymmetric] or [ErrNoDocuments], or be a [*NotPositiveError].
 func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs [][]Coordinate, progress simmatrix.Progress) (*Model, error) {
 	if !meta.Store.Dense() {
 		return nil, fmt.Errorf("%w: a %s needs no learning", ErrModel, meta.Store)
@@ -167,9 +175,7 @@ func (m *Model) checkPositive(ctx context.Context) error {
 		return err
 	}
 	// λ·S + (1 − λ)·I has the eigenvalues 1 + λ·(e − 1).
-	enough := math.Floor(100*m.meta.Strength/(1-smallest)) / 100
-	return fmt.Errorf("%w: it has an eigenvalue of %.2f at most; a strength of about %.2f or less makes it so, and so does a matrix built symmetric and dominant",
-		ErrNotPositiveDefinite, smallest, enough)
+	return &NotPositiveError{smallest, math.Floor(100*m.meta.Strength/(1-smallest)) / 100}
 }
 
 // rounding is more than the error of an eigenvalue: similarities are stored in

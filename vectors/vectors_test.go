@@ -302,7 +302,7 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 	docs := [][]Coordinate{{{"a", 1}, {"b", 2}}, {{"c", 1}}}
 	_, err = Learn(t.Context(), meta, s, w.weights, docs, nil)
 	// The eigenvalues are 1 and 1 ± 0.9·√2.
-	if !errors.Is(err, ErrNotPositiveDefinite) || !strings.Contains(err.Error(), "-0.27") || !strings.Contains(err.Error(), "strength of about 0.78 or less") {
+	if no, ok := errors.AsType[*NotPositiveError](err); !ok || no.Enough != 0.78 || !strings.Contains(err.Error(), "-0.27") || !strings.Contains(err.Error(), "strength of about 0.78 or less") {
 		t.Errorf("a matrix that is not positive definite: %v", err)
 	}
 	meta.Strength = 0.78

@@ -44,9 +44,13 @@ type vectorModelFlags struct {
 	matrix, weights string
 	meta            vectors.Meta
 	store, norm     string
+	strength        float64
 	sample          int
 	out             string
 }
+
+// denseStrength leaves most matrices positive definite.
+const denseStrength = 0.2
 
 // maxVectorSample bounds the documents that are kept in memory.
 const maxVectorSample = 1_000_000
@@ -64,8 +68,8 @@ knn_vector (OpenSearch with its plugin k-NN).
 A sparse vector of a document has the terms that are similar to its terms, too, the
 --terms largest. A dense vector has --dims dimensions, which are learned from a --sample of
 the documents by latent semantic analysis; the matrix is made symmetric for this, and has
-to be positive definite. A lower --strength makes it so: it scales all similarities of
-different terms.
+to be positive definite. A lower --strength makes it so, and is taken where none is given:
+it scales all similarities of different terms.
 
 With --normalize soft scores are the soft cosine measure, with hard the inner product
 divided by the plain lengths, with none the inner product.
@@ -91,7 +95,7 @@ The index is only read. ` + matrixHelp + `
 	flags.StringVar(&f.norm, "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
 	flags.IntVar(&f.meta.Terms, "terms", 200, "terms of a document's sparse vector at most, 0 for all")
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
-	flags.Float64Var(&f.meta.Strength, "strength", 0, "how much of each similarity counts, above 0, to 1; 0 is 1 for sparse vectors and 0.2 for dense ones")
+	flags.Float64Var(&f.strength, "strength", 0, "how much of each similarity counts, to 1; 0 is 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
 	flags.IntVar(&f.sample, "sample", 20_000, "documents to learn dense vectors from")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
@@ -109,13 +113,12 @@ func (f *vectorModelFlags) parse() error {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
 	f.meta.Field, f.meta.Store, f.meta.Normalization = f.field, vectors.Store(f.store), vectors.Normalization(f.norm)
-	strength := 1.0
+	f.meta.Strength = cmp.Or(f.strength, 1)
 	if f.meta.Store.Dense() {
-		f.meta.Terms, strength = 0, 0.2 // with which most matrices are positive definite
+		f.meta.Terms, f.meta.Strength = 0, cmp.Or(f.strength, denseStrength)
 	} else {
 		f.meta.Dims = 0
 	}
-	f.meta.Strength = cmp.Or(f.meta.Strength, strength)
 	if f.store != "" {
 		errs = append(errs, f.meta.Check())
 	}
@@ -151,7 +154,12 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 			return err
 		}
 		m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
-		if errors.Is(err, vectors.ErrNotPositiveDefinite) {
+		if no, ok := errors.AsType[*vectors.NotPositiveError](err); ok && f.strength == 0 {
+			report.Tell("%s is not positive definite at strength %v; going on with %v", f.matrix, f.meta.Strength, no.Enough)
+			f.meta.Strength = no.Enough
+			m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
+		}
+		if errors.As(err, new(*vectors.NotPositiveError)) {
 			err = fmt.Errorf("%w: give --strength, or a matrix built with --symmetric --dominant", err)
 		}
 		if err != nil {
