@@ -30,13 +30,15 @@ const (
 type forum struct {
 	// texts are documents, each as its texts: every unlabeled text for itself,
 	// then every thread with its title, its question and its comments.
-	texts [][][]string
-	parts map[string][]forumQuestion
+	texts     [][][]string
+	unlabeled int // how many of texts are unlabeled
+	parts     map[string][]forumQuestion
 }
 
-// A forumQuestion has title and text as terms, and its candidates in the order
-// of the search engine that found them.
+// A forumQuestion has its title and its text, both together as terms, and its
+// candidates in the order of the search engine that found them.
 type forumQuestion struct {
+	texts      [][]string
 	terms      []string
 	candidates []forumCandidate
 }
@@ -82,16 +84,22 @@ type forumThread struct {
 // it is absent.
 func loadForum(tb testing.TB) *forum {
 	tb.Helper()
+	return loadForumAs(tb, newForumTokenizer())
+}
+
+// loadForumAs reads the data with another preprocessing.
+func loadForumAs(tb testing.TB, tokenize func(text string) []string) *forum {
+	tb.Helper()
 	dir := filepath.Join(cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data")), "semeval_ql")
 	if _, err := os.Stat(dir); err != nil {
 		tb.Skipf("needs the judged collection semeval_ql: %v\nname the folder that has it in AKIN_DATA", err)
 	}
-	tokenize := newForumTokenizer()
 	f := &forum{parts: map[string][]forumQuestion{}}
 	eachLine(tb, filepath.Join(dir, "unlabelled.txt"), func(line string) error {
 		f.texts = append(f.texts, [][]string{tokenize(line)})
 		return nil
 	})
+	f.unlabeled = len(f.texts)
 	threads := map[string][][]string{}
 	eachLine(tb, filepath.Join(dir, "corpus.jsonl"), func(line string) error {
 		var d forumThread
@@ -105,11 +113,11 @@ func loadForum(tb testing.TB) *forum {
 		f.texts, threads[d.ID] = append(f.texts, document), document
 		return nil
 	})
-	questions := map[string][]string{}
+	questions := map[string][][]string{}
 	eachLine(tb, filepath.Join(dir, "queries.jsonl"), func(line string) error {
 		var q forumThread
 		err := json.Unmarshal([]byte(line), &q)
-		questions[q.ID] = slices.Concat(tokenize(q.Title), tokenize(q.Text))
+		questions[q.ID] = [][]string{tokenize(q.Title), tokenize(q.Text)}
 		return err
 	})
 	for _, part := range []string{trainPart, devPart} {
@@ -120,7 +128,7 @@ func loadForum(tb testing.TB) *forum {
 
 // loadCandidates reads lines of question, thread, grade and rank behind a
 // header line. A grade of 1 or 2 is relevant, as for the official scorer.
-func loadCandidates(tb testing.TB, path string, questions map[string][]string, threads map[string][][]string) []forumQuestion {
+func loadCandidates(tb testing.TB, path string, questions, threads map[string][][]string) []forumQuestion {
 	tb.Helper()
 	type ranked struct {
 		forumCandidate
@@ -152,7 +160,7 @@ func loadCandidates(tb testing.TB, path string, questions map[string][]string, t
 	list := make([]forumQuestion, 0, len(order))
 	for _, id := range order {
 		slices.SortFunc(found[id], func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
-		q := forumQuestion{terms: questions[id]}
+		q := forumQuestion{texts: questions[id], terms: slices.Concat(questions[id]...)}
 		for _, c := range found[id] {
 			q.candidates = append(q.candidates, c.forumCandidate)
 		}

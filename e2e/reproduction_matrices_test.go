@@ -158,6 +158,7 @@ type forumMatrices struct {
 	docs       int64
 	known      int // terms of the texts; those after them are only in questions
 	widest     widestMatrix
+	rel        [][]edge // of defaultSetting(relMatrix), once headlines has run
 }
 
 // A widestMatrix is the one matrix that the settings of a sweep are cut from:
@@ -267,13 +268,14 @@ func (m *forumMatrices) headlines(tb testing.TB) map[reproSetting]*softcosine.Si
 	tb.Helper()
 	rel := m.learned(tb, defaultSetting(relMatrix))
 	lev := m.spelled(tb, defaultSetting(levMatrix).neighbors)
+	m.rel = m.rows(rel)
 	options := combine.Options{Rule: combine.RuleAverage, Neighbors: defaultSetting(avgMatrix).neighbors}
 	avg, err := combine.Matrices(tb.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return map[reproSetting]*softcosine.Similarities{
-		defaultSetting(relMatrix): m.similarities(tb, m.rows(rel), itself),
+		defaultSetting(relMatrix): m.similarities(tb, m.rel, itself),
 		defaultSetting(levMatrix): m.similarities(tb, m.rows(lev), itself),
 		defaultSetting(avgMatrix): m.similarities(tb, m.rows(avg), itself),
 	}

@@ -46,8 +46,8 @@ type reproduction struct {
 	precisions map[string]map[string][]float64
 }
 
-// TestReproduction repeats the experiments of the thesis, section 4.7, with
-// matrices of akin's own builders. It measures the headline settings in every
+// TestReproduction repeats the experiments of the thesis, sections 4.7 and 3.4,
+// with matrices of akin's own builders. It measures the headline settings in every
 // run, and all sweeps with AKIN_E2E_COLLECTIONS=all.
 func TestReproduction(t *testing.T) {
 	t.Parallel()
@@ -59,12 +59,14 @@ func TestReproduction(t *testing.T) {
 	}
 	r.threadParts(t, headlines[defaultSetting(relMatrix)])
 	r.differences()
+	r.segments(t)
 	if os.Getenv("AKIN_E2E_COLLECTIONS") == "all" {
 		for _, setting := range sweptSettings() {
 			r.measure(t, setting.String(), r.matrices.swept(t, setting))
 		}
 		r.choose()
 		r.otherSeeds(t)
+		r.allSegments(t)
 	}
 	if *update {
 		r.accept(t)
@@ -227,6 +229,11 @@ func (r *reproduction) accept(t *testing.T) {
 		t.Fatal(err)
 	}
 	accepted = acceptedReproduction(t) // rounded
+	for file, drawn := range segmentFigures(t, accepted) {
+		if err := os.WriteFile(file, drawn, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, s := range sweeps() {
 		if s.name == "" {
 			continue
@@ -253,7 +260,7 @@ func (all reproFigures) missed() []string {
 			}
 		}
 	}
-	return missed
+	return append(missed, all.missedSegments()...)
 }
 
 func TestAcceptedReproductionReachesTheTargets(t *testing.T) {
