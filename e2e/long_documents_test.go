@@ -1,0 +1,373 @@
+package e2e
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The file of what was measured on long documents, and the page that shows it.
+const (
+	longStatsFile = "testdata/long_stats.txt"
+	segmentsDoc   = "../docs/segments.md"
+)
+
+// The ends of the names of collections of long documents.
+const (
+	joinedSuffix  = "-joined"
+	threadsSuffix = "-threads"
+)
+
+// The collections of long documents: the joined ones that defaults could be
+// chosen on, those they were checked on, and the threads of a forum.
+var longCollections = []string{
+	"cran" + joinedSuffix, "med" + joinedSuffix, "cisi" + joinedSuffix, "npl" + joinedSuffix, "scifact_train" + joinedSuffix,
+	"semeval_ql" + threadsSuffix,
+}
+
+// longQueries is how many queries of a collection are measured at most.
+const longQueries = 225
+
+// joinedDocuments is how many documents are joined in one.
+const joinedDocuments = 10
+
+// A longDocument is a document in parts.
+type longDocument struct {
+	id    string
+	parts []string
+}
+
+func (d longDocument) document() document {
+	words := make([]int, len(d.parts))
+	sum := 0
+	for i, part := range d.parts {
+		words[i] = max(len(strings.Fields(part)), 1)
+		sum += words[i]
+	}
+	segments := make([]section, len(d.parts))
+	for i, part := range d.parts {
+		segments[i] = section{"text": part, "position": i + 1, "share": float64(words[i]) / float64(sum)}
+	}
+	return document{d.id, section{"body": strings.Join(d.parts, "\n\n"), "segments": segments}}
+}
+
+// drawn is a number that looks like one by chance, of these texts.
+func drawn(texts ...string) uint64 {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// join makes long documents of a collection, ten of its own in each, every one
+// in exactly one place. A document that is relevant to a query comes with nine
+// that are not relevant to any of the queries that it is relevant to, as far as
+// that is possible; a long document is relevant as its most relevant part is.
+// It also returns how often that was not possible. The groups and the places in
+// them depend on the ids only.
+func join(c *collection) (long []longDocument, queries []judgedQuery, clashes int) {
+	relevantTo := map[string][]int{}
+	for n, q := range c.queries {
+		for id, grade := range q.grades {
+			if grade > 0 {
+				relevantTo[id] = append(relevantTo[id], n)
+			}
+		}
+	}
+	order := slices.Clone(c.docs)
+	slices.SortFunc(order, func(a, b document) int { // those that are hardest to place first
+		return cmp.Or(cmp.Compare(len(relevantTo[b.id]), len(relevantTo[a.id])), cmp.Compare(drawn(c.name, a.id), drawn(c.name, b.id)))
+	})
+	groups := make([][]document, (len(order)+joinedDocuments-1)/joinedDocuments)
+	taken := make([]map[int]bool, len(groups)) // the queries that a group has a relevant document of
+	for _, d := range order {
+		best, least := -1, 0
+		for k := range groups {
+			g := int((drawn(c.name, "group", d.id) + uint64(k)) % uint64(len(groups)))
+			if len(groups[g]) == joinedDocuments {
+				continue
+			}
+			cost := 0
+			for _, n := range relevantTo[d.id] {
+				if taken[g][n] {
+					cost++
+				}
+			}
+			if best < 0 || cost < least {
+				best, least = g, cost
+			}
+			if cost == 0 {
+				break
+			}
+		}
+		groups[best] = append(groups[best], d)
+		clashes += least
+		if taken[best] == nil {
+			taken[best] = map[int]bool{}
+		}
+		for _, n := range relevantTo[d.id] {
+			taken[best][n] = true
+		}
+	}
+	in := map[string]string{}
+	for g, group := range groups {
+		slices.SortFunc(group, func(a, b document) int {
+			return cmp.Compare(drawn(c.name, "place", a.id), drawn(c.name, "place", b.id))
+		})
+		one := longDocument{id: strconv.Itoa(g)}
+		for _, d := range group {
+			in[d.id] = one.id
+			if part := strings.TrimSpace(fmt.Sprint(d.fields["body"])); part != "" {
+				one.parts = append(one.parts, part)
+			}
+		}
+		long = append(long, one)
+	}
+	for _, q := range c.queries {
+		grades := map[string]int{}
+		for id, grade := range q.grades {
+			grades[in[id]] = max(grades[in[id]], grade)
+		}
+		queries = append(queries, judgedQuery{q.id, q.text, grades})
+	}
+	return long, queries, clashes
+}
+
+// loadLong loads a collection of long documents.
+func loadLong(t *testing.T, name string) *collection {
+	t.Helper()
+	long := &collection{name: name}
+	var docs []longDocument
+	if from, threads := strings.CutSuffix(name, threadsSuffix); threads {
+		long.queries = loadCollection(t, from).queries
+		docs = loadThreads(t, from)
+	} else {
+		var clashes int
+		docs, long.queries, clashes = join(loadCollection(t, strings.TrimSuffix(name, joinedSuffix)))
+		t.Logf("%s: %d documents, %d relevant ones are together with another of their query", name, len(docs), clashes)
+	}
+	if len(long.queries) > longQueries {
+		slices.SortFunc(long.queries, func(a, b judgedQuery) int { return cmp.Compare(drawn(name, a.id), drawn(name, b.id)) })
+		long.queries = long.queries[:longQueries]
+	}
+	for _, d := range docs {
+		long.docs = append(long.docs, d.document())
+	}
+	return long
+}
+
+// loadThreads returns threads of a forum: the title, the text, and the comments.
+func loadThreads(t *testing.T, name string) (threads []longDocument) {
+	t.Helper()
+	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	eachLine(t, filepath.Join(root, name, "corpus.jsonl"), func(line string) error {
+		var d struct {
+			ID       string `json:"_id"`
+			Title    string
+			Text     string
+			Comments []string
+		}
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			return err
+		}
+		parts := append([]string{d.Title, d.Text}, d.Comments...)
+		parts = slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" })
+		threads = append(threads, longDocument{d.ID, parts})
+		return nil
+	})
+	return threads
+}
+
+// chosenLong are the collections of this run: none, unless they are asked for.
+func chosenLong() []string {
+	chosen := os.Getenv("AKIN_E2E_COLLECTIONS")
+	if chosen == "all" {
+		return longCollections
+	}
+	var names []string
+	for _, name := range longCollections {
+		from, _, _ := strings.Cut(name, "-")
+		if slices.Contains(strings.Split(chosen, ","), from) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// longIndex is an index as docs/segments.md asks for.
+const longIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
+	"uid":{"type":"keyword"},"body":{"type":"text","analyzer":"english"},
+	"segments":{"type":"nested","properties":{"text":{"type":"text","analyzer":"english"},"position":{"type":"integer"},"share":{"type":"float"}}}}}}`
+
+// The ways to score segments.
+var (
+	longAggregates = []string{"max", "avg", "sum", "first-heavy", "length"}
+	longCombines   = []string{"add", "replace"}
+)
+
+// wholeText is the ranking of akin without segments.
+const wholeText = "whole"
+
+// withoutS ends the name of a ranking of segments that adds no related words.
+const withoutS = "-plain"
+
+// nothingRelated are vectors of words that no document has.
+const nothingRelated = "xyzzyx 1 0\nyzxxzy 0.9 0.1\n"
+
+// longProfiles returns a profile for each way to score segments, and that for
+// none.
+func longProfiles() map[string]section {
+	profiles := map[string]section{wholeText: {"segments": []section{}}}
+	for _, aggregate := range longAggregates {
+		for _, combine := range longCombines {
+			profiles[aggregate+"-"+combine] = section{"segments": segmentsOf(section{"aggregate": aggregate, "combine": combine})}
+		}
+	}
+	for name, p := range maps.Clone(profiles) {
+		if name != wholeText {
+			p = maps.Clone(p)
+			p["matrices"] = []string{"nothing"}
+			profiles[name+withoutS] = p
+		}
+	}
+	return profiles
+}
+
+// TestLongDocuments ranks the judged queries on documents that are long, by
+// their whole texts and by their segments, with S learned from the whole texts
+// with the defaults, and without. It measures what AKIN_E2E_COLLECTIONS names.
+func TestLongDocuments(t *testing.T) {
+	t.Parallel()
+	stats := rankStats{}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if e.name != qualityEngine {
+			return
+		}
+		for _, name := range chosenLong() {
+			t.Run(name, func(t *testing.T) {
+				c := loadLong(t, name)
+				index := "akin-e2e-long-" + name
+				e.makeIndex(t, index, longIndex)
+				e.index(t, index, withIDs(c.docs))
+				e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
+				profiles := longProfiles()
+				a := startAkin(t, section{
+					"cluster":   section{"urls": []string{e.url}},
+					"expansion": section{"budget": "10s"},
+					"profiles":  profiles,
+					"matrices": []section{
+						{"name": "main", "file": e.learn(t, "long "+name, func() []string { return []string{"--index", index} })},
+						{"name": "nothing", "file": relatedFile(t, nothingRelated)},
+					},
+				})
+				a.awaitMatrix(t, "main")
+				directly := rankPage(t, e.cluster, index, "", c)
+				stats[rankKey{e.name, name, direct}] = rankStat{measures: meanMeasures(directly)}
+				for _, profile := range slices.Sorted(maps.Keys(profiles)) {
+					got := rankPage(t, a.cluster, index, "?akin_profile="+profile, c)
+					stats[rankKey{e.name, name, profile}] = rankStat{meanMeasures(got), significance(got, directly)}
+				}
+			})
+		}
+	})
+	checkRankStats(t, longStatsFile, stats)
+	if len(stats) > 0 {
+		t.Log("\n" + formatRankStats(t.Name(), stats))
+	}
+}
+
+func TestRelevantDocumentsAreJoinedWithOthers(t *testing.T) {
+	c := &collection{name: "tiny"}
+	for i := range 95 {
+		c.docs = append(c.docs, document{fmt.Sprint("d", i), map[string]any{"body": fmt.Sprint("text", i)}})
+	}
+	for q := range 20 {
+		grades := map[string]int{}
+		for i := range 5 {
+			grades[fmt.Sprint("d", (q*4+i*7)%95)] = 1 + i%2
+		}
+		c.queries = append(c.queries, judgedQuery{fmt.Sprint("q", q), "words", grades})
+	}
+	long, queries, clashes := join(c)
+	if len(long) != 10 || clashes != 0 {
+		t.Errorf("%d long documents, %d clashes, want 10 and none", len(long), clashes)
+	}
+	var parts []string
+	for _, d := range long {
+		parts = append(parts, d.parts...)
+		if len(d.parts) > joinedDocuments {
+			t.Errorf("document %s has %d parts", d.id, len(d.parts))
+		}
+	}
+	slices.Sort(parts)
+	if len(parts) != 95 || len(slices.Compact(parts)) != 95 {
+		t.Errorf("%d parts, want each document once", len(parts))
+	}
+	for _, q := range queries {
+		if len(q.grades) != 5 {
+			t.Errorf("query %s has %d relevant documents, want 5: %v", q.id, len(q.grades), q.grades)
+		}
+	}
+	again, _, _ := join(c)
+	if fmt.Sprint(again) != fmt.Sprint(long) {
+		t.Error("another order at the second time")
+	}
+}
+
+// longTable writes one measure of every way to score segments as Markdown: the
+// direct search's values and the gains over them in hundredths.
+func longTable(stats rankStats, m int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |", measureNames[m])
+	for _, c := range longCollections {
+		fmt.Fprintf(&b, " %s |", c)
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", len(longCollections)+1) + "\n")
+	rankings := []string{direct, wholeText}
+	for _, combine := range longCombines {
+		for _, aggregate := range longAggregates {
+			rankings = append(rankings, aggregate+"-"+combine)
+		}
+	}
+	for _, ranking := range append(rankings, "max-add"+withoutS, "first-heavy-add"+withoutS) {
+		fmt.Fprintf(&b, "| %s |", ranking)
+		for _, c := range longCollections {
+			k := rankKey{qualityEngine, c, ranking}
+			if ranking == direct {
+				b.WriteString(stats.cell(k, m))
+			} else {
+				fmt.Fprintf(&b, " %+.1f |", stats.gain(k, m))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestSegmentsDocShowsTheAcceptedMeasures(t *testing.T) {
+	text, err := os.ReadFile(longStatsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := parseRankStats(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(segmentsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []int{mapMeasure, ndcgMeasure} {
+		if table := longTable(stats, m); !strings.Contains(string(doc), table) {
+			t.Errorf("%s lacks this table of %s:\n%s", segmentsDoc, longStatsFile, table)
+		}
+	}
+}
