@@ -15,7 +15,7 @@ import (
 )
 
 // filledDefinition is of an index without what segments are stored in.
-const filledDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"-1"},"mappings":{"properties":{
+const filledDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"refresh_interval":"-1"},"mappings":{"properties":{
 	"text":{"properties":{"body":{"type":"text","analyzer":"english","similarity":"boolean","fields":{"std":{"type":"text"}}}}},
 	"flat":{"properties":{"text":{"type":"text"}}}}}}`
 
@@ -163,6 +163,7 @@ func TestSegmentsAreFilled(t *testing.T) {
 		})
 		t.Run("a raised limit", func(t *testing.T) { f.with(t).testRaisedLimit() })
 		t.Run("texts that changed", func(t *testing.T) { f.with(t).testChanged() })
+		t.Run("advised", func(t *testing.T) { f.with(t).testAdvised() })
 		t.Run("not nested", func(t *testing.T) {
 			r := runAkin(t, "segments", "backfill", "--cluster", e.url, "--index", f.index, "--field", "text.body", "--path", "flat")
 			if r.status != 1 || !strings.Contains(r.stderr, "flat is mapped as object, and segments need a field that is nested") {
@@ -222,6 +223,23 @@ func (f *fillFixture) testChanged() {
 		if got := d.texts(); !slices.Equal(got, tt.want) {
 			f.t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
 		}
+	}
+}
+
+// testAdvised does what akin advises for long texts.
+func (f *fillFixture) testAdvised() {
+	r := runAkin(f.t, "index", "advise", "--cluster", f.url, "--index", f.index, "--field", "text.body")
+	_, steps, _ := strings.Cut(r.stdout, "# Segments")
+	_, body, found := strings.Cut(steps, "PUT /"+f.index+"/_mapping\n")
+	if !found {
+		f.t.Fatalf("no mapping in\n%s%s", r.stdout, r.stderr)
+	}
+	body, _, _ = strings.Cut(body, "\n\n")
+	f.must(f.t, http.MethodPut, "/"+f.index+"/_mapping", body)
+	mustAkin(f.t, "segments", "backfill", "--cluster", f.url, "--index", f.index, "--field", "text.body")
+	answer := f.must(f.t, http.MethodGet, "/"+f.index+"/_doc/one", "")
+	if !strings.Contains(string(answer), `"segments_by":"text.body:paragraphs"`) {
+		f.t.Errorf("after the backfill: %s", answer)
 	}
 }
 

@@ -32,7 +32,8 @@ text and analyzers whose score is linear in the term frequency, two fields for t
 norms of the documents, and a norm in each document. It prints what it finds, and then
 what to send to the cluster and which commands to run, as the developer tools of Kibana
 and OpenSearch Dashboards take it. It changes nothing itself. The exit status is 0 where
-mode hard can be used, and 1 where something is missing.
+mode hard can be used, and 1 where something is missing. Where the texts are long, 300
+terms or more on average, it also prints the mapping for their segments.
 
 With --new it prints the body of the request that creates such an index, as JSON. Where
 the index is there already, that is one like it, to reindex into: the way for indices that

@@ -23,6 +23,8 @@ type advised struct {
 	index string
 	// counts are those of documents, as an aggregation tells them.
 	counts string
+	// length is how many terms a document has on average.
+	length int
 	// scripts is the answer to GET /_script_language, "" for none.
 	scripts string
 	// skipped is how many documents lack body.akin and have norms, by the id of
@@ -43,6 +45,34 @@ const (
 
 func oneIndex(properties, settings string) string {
 	return `{"docs":{"mappings":{"properties":{` + properties + `}},"settings":{` + settings + `}}}`
+}
+
+// TestLongTextsAreAdvisedToHaveSegments is about an index that is ready else.
+func TestLongTextsAreAdvisedToHaveSegments(t *testing.T) {
+	const there = `,"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"long"},"share":{"type":"float"}}},"segments_by":{"type":"keyword"}`
+	for name, tt := range map[string]struct {
+		length int
+		more   string
+		note   bool
+		put    bool
+	}{
+		"short":              {299, "", false, false},
+		"long":               {300, "", true, true},
+		"with segments":      {300, there, true, false},
+		"with another field": {300, `,"segments":{"type":"keyword"}`, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := advised{index: oneIndex(exactBody+tt.more, ""), length: tt.length, counts: `{"buckets":{}}`}
+			out, _, _ := runAdvise(t, c)
+			if got := strings.Contains(out, "300 terms on average"); got != tt.note {
+				t.Errorf("a note: %v\n%s", got, out)
+			}
+			_, steps, put := strings.Cut(out, "# Segments")
+			if put != tt.put || put && (!strings.Contains(steps, `"analyzer": "english"`) || !strings.Contains(steps, "akin segments backfill --cluster")) {
+				t.Errorf("the mapping: %v\n%s", put, out)
+			}
+		})
+	}
 }
 
 // serve returns the URL of the cluster.
@@ -68,6 +98,8 @@ func (a advised) serve(t *testing.T) string {
 			}
 		case api == "_refresh":
 			answer = "{}"
+		case api == "_termvectors":
+			answer = fmt.Sprintf(`{"term_vectors":{"body":{"field_statistics":{"sum_ttf":%d,"doc_count":10}}}}`, 10*a.length)
 		case api == "_count":
 			answer = a.countSkipped(t, r.Body)
 		case api == "_search":

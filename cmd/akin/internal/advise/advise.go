@@ -37,6 +37,8 @@ type report struct {
 	Ready  bool    `json:"ready"`
 	Checks []check `json:"checks"`
 	Steps  string  `json:"steps,omitempty"` // what to send and to run, as it is printed
+	// Segments is what to send and to run for those of long texts.
+	Segments string `json:"segments,omitempty"`
 }
 
 // An adviser answers one request.
@@ -189,7 +191,7 @@ func (a *adviser) reports(ctx context.Context, found []mapping.Inspection) ([]re
 
 // report returns what was found of an index and what to do about it.
 func (a *adviser) report(i *index) report {
-	r := report{Index: i.Index, Ready: true, Checks: []check{}}
+	r := report{Index: i.Index, Ready: true, Checks: []check{}, Segments: a.segmentSteps(i)}
 	for _, c := range append(a.mappingChecks(i), a.documentChecks(i)...) {
 		if c.applies {
 			r.Checks = append(r.Checks, c)
@@ -219,7 +221,7 @@ func (a *adviser) print(out io.Writer, reports []report) error {
 		if r.Ready {
 			steps = fmt.Sprintf("Mode hard can rank by %s.\n\n", a.Field)
 		}
-		if _, err := io.WriteString(out, "\n"+steps); err != nil {
+		if _, err := io.WriteString(out, "\n"+steps+r.Segments); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
+	"github.com/akin-search/akin/segments"
 )
 
 // The verdicts. An index that has one in capitals cannot be ranked by.
@@ -36,6 +37,7 @@ func (a *adviser) mappingChecks(i *index) []check {
 		{i.Closed, wrong, "index", "it is closed; open it, and look again"},
 		{i.Problem != "", wrong, "field " + a.Field, "the index " + i.Problem + "; searches that go there, too, are not expanded"},
 		{mapped, ok, "field " + i.Field, "text, " + i.analyzers()},
+		{i.length >= longLength, note, "length", fmt.Sprintf("%.0f terms on average: a passage of a text so long is found better by its segments, see docs/segments.md", i.length)},
 		{mapped && a.alias != "", note, "field " + a.alias, "an alias of " + i.Field + ": searches by that name are ranked in mode bm25, whatever there is"},
 		{i.uncountable != nil, wrong, "documents", fmt.Sprint(i.uncountable)},
 		{linear && l.Scripted, ok, "linear field " + l.Field, "similarity " + l.Similarity + ", scripted: exact"},
@@ -87,6 +89,10 @@ func (a *adviser) documentChecks(i *index) []check {
 // wants anything but a straight line.
 const bestK1, intendedK1 = 10_000, 1000
 
+// longLength is the average number of terms from which on texts are long: most
+// are more than one window of "akin segments backfill", about a page.
+const longLength = 300
+
 // An index is what was found of one.
 type index struct {
 	mapping.Inspection
@@ -97,9 +103,11 @@ type index struct {
 	there       bool            // the mapping has the target
 	filling     bool            // documents may lack the target although they have the text: it was added later
 	counts      documents.NormCounts
-	skipped     int64  // documents that lack the target and that a backfill leaves out: they have norms
-	unlike      string // the first other index that analyzes or scores the field otherwise, "" for none
-	otherLinear string // the first other index with another linear field, "" for none
+	skipped     int64   // documents that lack the target and that a backfill leaves out: they have norms
+	unlike      string  // the first other index that analyzes or scores the field otherwise, "" for none
+	length      float64 // of the documents in terms, on average; 0 where that is not known
+	lacking     []byte  // what the mapping lacks for segments, nil for nothing
+	otherLinear string  // the first other index with another linear field, "" for none
 }
 
 // sameLinear reports whether the linear fields of two indices have the same
@@ -116,6 +124,9 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	}
 	if _, i.uncountable = a.docs.Countable(ctx, i.Index, i.Field); i.uncountable != nil && !errors.Is(i.uncountable, documents.ErrUncountable) {
 		return nil, i.uncountable
+	}
+	if err := a.measure(ctx, i); err != nil {
+		return nil, err
 	}
 	i.chooseTarget()
 	if !i.storable() {
@@ -198,4 +209,20 @@ func (i *index) inUse() string {
 		ids = append(ids, fmt.Sprintf("%s (%d)", id, i.counts.IDs[id]))
 	}
 	return strings.Join(ids, ", ")
+}
+
+// measure finds out how long the texts of an index are, and what its mapping
+// lacks for their segments. A cluster that does not tell is none to wait for.
+func (a *adviser) measure(ctx context.Context, i *index) (err error) {
+	if i.uncountable != nil {
+		return nil
+	}
+	if i.length, err = a.docs.AverageLength(ctx, i.Index, i.Field); err != nil || i.length < longLength {
+		return ctx.Err()
+	}
+	f := segments.Filling{Field: i.Field, Path: segmentsPath}
+	if lacking, err := f.Check(&i.Inspection); err == nil { // else the field is taken
+		i.lacking = lacking
+	}
+	return nil
 }

@@ -21,11 +21,7 @@ const (
 // writeSteps writes what makes the index ready, where that can be done, as a
 // console takes it: requests, and comments with commands.
 func (a *adviser) writeSteps(w *strings.Builder, i *index) {
-	comment := func(lines ...string) {
-		for line := range strings.SplitSeq(strings.Join(lines, "\n"), "\n") {
-			w.WriteString("# " + terminal.Visible(line) + "\n")
-		}
-	}
+	comment := func(lines ...string) { writeComment(w, lines...) }
 	send := func(method, api string, body object) {
 		w.WriteString(method + " /" + url.PathEscape(i.Index) + api + "\n")
 		if body != nil {
@@ -64,6 +60,31 @@ func (a *adviser) writeSteps(w *strings.Builder, i *index) {
 	}
 	comment("Then look again.", again)
 	w.WriteString("\n")
+}
+
+// writeComment writes lines as a console leaves them out.
+func writeComment(w *strings.Builder, lines ...string) {
+	for line := range strings.SplitSeq(strings.Join(lines, "\n"), "\n") {
+		w.WriteString("# " + terminal.Visible(line) + "\n")
+	}
+}
+
+// segmentsPath is where "akin segments backfill" puts segments by default.
+const segmentsPath = "segments"
+
+// segmentSteps returns what gives long texts their segments, "" where they have
+// what that needs, or are short.
+func (a *adviser) segmentSteps(i *index) string {
+	if i.lacking == nil {
+		return ""
+	}
+	w := &strings.Builder{}
+	writeComment(w, "Segments, whatever the mode: the texts are long, and this mapping has room for their passages.")
+	w.WriteString("PUT /" + url.PathEscape(i.Index) + "/_mapping\n" + indented(decode(i.lacking)) + "\n")
+	writeComment(w, "Then cut the documents that are there, and print an ingest pipeline for new ones.",
+		a.command(i.Index, "segments backfill"), a.command(i.Index, "segments pipeline"))
+	w.WriteString("\n")
+	return w.String()
 }
 
 // normSteps returns the commands that make the norms, with a comment before
