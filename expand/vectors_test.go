@@ -64,7 +64,9 @@ func vectorRental(tb testing.TB, store vectors.Store, change func(*Options)) *Ex
 
 func expandVectors(t *testing.T, e *Expander, req Request) *Result {
 	t.Helper()
-	req.Index = "docs"
+	if !bytes.Contains(req.Body, []byte(`"pit"`)) {
+		req.Index = "docs"
+	}
 	r, err := e.Expand(t.Context(), &req)
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +165,7 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 		"many terms":        {sparse, func(o *Options) { o.MaxQueryTerms = 1 }, Request{Body: []byte(carRental)}, reason.TooManyTerms},
 		"a minimum":         {sparse, func(o *Options) { o.NormalizeScores = true }, search(`"min_score":1`), reason.MinScore},
 		"a rescore":         {sparse, nil, search(`"rescore":{"query":{"rescore_query":{"match_all":{}}}}`), reason.Rescore},
+		"a point in time":   {sparse, nil, search(`"pit":{"id":"` + pitIDs[0].id + `"}`), reason.PointInTime},
 		"a runtime field":   {sparse, nil, search(`"runtime_mappings":{"akin_vector.body":{"type":"keyword"}}`), reason.RuntimeField},
 		"unknown words":     {dense, nil, Request{Body: []byte(`{"query":{"match":{"body":"cheap"}}}`)}, reason.NoVectors},
 		"dense, a sort":     {dense, nil, search(`"sort":["_score","n"]`), reason.Sort},
