@@ -21,8 +21,8 @@ import (
 	"github.com/akin-search/akin/vectors"
 )
 
-// vectorStores are the stores of the engines as they are started here: those
-// of Elasticsearch 8 and 9 have only the core of the server, and that of 7 is too
+// vectorStores are the stores of the engines as they are started here: those of
+// Elasticsearch 8 and 9 have only the core of the server, and that of 7 is too
 // old for any.
 var vectorStores = map[string][]vectors.Store{
 	"opensearch2": {vectors.RankFeatures}, "opensearch3": {vectors.RankFeatures},
@@ -31,8 +31,8 @@ var vectorStores = map[string][]vectors.Store{
 
 const vectorWords = 80
 
-// vectorWord is a word of the documents: some have a dot, which engines read as a
-// path in the name of a feature.
+// vectorWord is a word of the documents: some have a dot, which engines read as
+// a path in the name of a feature.
 func vectorWord(i int) string {
 	if i%10 == 0 {
 		return strconv.Itoa(i) + ".5"
@@ -40,7 +40,8 @@ func vectorWord(i int) string {
 	return "word" + strconv.Itoa(i)
 }
 
-// vectorTexts returns documents, some without a term, and queries of these words.
+// vectorTexts returns documents, some without a term, and queries of these
+// words.
 func vectorTexts(random *rand.Rand) *collection {
 	text := func(words int) string {
 		var b strings.Builder
@@ -151,8 +152,8 @@ func (v *vectorIndex) query(t *testing.T, text string) ([]vectors.Coordinate, ma
 	return x, counts
 }
 
-// vectorQuery returns the search for the vector of a query: the first hits of an
-// engine's own exact scores, for as many candidates as there are documents.
+// vectorQuery returns the search for the vector of a query: the first hits of
+// an engine's own exact scores, for as many candidates as there are documents.
 func vectorQuery(t *testing.T, m *vectors.Model, x []vectors.Coordinate, size int) string {
 	t.Helper()
 	field := vectors.Path("body")
@@ -200,8 +201,10 @@ func checkVectorScores(t *testing.T, e *engine, store vectors.Store, c *collecti
 	for _, flags := range [][]string{{"--terms", "0", "--dims", "500"}, {"--terms", "20", "--dims", "24"}} {
 		flags = append([]string{"--store", string(store), "--strength", "1"}, flags...)
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			definition := section{"settings": section{"number_of_shards": 1, "number_of_replicas": 0},
-				"mappings": section{"properties": section{"body": section{"type": "text"}}}}
+			definition := section{
+				"settings": section{"number_of_shards": 1, "number_of_replicas": 0},
+				"mappings": section{"properties": section{"body": section{"type": "text"}}},
+			}
 			if store == vectors.KNNVector {
 				definition["settings"] = section{"number_of_shards": 1, "number_of_replicas": 0, "index.knn": true}
 			}
@@ -254,7 +257,8 @@ func (v *vectorIndex) check(t *testing.T, q judgedQuery) float64 {
 				y = append(y, vectors.Coordinate{Term: v.vocabulary.Term(i), Value: n})
 			}
 		}
-		got, below, above := scores[id], 0.0, 0.0
+		got, below := scores[id], 0.0
+		var above float64
 		if v.model.Meta().Store.Dense() {
 			_, share := documents.Dense(y)
 			_, queryShare := documents.Dense(x)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,7 +73,7 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	s, w, model := filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin"), filepath.Join(dir, "model.akin")
 	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--top", "30", "--out", s)
 	e.freezeWeights(t, index, hardFiles{s, w})
-	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", fmt.Sprint(dims), "--out", model}, of)...)
+	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", strconv.Itoa(dims), "--out", model}, of)...)
 	v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}}
 	v.read(t, model)
 	exported := filepath.Join(dir, "documents.jsonl")
@@ -85,7 +86,7 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 		name, len(docs), len(c.queries), dims, recallDepth, recallDepth)
 	before := 0.0
 	for _, setting := range []struct{ m, construction, candidates int }{{4, 20, 100}, {16, 100, 100}, {32, 200, 500}} {
-		filled := index + "-" + fmt.Sprint(setting.m)
+		filled := index + "-" + strconv.Itoa(setting.m)
 		e.makeIndex(t, filled, fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"akin_vector":{"properties":{
 			"body":{"type":"dense_vector","dims":%d,"index":true,"similarity":"dot_product","index_options":{"type":"hnsw","m":%d,"ef_construction":%d}}}}}}}`,
 			dims, setting.m, setting.construction))

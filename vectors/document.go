@@ -32,8 +32,8 @@ type Cut struct {
 	Coordinates int // how many are left out
 	// Share of the sum of the coordinates, in [0, 1), is left out.
 	Share float64
-	// Largest is the largest coordinate left out. The score of a query q is too low
-	// by at most Σ_t q_t times this, and never too high.
+	// Largest is the largest coordinate left out. The score of a query q is too
+	// low by at most Σ_t q_t times this, and never too high.
 	Largest float64
 }
 
@@ -102,11 +102,12 @@ func total(x []Coordinate) (sum float64) {
 }
 
 // Dense returns the vector of a document with the given frequencies of terms,
-// and the share of ⟨y, y⟩ that its coordinates have, in [0, 1]; nil for a document
-// that the model knows no term of. With [Soft] the vector is z/√⟨y, y⟩ and, in
-// the last dimension, what makes it of unit length (the notes, theorem 4.3), so
-// that stores by cosine and by dot product rank alike. For queries of the
-// shares a and b of their norms, a soft score is wrong by √(1−a)·√(1−b) at most.
+// and the share of ⟨y, y⟩ that its coordinates have, in [0, 1]; nil for a
+// document that the model knows no term of. With [Soft] the vector is z/√⟨y, y⟩
+// and, in the last dimension, what makes it of unit length (the notes, theorem
+// 4.3), so that stores by cosine and by dot product rank alike. For queries of
+// the shares a and b of their norms, a soft score is wrong by √(1−a)·√(1−b) at
+// most.
 func (d Documents) Dense(y []Coordinate) (vector []float32, share float64) {
 	wy := d.weigh(y)
 	z := d.project(wy)

@@ -161,7 +161,7 @@ func readBody(r io.Reader) (*Model, error) {
 		return nil, fmt.Errorf("%w: header: %w", ErrFormat, err)
 	}
 	bytesOfTable := binary.LittleEndian.Uint64(header[size:])
-	table := &io.LimitedReader{R: r, N: int64(min(bytesOfTable, 1<<62))} //nolint:gosec // at most that
+	table := &io.LimitedReader{R: r, N: int64(min(bytesOfTable, 1<<62))}
 	if m.matrix, err = simmatrix.Decode(table); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}

@@ -23,6 +23,7 @@ var (
 // strength of about Enough.
 type NotPositiveError struct{ Eigenvalue, Enough float64 }
 
+// Error says with which strength it would be.
 func (e *NotPositiveError) Error() string {
 	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2f or less makes it so, "+
 		"and so does a matrix that is built symmetric and dominant", e.Eigenvalue, e.Enough)
@@ -35,15 +36,17 @@ func (e *NotPositiveError) Error() string {
 //
 //	BᵀSB = U·Λ·Uᵀ
 //
-// EᵀB has the left singular vectors V = EᵀB·U·Λ^-½, and a text x the coordinates
+// EᵀB has the left singular vectors V = EᵀB·U·Λ^-½, and a text x the
+// coordinates
 //
 //	Vᵀ·Eᵀ·Wx = Λ^-½·Uᵀ·Bᵀ·S·Wx = Σ_i w_i·x_i·T_i,   T = S·B·U·Λ^-½
 //
 // Only T is kept. Where the documents have fewer dimensions than meta says, so
 // has the model. S has to be symmetric and positive semi-definite; the
-// documents, the frequencies of their terms, should be a sample of all. The same
-// input gives the same model on one kind of processor. The error may wrap
-// [ErrModel], [ErrNotSymmetric] or [ErrNoDocuments], or be a [*NotPositiveError].
+// documents, the frequencies of their terms, should be a sample of all. The
+// same input gives the same model on one kind of processor. The error may wrap
+// [ErrModel], [ErrNotSymmetric] or [ErrNoDocuments], or be a
+// [*NotPositiveError].
 func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs [][]Coordinate, progress simmatrix.Progress) (*Model, error) {
 	if !meta.Store.Dense() {
 		return nil, fmt.Errorf("%w: a %s needs no learning", ErrModel, meta.Store)

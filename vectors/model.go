@@ -14,8 +14,8 @@
 //     orthonormal basis, see [Learn].
 //
 // Sources: Novotný 2017, Vector Space Representations in Information Retrieval
-// (the thesis), sections 4.4.2 and 4.6.2; Novotný 2018, Implementation Notes for
-// the Soft Cosine Measure (the notes), section 4.
+// (the thesis), sections 4.4.2 and 4.6.2; Novotný 2018, Implementation Notes
+// for the Soft Cosine Measure (the notes), section 4.
 //
 // The package is pure: it reads no file and asks no server.
 package vectors
@@ -74,7 +74,8 @@ const (
 // ErrModel says that something cannot be a model.
 var ErrModel = errors.New("invalid model")
 
-// Check returns all that is wrong with the settings; the error wraps [ErrModel].
+// Check returns all that is wrong with the settings; the error wraps
+// [ErrModel].
 func (m *Meta) Check() error {
 	var errs []error
 	if !slices.Contains(Stores, m.Store) {
@@ -97,7 +98,8 @@ func (m *Meta) Check() error {
 	return errors.Join(errs...)
 }
 
-// rank is the number of coordinates of a term: a soft dense vector has one more.
+// rank is the number of coordinates of a term: a soft dense vector has one
+// more.
 func (m *Meta) rank() int {
 	if m.Dims > 0 && m.Normalization == Soft {
 		return m.Dims - 1

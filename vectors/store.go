@@ -56,7 +56,8 @@ func Name(field string) string { return strings.ReplaceAll(field, ".", "__") }
 // Path returns the full name of the field that holds the vectors of a field.
 func Path(field string) string { return Object + "." + Name(field) }
 
-// ModelPath returns the full name of the keyword that holds the id of the model.
+// ModelPath returns the full name of the keyword that holds the id of the
+// model.
 func ModelPath(field string) string { return ModelObject + "." + Name(field) }
 
 // Mapping returns the mapping, as JSON, that an index needs before vectors of a

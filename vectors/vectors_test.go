@@ -343,11 +343,11 @@ func TestModelsCheckTheirSettings(t *testing.T) {
 }
 
 // encoded returns a model's file, and the model.
-func encoded(t testing.TB, m *Model) []byte {
-	t.Helper()
+func encoded(tb testing.TB, m *Model) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	if err := m.Write(&b); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

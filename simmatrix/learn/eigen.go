@@ -27,7 +27,8 @@ const (
 
 var errNoConvergence = errors.New("the eigenvalue decomposition did not converge")
 
-// A Symmetric is a symmetric matrix A = BᵀB of size n and at most the given rank.
+// A Symmetric is a symmetric matrix A = BᵀB of size n and at most the given
+// rank.
 type Symmetric struct {
 	Size, Rank int
 	// Multiply sets dst = A·src, for which it has Size rows.
@@ -59,8 +60,8 @@ func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, step fu
 	return project(ctx, q, next, k)
 }
 
-// project returns the leading k eigenvectors and roots of a, given an orthonormal
-// basis q of about their span and aq = a·q.
+// project returns the leading k eigenvectors and roots of a, given an
+// orthonormal basis q of about their span and aq = a·q.
 func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // truncatedSVD returns the leading k right singular vectors of a as columns,
-// and the singular values, descending; fewer where the rank of a is less than k.
+// and the singular values, descending; fewer where the rank of a is less than
+// k.
 func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
 	return Leading(ctx, Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}, k, random, func() { st.Add(1) })
 }

@@ -18,8 +18,8 @@ import (
 // ErrStore says that an index cannot hold the vectors of a model.
 var ErrStore = errors.New("it cannot hold these vectors")
 
-// CheckVectorEngine returns an error that wraps [ErrStore] where the cluster has no
-// field type for the vectors, or none of so many dimensions.
+// CheckVectorEngine returns an error that wraps [ErrStore] where the cluster
+// has no field type for the vectors, or none of so many dimensions.
 func CheckVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
 	info, err := c.Client.Info(ctx)
 	if err != nil {
@@ -75,9 +75,9 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 	return ""
 }
 
-// PrepareVectors puts the mapping for the vectors into the indices that lack it, unless
-// it may not write: then it says what they lack. The error wraps [ErrStore] where
-// an index has another mapping, such as for other dimensions.
+// PrepareVectors puts the mapping for the vectors into the indices that lack
+// it, unless it may not write: then it says what they lack. The error wraps
+// [ErrStore] where an index has another mapping, such as for other dimensions.
 func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
 	path, model := vectors.Path(meta.Field), vectors.ModelPath(meta.Field)
 	for _, index := range indices {

@@ -70,8 +70,8 @@ func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
 	return y
 }
 
-// Sample returns the terms of about n of so many documents: those whose ids have
-// the smallest hashes, so that they are the same every time.
+// Sample returns the terms of about n of so many documents: those whose ids
+// have the smallest hashes, so that they are the same every time.
 func (s *Source) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, error) {
 	total, err := s.Cluster.Count(ctx, s.Index, vectors.Missing(s.Field, ""))
 	if err != nil {
@@ -140,10 +140,10 @@ func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Lo
 	return losses, err
 }
 
-// QueryVector returns the vector of a query with the given terms as JSON: an object
-// of features or an array, null where the model knows none of its terms.
+// QueryVector returns the vector of a query with the given terms as JSON: an
+// object of features or an array, null where the model knows none of its terms.
 func QueryVector(m *vectors.Model, terms []string) []byte {
-	var x []vectors.Coordinate
+	x := make([]vectors.Coordinate, 0, len(terms))
 	for _, t := range terms {
 		x = append(x, vectors.Coordinate{Term: t, Value: 1})
 	}
@@ -160,8 +160,8 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 	return []byte("null")
 }
 
-// VectorTask returns what gives documents their vectors, and what these have lost by
-// the end.
+// VectorTask returns what gives documents their vectors, and what these have
+// lost by the end.
 func VectorTask(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
 	d, losses, field := m.Documents(), &Losses{}, m.Meta().Field
 	return backfill.Task{
