@@ -167,6 +167,26 @@ func (c *Client) SampleTexts(ctx context.Context, index, field string, documents
 	return texts, nil
 }
 
+// AverageLength returns how many terms documents that have the field have in it
+// on average, by what one shard tells; 0 where none has it.
+func (c *Client) AverageLength(ctx context.Context, index, field string) (float64, error) {
+	const filter = "?filter_path=term_vectors.*.field_statistics"
+	body := Object{
+		"doc": Object{field: "x"}, "fields": []string{field}, "field_statistics": true, "positions": false, "offsets": false,
+	}
+	var answer struct {
+		Fields map[string]struct {
+			Statistics struct {
+				Terms float64 `json:"sum_ttf"`
+				Docs  float64 `json:"doc_count"`
+			} `json:"field_statistics"`
+		} `json:"term_vectors"`
+	}
+	err := c.Call(ctx, Request{Method: http.MethodPost, Path: IndexPath(index, "/_termvectors"+filter), Body: body}, &answer)
+	s := answer.Fields[field].Statistics
+	return max(s.Terms, 0) / max(s.Docs, 1), err
+}
+
 // Settings that bound what a search may ask for.
 const (
 	MaxClauses       = "indices.query.bool.max_clause_count" // of the cluster

@@ -125,8 +125,8 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	if _, i.uncountable = a.docs.Countable(ctx, i.Index, i.Field); i.uncountable != nil && !errors.Is(i.uncountable, documents.ErrUncountable) {
 		return nil, i.uncountable
 	}
-	if err := a.measure(ctx, i); err != nil {
-		return nil, err
+	if a.measure(ctx, i); ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	i.chooseTarget()
 	if !i.storable() {
@@ -212,17 +212,19 @@ func (i *index) inUse() string {
 }
 
 // measure finds out how long the texts of an index are, and what its mapping
-// lacks for their segments. A cluster that does not tell is none to wait for.
-func (a *adviser) measure(ctx context.Context, i *index) (err error) {
+// lacks for their segments. A cluster that does not say how long they are is
+// asked for nothing more.
+func (a *adviser) measure(ctx context.Context, i *index) {
 	if i.uncountable != nil {
-		return nil
+		return
 	}
-	if i.length, err = a.docs.AverageLength(ctx, i.Index, i.Field); err != nil || i.length < longLength {
-		return ctx.Err()
+	length, err := a.client.AverageLength(ctx, i.Index, i.Field)
+	if err != nil || length < longLength {
+		return
 	}
+	i.length = length
 	f := segments.Filling{Field: i.Field, Path: segmentsPath}
 	if lacking, err := f.Check(&i.Inspection); err == nil { // else the field is taken
 		i.lacking = lacking
 	}
-	return nil
 }
