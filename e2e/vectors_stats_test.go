@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/vectors"
+)
+
+// vectorStatsFile has what was measured of the mode vectors.
+const vectorStatsFile = "testdata/vector_stats.txt"
+
+// The rankings by vectors: by them only, and the blends with BM25.
+var vectorRankings = map[string]section{
+	"":       {"soft_weight": 1},
+	"-blend": {},
+	"-half":  {"soft_weight": 0.5},
+}
+
+// vectorArms are the searches whose times are compared with the direct one.
+var vectorArms = []string{"bm25", "soft", "hard"}
+
+// TestVectorStats ranks the judged queries by vectors in each store of the
+// engines, with the defaults of models, next to the direct
+// search; it also reports what the vectors add to the size of the index, and how
+// long searches take compared with direct ones, in turn within one run. It
+// measures what AKIN_E2E_COLLECTIONS names.
+func TestVectorStats(t *testing.T) {
+	if os.Getenv("AKIN_E2E_COLLECTIONS") == "" {
+		t.Skip("takes minutes for each collection: name some in AKIN_E2E_COLLECTIONS")
+	}
+	stats := rankStats{}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, store := range vectorStores[e.name] {
+			for _, c := range judgedCollections(t) {
+				t.Run(string(store)+"/"+c.name, func(t *testing.T) {
+					measureVectors(t, e, store, c, stats)
+				})
+			}
+		}
+	})
+	checkRankStats(t, vectorStatsFile, stats)
+	t.Log("\n" + formatRankStats(t.Name(), stats))
+}
+
+// measureVectors adds the measures of one store and collection.
+func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection, stats rankStats) {
+	t.Helper()
+	kind := strings.ReplaceAll(string(store), "_", "-")
+	index := "akin-e2e-stats-" + kind + "-" + c.name
+	scripted := "no"
+	if e.scripts {
+		scripted = "yes"
+	}
+	e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "english", c.docs)
+	files := e.makeHardFiles(t, index, c)
+	e.storeNorms(t, index, files)
+	_, whole := e.judged(t, c)
+	before := e.mergedSize(t, index)
+	model := filepath.Join(newDir(t, "vectors"), "model.akin")
+	of := []string{"--cluster", e.url, "--index", index, "--field", "body"}
+	mustAkin(t, append([]string{
+		"vectors", "model", "--matrix", whole, "--weights", files.weights, "--store", string(store),
+		"--out", model,
+	}, of...)...)
+	start := time.Now()
+	mustAkin(t, append([]string{"vectors", "backfill", "--model", model}, of...)...)
+	took := time.Since(start)
+	after := e.mergedSize(t, index)
+	t.Logf("%s, %s: the index has %.1f MB, with vectors %.1f MB (%+.0f %%), %.0f documents a second", store, c.name,
+		before/1e6, after/1e6, 100*(after/before-1), float64(len(c.docs))/took.Seconds())
+
+	profiles := section{
+		"bm25": section{"matrices": []string{"whole"}},
+		"soft": section{"matrices": []string{"whole"}, "mode": "soft"},
+		"hard": section{"matrices": []string{"short"}, "mode": "hard"},
+	}
+	arms := slices.Clone(vectorArms)
+	for name, settings := range vectorRankings {
+		profile := section{"mode": "vectors", "matrices": []string{"whole"}}
+		for k, v := range settings {
+			profile[k] = v
+		}
+		profiles[kind+name] = profile
+		arms = append(arms, kind+name)
+	}
+	slices.Sort(arms)
+	a := startAkin(t, section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"budget": "10s", "rerank_budget": "10s", "max_query_terms": 256},
+		"profiles":  profiles,
+		"matrices":  []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},
+		"weights":   []section{{"name": "weights", "file": files.weights}},
+		"vectors":   []string{model},
+	})
+	a.awaitMatrix(t, "whole")
+	a.awaitMatrix(t, "short")
+	directly := rankPage(t, e.cluster, index, "", c)
+	stats[rankKey{e.name, c.name, direct}] = rankStat{measures: meanMeasures(directly)}
+	for _, arm := range arms {
+		if slices.Contains(vectorArms, arm) {
+			continue // is measured by TestModes
+		}
+		if x := a.explain(t, index+"?akin_profile="+arm, pageBody(c.queries[0].text, 0, modePage)); len(x.Clauses) != 1 || x.Clauses[0].Form != "vectors" {
+			t.Errorf("%s, %s: explained as %+v", c.name, arm, x.Clauses)
+		}
+		got := rankPage(t, a.cluster, index, "?akin_profile="+arm, c)
+		stats[rankKey{e.name, c.name, arm}] = rankStat{meanMeasures(got), significance(got, directly)}
+	}
+	t.Log(raceArms(t, e, a, index, c, arms))
+}
+
+// mergedSize returns the bytes of an index in one segment.
+func (e *engine) mergedSize(t *testing.T, index string) float64 {
+	t.Helper()
+	for _, call := range []string{"_refresh", "_forcemerge?max_num_segments=1", "_flush?force=true", "_refresh"} {
+		e.must(t, http.MethodPost, "/"+index+"/"+call, "")
+	}
+	var segments []struct{ Size string } // for _stats may be ten seconds old
+	if err := json.Unmarshal(e.must(t, http.MethodGet, "/_cat/segments/"+index+"?format=json&bytes=b&h=size", ""), &segments); err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, s := range segments {
+		size, err := strconv.ParseFloat(s.Size, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += size
+	}
+	return sum
+}
+
+// raceArms sends the queries for a page of ten directly and by every arm, in
+// turn, and says how long the median search took compared with the direct one.
+func raceArms(t *testing.T, e *engine, a *akin, index string, c *collection, arms []string) string {
+	t.Helper()
+	arms = append([]string{direct}, arms...)
+	took := map[string][]time.Duration{}
+	const warm = 20
+	for n, q := range c.queries[:min(len(c.queries), 100)] {
+		for i := range arms {
+			arm := arms[(i+n)%len(arms)] // nobody is always behind the same
+			at, parameters := a.cluster, "?akin_profile="+arm
+			if arm == direct {
+				at, parameters = e.cluster, ""
+			}
+			start := time.Now()
+			if _, err := at.search(t.Context(), "/"+index+"/_search"+parameters, pageBody(q.text, 0, 10)); err != nil {
+				t.Fatalf("%s: %v", arm, err)
+			}
+			if n >= min(warm, len(c.queries)/3) {
+				took[arm] = append(took[arm], time.Since(start))
+			}
+		}
+	}
+	var b strings.Builder
+	for _, arm := range arms {
+		slices.Sort(took[arm])
+		p50 := quantile(took[arm], .5)
+		fmt.Fprintf(&b, "%s %.1f ms (x%.2f)  ", arm, p50*1e3, p50/quantile(took[direct], .5))
+	}
+	return c.name + ", p50: " + b.String()
+}
+
+// vectorsTable writes the measures of vectors as Markdown, next to those of the
+// other modes: MAP and nDCG@10 of the direct search, and the gains over them in
+// hundredths.
+func vectorsTable(modes, stats rankStats) string {
+	collections := []string{"cran", "med", "cisi"}
+	rows := [][2]string{{qualityEngine, direct}, {qualityEngine, "bm25"}, {qualityEngine, "soft"}, {qualityEngine, "hard"}}
+	for _, r := range []string{"rank-features", "rank-features-blend", "rank-features-half"} {
+		rows = append(rows, [2]string{qualityEngine, r})
+	}
+	for _, kind := range []string{"sparse-vector", "dense-vector"} {
+		for _, r := range []string{"", "-blend", "-half"} {
+			rows = append(rows, [2]string{"elasticsearch8", kind + r})
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| MAP / nDCG@10 | " + strings.Join(collections, " | ") + " |\n|" + strings.Repeat("---|", len(collections)+1) + "\n")
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| %s |", row[1])
+		for _, c := range collections {
+			k, of := rankKey{row[0], c, row[1]}, stats
+			if _, ok := modes[k]; ok {
+				of = modes
+			}
+			if row[1] == direct {
+				fmt.Fprintf(&b, " %.4f / %.4f |", of[k].MAP, of[k].NDCG10)
+			} else {
+				fmt.Fprintf(&b, " %+.1f / %+.1f |", of.gain(k, mapMeasure), of.gain(k, ndcgMeasure))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestModesDocShowsTheAcceptedMeasuresOfVectors(t *testing.T) {
+	var stats []rankStats
+	for _, file := range []string{modeStatsFile, vectorStatsFile} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := parseRankStats(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		stats = append(stats, s)
+	}
+	doc, err := os.ReadFile(modesDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := vectorsTable(stats[0], stats[1]); !strings.Contains(string(doc), table) {
+		t.Errorf("%s lacks this table of %s:\n%s", modesDoc, vectorStatsFile, table)
+	}
+}
