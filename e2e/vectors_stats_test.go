@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -86,9 +87,7 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	arms := slices.Clone(vectorArms)
 	for name, settings := range vectorRankings {
 		profile := section{"mode": "vectors", "matrices": []string{"whole"}}
-		for k, v := range settings {
-			profile[k] = v
-		}
+		maps.Copy(profile, settings)
 		profiles[kind+name] = profile
 		arms = append(arms, kind+name)
 	}
