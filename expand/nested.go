@@ -20,12 +20,13 @@ import (
 type nestable struct {
 	clause   *dsl.Clause
 	boost    float64
-	segments *form.Segments // nil where none are there
-	reason   reason.Reason  // why there is no nested clause
+	several  bool // it looks into other fields, too
+	segments *form.Segments
+	reason   reason.Reason // why it gets no nested clause
 }
 
-// nest gives the clauses of a search their nested ones. It returns what it says of
-// those that have none although segments are configured for their fields.
+// nest gives the clauses of a search their nested ones. It returns what it
+// says of those that have none although their fields have segments.
 func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanation, error) {
 	found := e.nestables(s)
 	if err := inParallel(len(found), sideBySide, func(i int) error { return e.findSegments(ctx, s, &found[i]) }); err != nil {
@@ -39,9 +40,12 @@ func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanatio
 			notes = append(notes, Explanation{Path: n.clause.Path, Field: n.segments.Text, Reason: n.reason})
 			continue
 		}
-		innerHits := n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch
-		named = named || innerHits
-		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, n.boost, innerHits, e.options.SameMatches)})
+		how := form.Nesting{
+			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || e.options.SameMatches,
+			InnerHits: n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch && s.Query.Holds(n.clause.At),
+		}
+		named = named || how.InnerHits
+		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, how)})
 	}
 	if len(edits) == 0 {
 		return notes, nil
@@ -102,18 +106,13 @@ func (e *Expander) nestables(s *search) (out []nestable) {
 		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // where the field is not
 			continue
 		}
-		fields := c.Fields
-		if len(fields) == 0 {
-			for _, name := range e.options.DefaultFields {
-				fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
-			}
-		}
+		fields := e.fieldsOf(c)
 		for _, f := range fields {
 			at := slices.IndexFunc(e.options.Segments, func(b form.Segments) bool { return b.Field == f.Name })
 			if at < 0 || unscored && !e.options.Segments[at].Replace { // where only the order would change
 				continue
 			}
-			n := nestable{clause: c, boost: f.Boost, segments: &e.options.Segments[at], reason: why}
+			n := nestable{clause: c, boost: f.Boost, several: len(fields) > 1, segments: &e.options.Segments[at], reason: why}
 			if form.SegmentsTooDeep(c) {
 				n.reason = reason.TooDeep
 			}
@@ -124,6 +123,17 @@ func (e *Expander) nestables(s *search) (out []nestable) {
 	return out
 }
 
+// fieldsOf returns the fields that a clause names, or those configured.
+func (e *Expander) fieldsOf(c *dsl.Clause) (fields []dsl.BoostedField) {
+	if len(c.Fields) > 0 {
+		return c.Fields
+	}
+	for _, name := range e.options.DefaultFields {
+		fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
+	}
+	return fields
+}
+
 // findSegments finds out whether the indices hold the segments as configured.
 func (e *Expander) findSegments(ctx context.Context, s *search, n *nestable) error {
 	text := n.clause.Text
@@ -132,6 +142,9 @@ func (e *Expander) findSegments(ctx context.Context, s *search, n *nestable) err
 		return nil
 	case len(text) > maxText:
 		n.reason = reason.TooManyTerms
+		return nil
+	case s.Redefines(n.segments.Text):
+		n.reason = reason.RuntimeField
 		return nil
 	}
 	analysis, err := e.cluster.Analyze(ctx, s.indices, n.segments.Text, n.clause.Analyzer, text)

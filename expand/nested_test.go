@@ -103,9 +103,10 @@ func TestSegmentsReplaceOnlyWhatTheyHold(t *testing.T) {
 		"a phrase":       {`{"match_phrase":{"body":"car rental"}}`, `{"bool":{"filter":[`},
 		"any word":       {`{"match":{"body":"car rental"}}`, `{"bool":{"should":[{"bool":{"filter":[`},
 		"several fields": {`{"multi_match":{"fields":["title","body"],"query":"car rental"}}`, `{"bool":{"must":[`},
+		"default fields": {`{"query_string":{"query":"car rental"}}`, `{"bool":{"must":[`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Options) { o.Phrases = true })
+			o := with(func(o *Options) { o.Phrases, o.DefaultFields = true, []string{"title", "body"} })
 			r := expandNested(t, o, `{"query":`+tt.clause+`}`, bodySegments(func(s *form.Segments) { s.Replace = true }))
 			if !strings.HasPrefix(string(r.Body), `{"query":`+tt.want+tt.clause) {
 				t.Errorf("%s, want %s", r.Body, tt.want)
@@ -155,6 +156,7 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 		"too deep":           {`{"query":` + strings.Repeat(`{"bool":{"must":`, 17) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 17) + `}`, bodySegments(nil), reason.TooDeep},
 		"a text left alone":  {`{"query":{"query_string":{"default_field":"body","query":"car AND rental"}}}`, bodySegments(nil), ""},
 		"a text of one MiB":  {`{"query":{"match":{"body":"` + strings.Repeat("car ", 1<<18) + `"}}}`, bodySegments(nil), reason.TooManyTerms},
+		"a runtime field":    {`{"runtime_mappings":{"segments.text":{"type":"keyword"}},"query":{"match":{"body":"car"}}}`, bodySegments(nil), reason.RuntimeField},
 		"fields of patterns": {`{"query":{"multi_match":{"fields":["bod*"],"query":"car"}}}`, bodySegments(nil), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,6 +199,7 @@ func TestInnerHitsHaveOneName(t *testing.T) {
 		want int
 	}{
 		"two clauses": {`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"match":{"body":"rental"}}]}}}`, 1},
+		"a retriever": {`{"retriever":{"standard":{"query":{"match":{"body":"car"}}}}}`, 0},
 		"the client's own": {
 			`{"query":{"bool":{"must":{"match":{"body":"car"}},"should":{"nested":{"path":"segments","query":{"term":{"segments.text":"car"}},"inner_hits":{}}}}}}`, 1,
 		},

@@ -44,10 +44,18 @@ const segmentLevels = 3
 // where c stands.
 func SegmentsTooDeep(c *dsl.Clause) bool { return c.Depth+segmentLevels+1 > maxLevels }
 
+// A Nesting says how a clause gets a nested one: the boost of the field,
+// whether the clause looks into several fields, whether it has to find what it
+// finds, and whether segments come back.
+type Nesting struct {
+	Boost                           float64
+	Several, SameMatches, InnerHits bool
+}
+
 // Nest returns what takes the place of a clause of body that looks into a field
 // with segments: the clause, and the same for the segments, which only scores.
 // Where it scores instead of the clause, related words in a segment find, too.
-func (s *Segments) Nest(c *dsl.Clause, body []byte, boost float64, innerHits, sameMatches bool) string {
+func (s *Segments) Nest(c *dsl.Clause, body []byte, how Nesting) string {
 	query := c.At.Of(body)
 	w := &buffer{}
 	original := func(before, after string) {
@@ -56,20 +64,20 @@ func (s *Segments) Nest(c *dsl.Clause, body []byte, boost float64, innerHits, sa
 		w.raw(after)
 	}
 	switch {
-	case !s.Replace || len(c.Fields) > 1: // the others have no segments
+	case !s.Replace || how.Several: // the others have no segments
 		original(`{"bool":{"must":[`, `],"should":[`)
-	case sameMatches || c.SameMatches || c.Counted():
+	case how.SameMatches || c.Counted():
 		original(`{"bool":{"filter":[`, `],"should":[`)
 	default:
 		original(`{"bool":{"should":[{"bool":{"filter":[`, `]}},`)
 	}
-	s.nested(w, query, boost, innerHits)
+	s.nested(w, query, how)
 	w.raw(`]}}`)
 	return string(w.out)
 }
 
 // nested writes the query for the segments.
-func (s *Segments) nested(w *buffer, query []byte, boost float64, innerHits bool) {
+func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
 	w.raw(`{"nested":{"path":`)
 	w.string(s.Path)
 	w.raw(`,"ignore_unmapped":true,"score_mode":"` + [...]string{"max", "avg", "sum", "sum", "sum"}[s.Aggregate] + `","query":`)
@@ -84,7 +92,7 @@ func (s *Segments) nested(w *buffer, query []byte, boost float64, innerHits bool
 	if field != "" {
 		w.raw(`{"function_score":{"query":`)
 	}
-	s.inSegment(w, query, boost)
+	s.inSegment(w, query, how.Boost)
 	if field != "" {
 		// Without the filter the reciprocal of 0 and a negative share would fail the
 		// search, and without "missing" indices that do not map the field.
@@ -94,7 +102,7 @@ func (s *Segments) nested(w *buffer, query []byte, boost float64, innerHits bool
 		w.string(field)
 		w.raw(modifier + `,"missing":1}}]}}`)
 	}
-	if innerHits {
+	if how.InnerHits {
 		w.raw(`,"inner_hits":{"size":`)
 		w.number(float64(s.InnerHits))
 		w.raw(`}`)
@@ -102,8 +110,8 @@ func (s *Segments) nested(w *buffer, query []byte, boost float64, innerHits bool
 	w.raw(`}}`)
 }
 
-// ofDocument are the options of a clause that speak of the whole text, or of one
-// field of several, and its name, which stands once in a search.
+// ofDocument are the options of a clause that speak of the whole text, or of
+// one field of several, and its name, which stands once in a search.
 var ofDocument = []string{
 	"fields", "default_field", "operator", "default_operator", "minimum_should_match", "zero_terms_query", "tie_breaker", "_name",
 }

@@ -32,7 +32,7 @@ func (b *buffer) number(v float64) {
 	b.out = strconv.AppendFloat(b.out, min(v, math.MaxFloat32), 'g', -1, 32)
 }
 
-// comma writes a comma unless the last byte begins a list, an object or a value.
+// comma writes a comma unless the last byte begins something.
 func (b *buffer) comma() {
 	if last := b.out[len(b.out)-1]; last != '[' && last != '{' && last != ':' && last != ',' {
 		b.out = append(b.out, ',')

@@ -85,8 +85,8 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 	return s, a.count(ctx, &s, strings.Join(texts, "\n"))
 }
 
-// preview returns what is done with a search for a text, and why nothing is done
-// with the segments of the field.
+// preview returns what is done with a search for a text, and why nothing is
+// done with the segments of the field.
 func preview(ctx context.Context, expander *expand.Expander, index, field, text string) (found expand.Explanation, segments reason.Reason, err error) {
 	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{field: text}}})
 	if err != nil {

@@ -85,7 +85,7 @@ func ExpandOptions(cfg configs.Rewriting) expand.Options {
 	}
 }
 
-// segments returns the segments that are configured, with all their fields named.
+// segments returns the segments that are configured, with all fields named.
 func segments(entries []configs.Segments) (all []form.Segments) {
 	aggregates := map[string]form.Aggregate{
 		configs.AggregateMax: form.Max, configs.AggregateAvg: form.Avg, configs.AggregateSum: form.Sum,
