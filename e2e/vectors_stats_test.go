@@ -174,7 +174,7 @@ func raceArms(t *testing.T, e *engine, a *akin, index string, c *collection, arm
 // other modes: MAP and nDCG@10 of the direct search, and the gains over them in
 // hundredths.
 func vectorsTable(modes, stats rankStats) string {
-	collections := []string{"cran", "med", "cisi"}
+	collections := []string{"cran", "med", "cisi", "npl", "scifact_train"}
 	rows := [][2]string{{qualityEngine, direct}, {qualityEngine, "bm25"}, {qualityEngine, "soft"}, {qualityEngine, "hard"}}
 	for _, r := range []string{"rank-features", "rank-features-blend", "rank-features-half"} {
 		rows = append(rows, [2]string{qualityEngine, r})
