@@ -58,8 +58,8 @@ var requestProfiles = section{
 	"disabled":          section{"enabled": false},
 	"hard":              section{"mode": "hard"},
 	"soft":              section{"mode": "soft", "soft_weight": 1},
-	"segments":         section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name"}}},
-	"segments-replace": section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "combine": "replace"}}},
+	"segments":          section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name"}}},
+	"segments-replace":  section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "combine": "replace"}}},
 	"segments-first": section{"segments": []section{{
 		"field": "body", "path": "parts", "text": "parts.name", "position": "parts.size", "aggregate": "first-heavy", "inner_hits": 1,
 	}}},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -40,7 +41,9 @@ func paragraphs(id string, texts ...string) document {
 // segmentedDocuments are one with the words of a search in one paragraph of
 // many, one with each of them in another, and those that have no such segments.
 func segmentedDocuments() []document {
-	filler := func(n int) string { return strings.TrimSpace(strings.Repeat(fmt.Sprintf("filler%d stuffing%d ", n, n), 8)) }
+	filler := func(n int) string {
+		return strings.TrimSpace(strings.Repeat(fmt.Sprintf("filler%d stuffing%d ", n, n), 8))
+	}
 	docs := []document{
 		paragraphs("relevant", filler(1), filler(2), filler(3), filler(4), "a car repair", filler(5), filler(6), filler(7), filler(8)),
 		paragraphs("scattered", "a car "+filler(9), filler(10), filler(11), "nothing to repair "+filler(12), filler(13)),
@@ -63,9 +66,7 @@ func segmentedDocuments() []document {
 // segmentsOf are the segments of body with other settings.
 func segmentsOf(settings section) []section {
 	s := section{"field": "body"}
-	for key, value := range settings {
-		s[key] = value
-	}
+	maps.Copy(s, settings)
 	return []section{s}
 }
 
