@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -188,6 +189,11 @@ func (m *Model) readVectors(r io.Reader) error {
 		m.vectors = append(m.vectors, make([]float32, more)...)
 		if _, err := binary.Decode(raw[:4*more], binary.LittleEndian, m.vectors[from:]); err != nil {
 			return err
+		}
+		for _, v := range m.vectors[from:] {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				return fmt.Errorf("%w: a coordinate of a term is %v", ErrFormat, v)
+			}
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ type NotPositiveError struct{ Eigenvalue, Enough float64 }
 
 // Error says with which strength it would be.
 func (e *NotPositiveError) Error() string {
-	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2f or less makes it so, "+
+	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2g or less makes it so, "+
 		"and so does a matrix that is built symmetric and dominant", e.Eigenvalue, e.Enough)
 }
 
@@ -178,7 +178,9 @@ func (m *Model) checkPositive(ctx context.Context) error {
 		return err
 	}
 	// λ·S + (1 − λ)·I has the eigenvalues 1 + λ·(e − 1).
-	return &NotPositiveError{smallest, math.Floor(100*m.meta.Strength/(1-smallest)) / 100}
+	enough := m.meta.Strength / (1 - smallest)
+	twoDigits := math.Pow(10, 1-math.Floor(math.Log10(enough))) // never 0, which is no strength
+	return &NotPositiveError{smallest, math.Floor(enough*twoDigits) / twoDigits}
 }
 
 // rounding is more than the error of an eigenvalue: similarities are stored in

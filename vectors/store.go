@@ -70,8 +70,9 @@ func (m *Meta) Mapping() []byte {
 		if m.Normalization == Soft {
 			similarity = "dot_product" // of unit vectors
 		}
-		// Without a type the engine makes integers of the coordinates.
-		vector = fmt.Sprintf(`{"type":"dense_vector","dims":%d,"index":true,"similarity":%q,"index_options":{"type":"hnsw"}}`, m.Dims, similarity)
+		// Without a type the engine makes integers of the coordinates. The first
+		// versions with it want both numbers, which are the defaults of later ones.
+		vector = fmt.Sprintf(`{"type":"dense_vector","dims":%d,"index":true,"similarity":%q,"index_options":{"type":"hnsw","m":16,"ef_construction":100}}`, m.Dims, similarity)
 	case KNNVector:
 		vector = fmt.Sprintf(`{"type":"knn_vector","dimension":%d,"method":{"name":"hnsw","engine":"lucene","space_type":"innerproduct"}}`, m.Dims)
 	default:

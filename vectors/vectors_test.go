@@ -309,6 +309,31 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 	if _, err := Learn(t.Context(), meta, s, w.weights, docs, nil); err != nil {
 		t.Errorf("with the strength that the error names: %v", err)
 	}
+	// One term is like 400 others: the eigenvalues are 1 and 1 ± 20·0.9.
+	hub := simmatrix.TermRow{Term: "hub"}
+	var star []simmatrix.TermRow
+	for i := range 400 {
+		term := fmt.Sprintf("t%03d", i)
+		hub.Neighbors = append(hub.Neighbors, simmatrix.Neighbor{Term: term, Similarity: 0.9})
+		star = append(star, simmatrix.TermRow{Term: term, Neighbors: []simmatrix.Neighbor{{Term: "hub", Similarity: 0.9}}})
+	}
+	wide, err := simmatrix.New(simmatrix.Meta{}, append(star, hub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta.Strength = 0.1 // 0.1·20·0.9 = 1.8
+	docs = append(docs, []Coordinate{{"hub", 1}})
+	for meta.Strength > 0.001 {
+		_, err = Learn(t.Context(), meta, wide, w.weights, docs, nil)
+		no, ok := errors.AsType[*NotPositiveError](err)
+		if !ok {
+			break
+		}
+		meta.Strength = no.Enough
+	}
+	if err != nil || meta.Strength < 0.053 || meta.Strength > 0.056 {
+		t.Errorf("a wide matrix with a strength of %v: %v", meta.Strength, err)
+	}
 	if _, err := Learn(t.Context(), meta, s, w.weights, [][]Coordinate{{{unknown, 1}}}, nil); !errors.Is(err, ErrNoDocuments) {
 		t.Errorf("without documents: %v", err)
 	}
@@ -396,6 +421,10 @@ func TestModelFileKeepsTheModel(t *testing.T) {
 		if _, err := Read(bytes.NewReader(append(file, 0))); !errors.Is(err, ErrFormat) {
 			t.Errorf("with a byte more: %v", err)
 		}
+	}
+	dense.vectors[3] = float32(math.NaN())
+	if _, err := Read(bytes.NewReader(encoded(t, dense))); !errors.Is(err, ErrFormat) {
+		t.Errorf("a coordinate that is no number: %v", err)
 	}
 	other, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 0.9, Field: "body", Terms: 10}, w.s, w.weights)
 	if err != nil || other.ID() == sparse.ID() {
@@ -494,6 +523,9 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 	for _, m := range []Meta{sparse.Meta(), dense.Meta(), {Store: KNNVector, Field: "x.y", Dims: 3, Normalization: None}} {
 		if mapping := m.Mapping(); !json.Valid(mapping) || !strings.Contains(string(mapping), `{"x__y":{"type":"`+string(m.Store)+`"`) {
 			t.Errorf("mapping %s", mapping)
+		}
+		if m.Store == DenseVector && !strings.Contains(string(m.Mapping()), `"m":16,"ef_construction":100`) { // which not all versions have defaults for
+			t.Errorf("%s", m.Mapping())
 		}
 	}
 	if !json.Valid(Missing("x.y", "id")) || !json.Valid(Missing("x.y", "")) {
