@@ -55,6 +55,9 @@ func (s *Source) each(ctx context.Context, stage string, keep func(doc *document
 				s.OnFailure(docs[i], found.Err)
 				return nil
 			}
+			if !found.Found {
+				return nil // deleted since
+			}
 			return fn(&docs[i], coordinates(found.Fields[s.Field]))
 		})
 		meter.Add(all)
