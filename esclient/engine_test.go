@@ -166,7 +166,7 @@ func (e *engine) testAnalyze(t *testing.T) {
 			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3,
 		}},
 		{"a nested field", "main", "list.deep.text", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3,
+			Terms: []string{"running"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "default", Shards: 3, Nested: "list.deep",
 		}},
 		{"another similarity", "main", "dfr", "", "x", &Analysis{
 			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Other,
@@ -181,7 +181,7 @@ func (e *engine) testAnalyze(t *testing.T) {
 			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Written: []string{"Running", "Cars"}, Analyzer: "english", Shards: 3,
 		}},
 		{"an alias in a nested object", "main", "list.alias", "", "Running", &Analysis{
-			Terms: []string{"run"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "english", Shards: 3,
+			Terms: []string{"run"}, Positions: []int{0}, Written: []string{"Running"}, Analyzer: "english", Shards: 3, Nested: "list",
 		}},
 		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Analyzer: "english", Shards: 3}},
 		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
