@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -314,6 +315,63 @@ func TestFillingOfSegmentsIsInterrupted(t *testing.T) {
 	})
 }
 
+// A document of another index would be taken for one without text, and be
+// stamped as done.
+func TestTextsUnderOtherNamesAreNotFilled(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const own, other = "akin-e2e-named-own", "akin-e2e-named-other"
+		const nested = `"segments":{"type":"nested","properties":{"text":{"type":"text"},"position":{"type":"integer"},"share":{"type":"float"}}},"segments_by":{"type":"keyword"}`
+		e.makeIndex(t, own, `{"mappings":{"properties":{"text":{"properties":{"body":{"type":"text"}}},`+nested+`}}}`)
+		e.index(t, own, []document{{"1", section{"text": section{"body": "One.\n\nTwo."}}}})
+		args := []string{"segments", "backfill", "--cluster", e.url, "--index", "akin-e2e-named-*", "--field", "text.body"}
+		cmd := exec.Command(akinPath(t), append(args, "--follow", "--interval", "1s")...)
+		cmd.Env = cleanEnvironment()
+		follower, err := startProcess("follower", newDir(t, "follower"), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = follower.stop() })
+		said := func(want string) {
+			t.Helper()
+			waitFor(t, 30*time.Second, want, func() error {
+				if !strings.Contains(follower.tail(), want) {
+					return errors.New(follower.tail())
+				}
+				return nil
+			})
+		}
+		said("written=1")
+		e.makeIndex(t, other, `{"mappings":{"properties":{"text":{"type":"keyword","fields":{"body":{"type":"text"}}},`+nested+`}}}`)
+		e.index(t, other, []document{{"1", section{"text": "One.\n\nTwo."}}})
+		said("under the name text,")
+		if r := runAkin(t, args...); r.status != 1 || !strings.Contains(r.stderr, "name the indices one by one") {
+			t.Errorf("status %d\n%s", r.status, r.stderr)
+		}
+		if got := e.must(t, http.MethodGet, "/"+other+"/_doc/1", ""); strings.Contains(string(got), "segments_by") {
+			t.Errorf("stamped: %s", got)
+		}
+		args[5] = other
+		mustAkin(t, args...)
+		if got := e.must(t, http.MethodGet, "/"+other+"/_doc/1", ""); !strings.Contains(string(got), `"Two."`) {
+			t.Errorf("not cut: %s", got)
+		}
+	})
+}
+
+// indexStale indexes documents again as a client does that has read them
+// before: with the segments of other texts.
+func (f *fillFixture) indexStale(ids ...string) {
+	f.t.Helper()
+	var docs []document
+	for _, id := range ids {
+		docs = append(docs, document{id, section{"text": section{"body": longTexts()[id]}, "parts": section{
+			"segments": []section{{"text": "stale", "position": 1, "share": 1}}, "segments_by": "text.body:paragraphs",
+		}}})
+	}
+	f.engine.index(f.t, f.index, docs)
+}
+
 // The script of the pipeline makes of a text what the backfill makes of it. Not
 // every engine here has ingest processors; those that run scripts can update by it.
 func TestPipelineCutsAsTheBackfillDoes(t *testing.T) {
@@ -341,12 +399,14 @@ func TestPipelineCutsAsTheBackfillDoes(t *testing.T) {
 			}
 			g := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-script-", i))
 			g.putMapping()
-			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query", string(body))
+			g.indexStale("prose", "too many")
+			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?refresh=true", string(body))
 			g.checkSame(want)
 			if e.hasProcessors(t) {
 				e.must(t, http.MethodPut, "/_ingest/pipeline/akin-e2e", r.stdout)
 				g = makeFilled(t, e, g.index)
 				g.putMapping()
+				g.indexStale("prose", "too many")
 				e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?pipeline=akin-e2e", "")
 				g.checkSame(want)
 			}

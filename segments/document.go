@@ -115,8 +115,13 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]backfill.P
 // Check sets Source and, where the index takes fewer segments, Limit, by what
 // the mapping and the settings of an index are. It returns what the mapping
 // lacks for the segments, as the body of a request that puts it, nil for
-// nothing. The error says what cannot be changed in the index.
+// nothing. The error says what cannot be changed in the index, or that its
+// documents have the text under another name than Source, where that is set.
 func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
+	if f.Source != "" && f.Source != i.Source {
+		return nil, fmt.Errorf("index %q: its documents have the text of %s under the name %s, and those of other indices under %s: name the indices one by one",
+			i.Index, i.Field, i.Source, f.Source)
+	}
 	f.Source = i.Source
 	limit := defaultLimit
 	if text := i.Settings.Text(LimitSetting); text != "" {

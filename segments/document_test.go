@@ -111,6 +111,20 @@ func TestLimitIsThatOfTheIndex(t *testing.T) {
 	}
 }
 
+// A document of the other index would be taken for one without text, and be
+// stamped as done.
+func TestIndicesWithTheTextUnderDifferentNamesAreRefused(t *testing.T) {
+	f := windows()
+	f.Source = "text"
+	if _, err := inspect(f, "", ""); err == nil || !strings.Contains(err.Error(), "under the name body") || f.Source != "text" {
+		t.Errorf("source %s, %v", f.Source, err)
+	}
+	f.Source = ""
+	if _, err := inspect(f, "", ""); err != nil || f.Source != "body" {
+		t.Errorf("source %q, %v", f.Source, err)
+	}
+}
+
 func TestPipelineCutsNoSentences(t *testing.T) {
 	f := windows()
 	if body, err := f.Pipeline(); err != nil || !strings.Contains(string(body), `"stamp":"body:windows:2:1"`) {

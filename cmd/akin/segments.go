@@ -65,9 +65,10 @@ func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 }
 
 // look returns what is to be filled in the indices of an expression, and the
-// concrete ones that map the field. The error has what a mapping lacks.
-func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field string) (segments.Filling, []string, error) {
-	filling := segments.Filling{Cut: f.cut, Field: field, Path: f.path}
+// concrete ones that map the field. The error has what a mapping lacks. source
+// is the name that documents have the text under, "" for not yet known.
+func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field, source string) (segments.Filling, []string, error) {
+	filling := segments.Filling{Cut: f.cut, Field: field, Source: source, Path: f.path}
 	if _, err := cluster.Countable(ctx, index, field); err != nil {
 		return filling, nil, err
 	}
@@ -135,7 +136,7 @@ func fillSegments(ctx context.Context, stderr io.Writer, f *fillFlags, cut *cutF
 	}
 	defer func() { _ = client.Close() }() // every write has been answered
 	cluster := documents.API{Client: client}
-	s, _, err := cut.look(ctx, cluster, f.Index, f.field)
+	s, _, err := cut.look(ctx, cluster, f.Index, f.field, "")
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func fillSegments(ctx context.Context, stderr io.Writer, f *fillFlags, cut *cutF
 	return f.fill(ctx, stderr, cluster, filling{
 		task: task, kind: "segments", id: s.Stamp(), empty: "text",
 		check: func(ctx context.Context, index string) ([]string, error) {
-			_, indices, err := cut.look(ctx, cluster, index, f.field)
+			_, indices, err := cut.look(ctx, cluster, index, f.field, s.Source)
 			return indices, err
 		},
 	})
@@ -176,7 +177,7 @@ none that the script can make, is indexed without them, and found by the backfil
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
-			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, f.Index, f.field)
+			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, f.Index, f.field, "")
 			if err != nil {
 				return err
 			}
