@@ -69,14 +69,7 @@ func (s rankStats) learnedGains(collection, source string) (mean, worst float64,
 
 // TestLearnedFiguresAreEnough looks at the accepted figures.
 func TestLearnedFiguresAreEnough(t *testing.T) {
-	text, err := os.ReadFile(learnStatsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stats, err := parseRankStats(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := acceptedStats(t, learnStatsFile)
 	for source, least := range leastLearned {
 		sum := 0.0
 		for _, name := range learnedCollections {

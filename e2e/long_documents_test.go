@@ -353,21 +353,8 @@ func longTable(stats rankStats, m int) string {
 }
 
 func TestSegmentsDocShowsTheAcceptedMeasures(t *testing.T) {
-	text, err := os.ReadFile(longStatsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stats, err := parseRankStats(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile(segmentsDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := acceptedStats(t, longStatsFile)
 	for _, m := range []int{mapMeasure, ndcgMeasure} {
-		if table := longTable(stats, m); !strings.Contains(string(doc), table) {
-			t.Errorf("%s lacks this table of %s:\n%s", segmentsDoc, longStatsFile, table)
-		}
+		checkDocShows(t, segmentsDoc, longStatsFile, longTable(stats, m))
 	}
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -152,21 +151,8 @@ func modesTable(stats rankStats, m int) string {
 }
 
 func TestModesDocShowsTheAcceptedMeasures(t *testing.T) {
-	text, err := os.ReadFile(modeStatsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stats, err := parseRankStats(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile(modesDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := acceptedStats(t, modeStatsFile)
 	for _, m := range []int{mapMeasure, ndcgMeasure} {
-		if table := modesTable(stats, m); !strings.Contains(string(doc), table) {
-			t.Errorf("%s lacks this table of %s:\n%s", modesDoc, modeStatsFile, table)
-		}
+		checkDocShows(t, modesDoc, modeStatsFile, modesTable(stats, m))
 	}
 }

@@ -67,23 +67,36 @@ func (s rankStats) cell(k rankKey, m int) string {
 }
 
 func TestPerformanceDocShowsTheAcceptedMeasures(t *testing.T) {
-	text, err := os.ReadFile(rankStatsFile)
+	stats := acceptedStats(t, rankStatsFile)
+	for _, suffix := range []string{"", threeTermsOnly} {
+		for _, m := range []int{mapMeasure, ndcgMeasure} {
+			checkDocShows(t, performanceDoc, rankStatsFile, qualityTable(stats, suffix, m))
+		}
+	}
+}
+
+// acceptedStats reads a file of measures.
+func acceptedStats(t *testing.T, file string) rankStats {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stats, err := parseRankStats(string(text))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", file, err)
 	}
-	doc, err := os.ReadFile(performanceDoc)
+	return stats
+}
+
+// checkDocShows compares a document with a table of the measures of a file.
+func checkDocShows(t *testing.T, doc, file, table string) {
+	t.Helper()
+	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, suffix := range []string{"", threeTermsOnly} {
-		for _, m := range []int{mapMeasure, ndcgMeasure} {
-			if table := qualityTable(stats, suffix, m); !strings.Contains(string(doc), table) {
-				t.Errorf("%s lacks this table of %s:\n%s", performanceDoc, rankStatsFile, table)
-			}
-		}
+	if !strings.Contains(string(text), table) {
+		t.Errorf("%s lacks this table of %s:\n%s", doc, file, table)
 	}
 }

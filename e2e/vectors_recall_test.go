@@ -20,19 +20,17 @@ import (
 // knnPlugin is the plugin k-NN for the OpenSearch of engines/opensearch2.
 const knnPlugin = "org.opensearch.plugin:opensearch-knn:2.19.1.0:zip"
 
-// longVectors skips what takes an engine of its own, or minutes.
-func longVectors(t *testing.T, name string) *engine {
+// theEngine returns an engine that is started here, and skips where it is not
+// among those of the run.
+func theEngine(t *testing.T, name string) *engine {
 	t.Helper()
-	if os.Getenv("AKIN_E2E_COLLECTIONS") != "all" {
-		t.Skip("measured with AKIN_E2E_COLLECTIONS=all")
-	}
 	all, err := engines()
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := slices.IndexFunc(all, func(e *engine) bool { return e.name == name && e.ours })
 	if k < 0 {
-		t.Skip("measured on " + name + " only")
+		t.Skip("is for " + name + " only")
 	}
 	return all[k]
 }
@@ -40,7 +38,8 @@ func longVectors(t *testing.T, name string) *engine {
 // TestVectorScoresInOpenSearchsKNN is TestVectorScoresAreTheMeasure for
 // knn_vector, which needs a plugin.
 func TestVectorScoresInOpenSearchsKNN(t *testing.T) {
-	e := &engine{engineKind: longVectors(t, "opensearch2").engineKind, ours: true}
+	t.Parallel()
+	e := &engine{engineKind: theEngine(t, "opensearch2").engineKind, ours: true}
 	home := newDir(t, "knn")
 	jars, err := e.pluginJars(home, knnPlugin)
 	if err == nil {
@@ -62,7 +61,10 @@ const recallDepth = 100
 // TestRecallOfApproximateVectors compares the hits of Elasticsearch's HNSW with
 // those of all documents, at three settings.
 func TestRecallOfApproximateVectors(t *testing.T) {
-	e := longVectors(t, "elasticsearch8")
+	if os.Getenv("AKIN_E2E_COLLECTIONS") != "all" {
+		t.Skip("takes a minute of both processors: measured with AKIN_E2E_COLLECTIONS=all")
+	}
+	e := theEngine(t, "elasticsearch8")
 	e.require(t)
 	const name, index, dims = "npl", "akin-e2e-vectors-recall", 256
 	c := loadCollection(t, name)

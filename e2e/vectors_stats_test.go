@@ -205,23 +205,5 @@ func vectorsTable(modes, stats rankStats) string {
 }
 
 func TestModesDocShowsTheAcceptedMeasuresOfVectors(t *testing.T) {
-	var stats []rankStats
-	for _, file := range []string{modeStatsFile, vectorStatsFile} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := parseRankStats(string(text))
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		stats = append(stats, s)
-	}
-	doc, err := os.ReadFile(modesDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if table := vectorsTable(stats[0], stats[1]); !strings.Contains(string(doc), table) {
-		t.Errorf("%s lacks this table of %s:\n%s", modesDoc, vectorStatsFile, table)
-	}
+	checkDocShows(t, modesDoc, vectorStatsFile, vectorsTable(acceptedStats(t, modeStatsFile), acceptedStats(t, vectorStatsFile)))
 }
