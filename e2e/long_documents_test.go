@@ -203,7 +203,7 @@ func chosenLong() []string {
 }
 
 // longIndex is an index as docs/segments.md asks for.
-const longIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
+const longIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"refresh_interval":-1},"mappings":{"properties":{
 	"uid":{"type":"keyword"},"body":{"type":"text","analyzer":"english"},
 	"segments":{"type":"nested","properties":{"text":{"type":"text","analyzer":"english"},"position":{"type":"integer"},"share":{"type":"float"}}}}}}`
 
@@ -216,8 +216,12 @@ var (
 // wholeText is the ranking of akin without segments.
 const wholeText = "whole"
 
-// withoutS ends the name of a ranking of segments that adds no related words.
-const withoutS = "-plain"
+// What ends the name of a ranking of segments that adds no related words, and of
+// one whose S was learned from the whole texts and from the segments.
+const (
+	withoutS  = "-plain"
+	withParts = "-parts"
+)
 
 // nothingRelated are vectors of words that no document has.
 const nothingRelated = "xyzzyx 1 0\nyzxxzy 0.9 0.1\n"
@@ -232,10 +236,12 @@ func longProfiles() map[string]section {
 		}
 	}
 	for name, p := range maps.Clone(profiles) {
+		p["matrices"] = []string{"main"}
 		if name != wholeText {
-			p = maps.Clone(p)
-			p["matrices"] = []string{"nothing"}
-			profiles[name+withoutS] = p
+			profiles[name+withoutS] = section{"segments": p["segments"], "matrices": []string{"nothing"}}
+		}
+		if name == "max-add" || name == "first-heavy-add" {
+			profiles[name+withParts] = section{"segments": p["segments"], "matrices": []string{"parts"}}
 		}
 	}
 	return profiles
@@ -243,7 +249,8 @@ func longProfiles() map[string]section {
 
 // TestLongDocuments ranks the judged queries on documents that are long, by
 // their whole texts and by their segments, with S learned from the whole texts
-// with the defaults, and without. It measures what AKIN_E2E_COLLECTIONS names.
+// with the defaults, and without; some with S learned from the segments, too. It
+// measures what AKIN_E2E_COLLECTIONS names.
 func TestLongDocuments(t *testing.T) {
 	t.Parallel()
 	stats := rankStats{}
@@ -259,12 +266,18 @@ func TestLongDocuments(t *testing.T) {
 				e.index(t, index, withIDs(c.docs))
 				e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
 				profiles := longProfiles()
+				learnLong := func(fields string) string {
+					out := filepath.Join(newDir(t, "long"), "s.akin")
+					mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", fields, "--out", out)
+					return out
+				}
 				a := startAkin(t, section{
 					"cluster":   section{"urls": []string{e.url}},
 					"expansion": section{"budget": "10s"},
 					"profiles":  profiles,
 					"matrices": []section{
-						{"name": "main", "file": e.learn(t, "long "+name, func() []string { return []string{"--index", index} })},
+						{"name": "main", "file": learnLong("body")},
+						{"name": "parts", "file": learnLong("body,segments.text")},
 						{"name": "nothing", "file": relatedFile(t, nothingRelated)},
 					},
 				})
@@ -337,7 +350,8 @@ func longTable(stats rankStats, m int) string {
 			rankings = append(rankings, aggregate+"-"+combine)
 		}
 	}
-	for _, ranking := range append(rankings, "max-add"+withoutS, "first-heavy-add"+withoutS) {
+	rankings = append(rankings, "max-add"+withoutS, "first-heavy-add"+withoutS, "max-add"+withParts, "first-heavy-add"+withParts)
+	for _, ranking := range rankings {
 		fmt.Fprintf(&b, "| %s |", ranking)
 		for _, c := range longCollections {
 			k := rankKey{qualityEngine, c, ranking}

@@ -90,26 +90,26 @@ func TestRealEngine(t *testing.T) {
 }
 
 func (e *engine) testScan(t *testing.T) {
-	got := map[string][]string{}
+	got := map[string][][]string{}
 	fields := []string{"title.std", "list.deep.text", "title", "number.text"}
-	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: fields}, func(id string, values []string) error {
-		got[id] = values
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: fields}, func(id string, texts, nested []string) error {
+		got[id] = [][]string{texts, nested}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{}
+	want := map[string][][]string{}
 	for i := range 50 {
 		s := clustertest.Texts[i%len(clustertest.Texts)]
-		want[strconv.Itoa(i)] = []string{s, "car", s, strconv.Itoa(i)}
+		want[strconv.Itoa(i)] = [][]string{{s, strconv.Itoa(i)}, {"car", s}}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	t.Run("arrays", func(t *testing.T) {
 		got := map[string][]string{}
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}}, func(id string, values []string) error {
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}}, func(id string, values, _ []string) error {
 			got[id] = values
 			return nil
 		})
@@ -121,7 +121,7 @@ func (e *engine) testScan(t *testing.T) {
 		}
 	})
 	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, func(string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, func(string, []string, []string) error { return nil })
 		if !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
 		}
@@ -131,7 +131,7 @@ func (e *engine) testScan(t *testing.T) {
 			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
 		})
 		e.Put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, func(string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, func(string, []string, []string) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "_source") {
 			t.Errorf("error %v, want one about _source", err)
 		}
@@ -139,10 +139,10 @@ func (e *engine) testScan(t *testing.T) {
 }
 
 func (e *engine) testExactTerms(t *testing.T) {
-	got := map[string][][]string{}
+	got := map[string][][][]string{}
 	o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "list.text"}}
-	err := e.ExactTerms(t.Context(), o, func(id string, texts [][]string) error {
-		got[id] = texts
+	err := e.ExactTerms(t.Context(), o, func(id string, texts, nested [][]string) error {
+		got[id] = [][][]string{texts, nested}
 		return nil
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 	if len(got) != 50 {
 		t.Errorf("%d documents, want 50", len(got))
 	}
-	want := [][]string{{"boat", "boat", "boat"}, {"boat", "boat", "boat"}, {"car"}} // the list has two elements
+	want := [][][]string{{{"boat", "boat", "boat"}}, {{"boat", "boat", "boat"}, {"car"}}}
 	if diff := cmp.Diff(want, got["2"]); diff != "" {
 		t.Error(diff)
 	}
@@ -164,7 +164,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 	t.Run("of a field without text", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"empty", "title.std"}}
 		texts := map[string][][]string{}
-		err := e.ExactTerms(t.Context(), o, func(id string, t [][]string) error {
+		err := e.ExactTerms(t.Context(), o, func(id string, t, _ [][]string) error {
 			texts[id] = t
 			return nil
 		})
@@ -175,7 +175,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 	})
 	t.Run("with required routing", func(t *testing.T) {
 		var got [][]string
-		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.At("routed"), Fields: []string{"title"}}, func(_ string, terms [][]string) error {
+		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.At("routed"), Fields: []string{"title"}}, func(_ string, terms, _ [][]string) error {
 			got = terms
 			return nil
 		})
@@ -207,13 +207,13 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 	}
 	before := open()
 	stop := errors.New("enough")
-	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string) error { return stop })
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
-	err = e.Scan(ctx, ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string) error {
+	err = e.Scan(ctx, ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error {
 		once.Do(cancel)
 		return ctx.Err()
 	})

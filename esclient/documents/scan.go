@@ -111,22 +111,28 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 // id and its texts: the strings that its source has for the fields, in the
 // order of the fields, elements of arrays apart; numbers and booleans as they
 // are written, since the engine indexes them so. Fields made by copy_to are not
-// in the source.
+// in the source. Texts in nested objects are apart, in nested: for the engine
+// such an object is a document of its own.
 //
 // The documents come in no particular order, as they were when the scan
-// started. fn may keep values. Scan ends at the first error, of fn too;
+// started. fn may keep the texts. Scan ends at the first error, of fn too;
 // [Interrupted] tells whether another scan from the start may help. The error
 // wraps [mapping.ErrNotText] if a field is not text.
-func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values []string) error) error {
+func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, nested []string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	sources := map[string][]string{} // the paths of the texts in a document, by index and in the order of the fields
+	// The paths of the texts in a document, by index and in the order of the fields.
+	own, nested := map[string][]string{}, map[string][]string{}
 	var paths []string
 	for _, field := range o.Fields {
 		s, err := a.Client.Schema(ctx, o.Index, field)
 		if err != nil {
 			return err
+		}
+		sources := own
+		if s.Nested != "" {
+			sources = nested
 		}
 		for _, t := range s.Targets {
 			if !slices.Contains(sources[t.Index], t.Source) {
@@ -138,9 +144,11 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values 
 	slices.Sort(paths)
 	return a.scroll(ctx, o.Index, "", o.body(textPage, slices.Compact(paths)), func(page []hit) error {
 		for i := range page {
-			values, err := page[i].texts(sources[page[i].Index])
-			if err == nil && len(values) > 0 {
-				err = fn(page[i].ID, values)
+			h := &page[i]
+			texts, err := h.texts(own[h.Index])
+			inNested, errNested := h.texts(nested[h.Index])
+			if err = cmp.Or(err, errNested); err == nil && len(texts)+len(inNested) > 0 {
+				err = fn(h.ID, texts, inNested)
 			}
 			if err != nil {
 				return err
@@ -166,17 +174,19 @@ func (a API) Sources(ctx context.Context, index string, paths []string, fn func(
 
 // ExactTerms calls fn for every document that has terms in one of the fields,
 // with its id and its texts: the index terms of each field by position, cut
-// where the positions jump as between the elements of an array. It is slower
-// than [API.Scan], and right for analyzers that look at more than one word.
+// where the positions jump as between the elements of an array; nested is as in
+// [API.Scan]. It is slower than that, and right for analyzers that look at more
+// than one word.
 //
 // A document that is deleted meanwhile may be left out. fn may keep terms.
 // ExactTerms ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too,
 // where the fields are not analyzed alike.
-func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
+func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts, nested [][]string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	if err := a.checkAlike(ctx, o.Index, o.Fields); err != nil {
+	own, nested, err := a.alike(ctx, o.Index, o.Fields)
+	if err != nil {
 		return err
 	}
 	return a.scroll(ctx, o.Index, "", o.body(vectorPage, false), func(page []hit) error {
@@ -188,36 +198,43 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 			if d.Err != nil {
 				return fmt.Errorf("term vectors of document %q: %w", page[i].ID, d.Err)
 			}
-			if texts := d.texts(o.Fields); len(texts) > 0 {
-				return fn(page[i].ID, texts)
+			texts, inNested := d.texts(own), d.texts(nested)
+			if len(texts)+len(inNested) == 0 {
+				return nil
 			}
-			return nil
+			return fn(page[i].ID, texts, inNested)
 		})
 	})
 }
 
-// checkAlike returns an error that wraps [mapping.ErrMixed] if the index
-// analyzers of two fields are not defined alike.
-func (a API) checkAlike(ctx context.Context, index string, fields []string) error {
+// alike returns the fields that are not in nested objects and those that are.
+// The error wraps [mapping.ErrMixed] if the index analyzers of two fields are
+// not defined alike.
+func (a API) alike(ctx context.Context, index string, fields []string) (own, nested []string, err error) {
 	var first string
 	for i, field := range fields {
 		found, err := a.Client.Fields(ctx, index, field)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if _, err := mapping.Merge(found); err != nil {
-			return fmt.Errorf("field %q of %q: %w", field, index, err)
+			return nil, nil, fmt.Errorf("field %q of %q: %w", field, index, err)
 		}
 		if found[0].AliasOf != "" {
-			return fmt.Errorf("field %q of %q is an alias, name the field itself: %w", field, index, mapping.ErrNotText)
+			return nil, nil, fmt.Errorf("field %q of %q is an alias, name the field itself: %w", field, index, mapping.ErrNotText)
 		}
 		analysis := found[0].Settings.Definition(found[0].IndexAnalyzer) // all indices agree on it
 		if i > 0 && analysis != first {
-			return fmt.Errorf("fields %q and %q of %q are not analyzed alike: %w", fields[0], field, index, mapping.ErrMixed)
+			return nil, nil, fmt.Errorf("fields %q and %q of %q are not analyzed alike: %w", fields[0], field, index, mapping.ErrMixed)
 		}
 		first = analysis
+		if found[0].Nested == "" {
+			own = append(own, field)
+		} else {
+			nested = append(nested, field)
+		}
 	}
-	return nil
+	return own, nested, nil
 }
 
 // A DocRef names a document as it was when it was found.
@@ -232,6 +249,8 @@ type DocRef struct {
 	// Texts are the strings that its source has at the path asked for, as
 	// [API.Scan] has them.
 	Texts []string
+	// Source is what its source has at the paths asked for, as a JSON object.
+	Source []byte
 }
 
 // RefOptions say which documents [API.ScanRefs] names.
@@ -241,8 +260,10 @@ type RefOptions struct {
 	Query []byte
 	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
 	Value string
-	// Text is a path in the source, for [DocRef.Texts]; "" is none.
-	Text string
+	// Text is a path in the source, for [DocRef.Texts]; "" is none. Source are the
+	// paths for [DocRef.Source].
+	Text   string
+	Source []string
 	// Preference says which shards or copies are read; "" leaves that to the
 	// cluster.
 	Preference string
@@ -255,8 +276,12 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 		return fmt.Errorf("scan: %w", err)
 	}
 	body := (&ScanOptions{Query: o.Query}).body(vectorPage, false)
+	paths := o.Source
 	if o.Text != "" {
-		body["size"], body["_source"] = longPage, []string{o.Text}
+		paths = append(slices.Clone(paths), o.Text)
+	}
+	if len(paths) > 0 {
+		body["size"], body["_source"] = longPage, paths
 	}
 	body["version"], body["seq_no_primary_term"] = true, true
 	if o.Value != "" {
@@ -266,7 +291,10 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
-			docs[i] = DocRef{h.Index, h.ID, h.Routing, h.SeqNo, h.PrimaryTerm, h.Version, h.Fields[o.Value] != nil, nil}
+			docs[i] = DocRef{h.Index, h.ID, h.Routing, h.SeqNo, h.PrimaryTerm, h.Version, h.Fields[o.Value] != nil, nil, nil}
+			if len(o.Source) > 0 {
+				docs[i].Source = slices.Clone(h.Source)
+			}
 			if o.Text == "" {
 				continue
 			}

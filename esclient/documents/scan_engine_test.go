@@ -20,7 +20,7 @@ import (
 func (e *engine) scanned(t *testing.T, o ScanOptions) []string {
 	t.Helper()
 	var ids []string
-	err := e.Scan(t.Context(), o, func(id string, _ []string) error {
+	err := e.Scan(t.Context(), o, func(id string, _, _ []string) error {
 		ids = append(ids, id)
 		return nil
 	})
@@ -74,7 +74,7 @@ func (e *engine) testSlices(t *testing.T) {
 		got := map[string]int{}
 		for slice := range 4 {
 			o := ScanOptions{Index: e.At("three"), Fields: []string{"title"}, Slices: 4, Slice: slice}
-			err := e.ExactTerms(t.Context(), o, func(id string, _ [][]string) error {
+			err := e.ExactTerms(t.Context(), o, func(id string, _, _ [][]string) error {
 				got[id]++
 				return nil
 			})
@@ -132,11 +132,11 @@ func (e *engine) testShare(t *testing.T) {
 
 func (e *engine) testLostScroll(t *testing.T) {
 	e.numbered(t, "lost", 1, 1200)
-	lose := func(string, []string) error {
+	lose := func(string, []string, []string) error {
 		return e.Client.Call(t.Context(), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll/_all"}, nil)
 	}
-	err := e.Scan(t.Context(), ScanOptions{Index: e.At("lost"), Fields: []string{"title"}}, func(id string, values []string) error {
-		if err := lose(id, values); err != nil && !strings.Contains(err.Error(), "404") {
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("lost"), Fields: []string{"title"}}, func(id string, values, _ []string) error {
+		if err := lose(id, values, nil); err != nil && !strings.Contains(err.Error(), "404") {
 			return err
 		}
 		return nil

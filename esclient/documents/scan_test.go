@@ -48,7 +48,7 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
 			got := map[string][]string{}
-			err := client(t, f).Scan(t.Context(), allTitles(), func(id string, values []string) error {
+			err := client(t, f).Scan(t.Context(), allTitles(), func(id string, values, _ []string) error {
 				got[id] = values
 				return nil
 			})
@@ -69,7 +69,7 @@ func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "../testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
-			err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
+			err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -107,7 +107,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err := client(t, f).Scan(ctx, allTitles(), func(string, []string) error {
+			err := client(t, f).Scan(ctx, allTitles(), func(string, []string, []string) error {
 				if test.fn == nil {
 					return nil
 				}
@@ -151,8 +151,8 @@ func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
 			f := clustertest.New()
 			o := allTitles()
 			test.set(&o)
-			err := client(t, f).Scan(t.Context(), o, func(string, []string) error { return nil })
-			exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string) error { return nil })
+			err := client(t, f).Scan(t.Context(), o, func(string, []string, []string) error { return nil })
+			exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string, [][]string) error { return nil })
 			for _, err := range []error{err, exact} {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %v, want %q", err, test.want)
@@ -200,7 +200,7 @@ func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
 			test.o.Index, test.o.Fields = "library", []string{"title"}
-			if err := client(t, f).Scan(t.Context(), test.o, func(string, []string) error { return nil }); err != nil {
+			if err := client(t, f).Scan(t.Context(), test.o, func(string, []string, []string) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if f.Asked("/library/_search?scroll=") != 1 || f.Asked(" "+test.want) != 1 {
@@ -247,7 +247,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
-			err = (API{c}).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
+			err = (API{c}).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil })
 			if err == nil || Interrupted(err) != test.want {
 				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
 			}
@@ -412,7 +412,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 				_, _ = w.Write(b)
 			})
 
-			err := client(t, f).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })
+			err := client(t, f).ExactTerms(t.Context(), allTitles(), func(string, [][]string, [][]string) error { return nil })
 			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
 				t.Errorf("error %v", err)
 			}

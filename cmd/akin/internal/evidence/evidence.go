@@ -140,10 +140,10 @@ func (s *Source) Collection(ctx context.Context) (*reweigh.Collection, error) {
 	}
 	c := reweigh.NewCollection()
 	n := 0
-	err = api.ExactTerms(ctx, documents.ScanOptions{Index: s.Index, Fields: []string{s.Field}}, func(id string, texts [][]string) error {
+	err = api.ExactTerms(ctx, documents.ScanOptions{Index: s.Index, Fields: []string{s.Field}}, func(id string, texts, nested [][]string) error {
 		s.Report.Step("reading documents", n, int(total))
 		n++
-		return c.Add(id, texts)
+		return c.Add(id, append(texts, nested...))
 	})
 	return c, err
 }

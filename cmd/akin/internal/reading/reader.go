@@ -113,13 +113,19 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 		return r.add(1, grown)
 	}
 	if r.plan.Terms {
-		return texts, r.cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, terms [][]string) error {
-			texts.AddTerms(terms...)
+		return texts, r.cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, own, nested [][]string) error {
+			texts.AddTerms(own...)
+			for _, terms := range nested {
+				texts.AddTerms(terms)
+			}
 			return counted()
 		})
 	}
-	return texts, r.cluster.Scan(ctx, r.plan.slice(k), func(_ string, values []string) error {
-		texts.Add(values...)
+	return texts, r.cluster.Scan(ctx, r.plan.slice(k), func(_ string, own, nested []string) error {
+		texts.Add(own...)
+		for _, text := range nested {
+			texts.Add(text)
+		}
 		return counted()
 	})
 }
