@@ -181,9 +181,10 @@ var badFiles = map[string][]string{
 		`segments.bad.yml:5: expansion.segments[2].field: "body" is the field of expansion.segments[1] already`,
 		"segments.bad.yml:6: expansion.segments[2].position: must be the full name of a field, without wildcards and boosts",
 		"segments.bad.yml:7: expansion.segments[2].combine: must be one of add, replace",
-		"segments.bad.yml:8: expansion.segments[3].field: must be the full name of a field, without wildcards and boosts",
-		"segments.bad.yml:8: expansion.segments[3].path: must be the full name of a field, without wildcards and boosts",
-		"segments.bad.yml:10: profiles.hard.segments: must be empty in the mode hard, which scores whole documents",
+		"segments.bad.yml:8: expansion.segments[2].share: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:9: expansion.segments[3].field: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:9: expansion.segments[3].path: must be the full name of a field, without wildcards and boosts",
+		"segments.bad.yml:11: profiles.hard.segments: must be empty in the mode hard, which scores whole documents",
 	},
 	"syntax": {
 		"syntax.bad.yml:2: not valid YAML: did not find expected key",

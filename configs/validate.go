@@ -68,7 +68,7 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 
 // wrongField returns what is wrong with the full name of a field.
 func wrongField(s string) error {
-	if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
+	if strings.Contains("."+s+".", "..") || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
 		return errors.New("must be the full name of a field, without wildcards and boosts")
 	}
 	return nil

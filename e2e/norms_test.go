@@ -277,6 +277,41 @@ func (f *normsFixture) tap(before func(n int) bool) string {
 	return server.URL
 }
 
+// interrupt runs the command of a backfill until its third call that writes,
+// and ends it by SIGTERM during that. It returns what the backfill said.
+func (f *normsFixture) interrupt(command func(cluster string) []string) string {
+	f.t.Helper()
+	reached, ended := make(chan struct{}), make(chan struct{})
+	cluster := f.tap(func(n int) bool {
+		if n == 3 {
+			close(reached)
+			<-ended
+		}
+		return n < 3
+	})
+	cmd := exec.Command(akinPath(f.t), append(command(cluster), "--workers", "1")...)
+	cmd.Env = cleanEnvironment()
+	proc, err := startProcess("backfill", newDir(f.t, "backfill"), cmd)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	select {
+	case <-reached:
+	case <-proc.done:
+		f.t.Fatalf("ended early\n%s", proc.tail())
+	case <-time.After(time.Minute):
+		f.t.Fatalf("no third bulk request\n%s", proc.tail())
+	}
+	proc.signal(f.t, syscall.SIGTERM)
+	status, err := proc.wait(20 * time.Second)
+	close(ended)
+	said := fileTail(proc.stderr)
+	if err != nil || status != 1 || !strings.Contains(said, "the same command goes on") {
+		f.t.Errorf("status %d, %v\n%s", status, err, proc.tail())
+	}
+	return said
+}
+
 func TestNorms(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
@@ -343,36 +378,10 @@ func (f *normsFixture) checkSettled(weights string, docs map[string]normedDoc) {
 func (f *normsFixture) testKilled() {
 	weights := f.snapshot("--min-df", "3") // others, so that every document is to do
 	_, id := readWeights(f.t, weights)
-	reached, ended := make(chan struct{}), make(chan struct{})
-	cluster := f.tap(func(n int) bool {
-		if n == 3 {
-			close(reached)
-			<-ended
-		}
-		return n < 3
-	})
-	cmd := exec.Command(akinPath(f.t), f.command(cluster, weights, "--workers", "1")...)
-	cmd.Env = cleanEnvironment()
-	proc, err := startProcess("backfill", newDir(f.t, "backfill"), cmd)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	select {
-	case <-reached:
-	case <-proc.done:
-		f.t.Fatalf("ended early\n%s", proc.tail())
-	case <-time.After(time.Minute):
-		f.t.Fatalf("no third bulk request\n%s", proc.tail())
-	}
-	proc.signal(f.t, syscall.SIGTERM)
-	status, err := proc.wait(20 * time.Second)
-	close(ended)
-	if err != nil || status != 1 {
-		f.t.Errorf("status %d, %v\n%s", status, err, proc.tail())
-	}
-	for _, want := range []string{"the same command goes on", "\n1000 documents written", "up to 500 more documents were under way"} {
-		if !strings.Contains("\n"+fileTail(proc.stderr), want) {
-			f.t.Errorf("%q is not in\n%s", want, proc.tail())
+	said := f.interrupt(func(cluster string) []string { return f.command(cluster, weights) })
+	for _, want := range []string{"\n1000 documents written", "up to 500 more documents were under way"} {
+		if !strings.Contains("\n"+said, want) {
+			f.t.Errorf("%q is not in\n%s", want, said)
 		}
 	}
 	before := map[string]int{}

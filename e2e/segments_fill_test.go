@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -187,14 +185,26 @@ func (f *fillFixture) testSettled(docs map[string]filledDoc) {
 		if slices.Contains(args, "--dry-run") {
 			status = 0
 		}
-		if said := f.backfill(status, args...); status == 1 && !strings.Contains(said, "\n0 documents written") {
+		said := f.backfill(status, args...)
+		if status == 1 && !strings.Contains(said, "\n0 documents written") {
 			f.t.Errorf("another backfill says\n%s", said)
+		}
+		if len(args) == 0 || status == 0 { // the one that fails
+			f.checkMissing(said, 1)
 		}
 		for id, d := range f.stored() {
 			if d.SeqNo != docs[id].SeqNo {
 				f.t.Fatalf("%v wrote document %s again", args, id)
 			}
 		}
+	}
+}
+
+// checkMissing checks how many documents a backfill says that there are to do.
+func (f *fillFixture) checkMissing(said string, want int) {
+	f.t.Helper()
+	if !strings.Contains(said, fmt.Sprintf(": %d documents to do", want)) {
+		f.t.Errorf("want %d documents to do:\n%s", want, said)
 	}
 }
 
@@ -211,6 +221,11 @@ func (f *fillFixture) testRaisedLimit() {
 func (f *fillFixture) testChanged() {
 	f.must(f.t, http.MethodDelete, "/"+f.index+"/_doc/too%20many", "")
 	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/prose", `{"doc":{"text":{"body":"Changed. In part."}}}`)
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/blank", `{"doc":{"text":{"body":"Not blank."}}}`)
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/scripts", `{"doc":{"text":{"body":" "}}}`)
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/one", `{"doc":{"parts":{"segments":[]}}}`)
+	f.checkMissing(f.backfill(0), 1) // the one whose segments are gone
+	f.must(f.t, http.MethodPost, "/"+f.index+"/_update/shares", `{"doc":{"text.body":null}}`)
 	for _, tt := range []struct {
 		args []string
 		want []string
@@ -220,10 +235,19 @@ func (f *fillFixture) testChanged() {
 		{[]string{"--by", "windows", "--words", "2", "--overlap", "1"}, []string{"Changed. In", "In part."}},
 	} {
 		f.backfill(0, tt.args...)
-		d := f.stored()["prose"]
+		docs := f.stored()
+		d := docs["prose"]
 		if got := d.texts(); !slices.Equal(got, tt.want) {
 			f.t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
 		}
+		f.checkMissing(f.backfill(0, append(slices.DeleteFunc(tt.args, func(arg string) bool { return arg == "--all" }), "--dry-run")...), 0)
+		filled, blanked, gone := docs["blank"], docs["scripts"], docs["one"]
+		if len(filled.texts()) == 0 || len(blanked.texts()) != 0 || len(gone.texts()) != 1 {
+			f.t.Errorf("%v: %q of what was blank, %q of what is, %q of what was lost", tt.args, filled.texts(), blanked.texts(), gone.texts())
+		}
+	}
+	if d := f.stored()["shares"]; len(d.texts()) != 0 {
+		f.t.Errorf("without a text %q", d.texts())
 	}
 }
 
@@ -255,37 +279,11 @@ func TestFillingOfSegmentsIsInterrupted(t *testing.T) {
 			docs = append(docs, document{strconv.Itoa(i), section{"text": section{"body": fmt.Sprintf("Text %d.\n\nAnd more.", i)}}})
 		}
 		e.index(t, f.index, docs)
-		reached, ended := make(chan struct{}), make(chan struct{})
 		norms := &normsFixture{e, t, f.index, "text.body"}
-		cluster := norms.tap(func(n int) bool {
-			if n == 3 {
-				close(reached)
-				<-ended
-			}
-			return n < 3
-		})
-		cmd := exec.Command(akinPath(t), f.command(cluster, "--workers", "1")...)
-		cmd.Env = cleanEnvironment()
-		proc, err := startProcess("fill", newDir(t, "fill"), cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-reached:
-		case <-proc.done:
-			t.Fatalf("ended early\n%s", proc.tail())
-		case <-time.After(time.Minute):
-			t.Fatalf("no third bulk request\n%s", proc.tail())
-		}
-		proc.signal(t, syscall.SIGTERM)
-		status, err := proc.wait(20 * time.Second)
-		close(ended)
-		if err != nil || status != 1 || !strings.Contains(proc.tail(), "the same command goes on") {
-			t.Errorf("status %d, %v\n%s", status, err, proc.tail())
-		}
+		norms.interrupt(func(cluster string) []string { return f.command(cluster) })
 		before := f.stored()
 		// The rest, while others write: one document as a whole, and one that goes.
-		cluster = norms.tap(func(n int) bool {
+		cluster := norms.tap(func(n int) bool {
 			if n == 1 {
 				f.must(t, http.MethodPut, "/"+f.index+"/_doc/1699", `{"text":{"body":"Written\n\nby\n\nothers"}}`)
 				f.must(t, http.MethodDelete, "/"+f.index+"/_doc/1698", "")
@@ -382,42 +380,54 @@ func TestPipelineCutsAsTheBackfillDoes(t *testing.T) {
 			f.putMapping()
 			f.backfill(1, args...) // for what has too many
 			want := f.stored()
-			r := runAkin(t, append([]string{"segments", "pipeline", "--cluster", e.url, "--index", f.index, "--field", "text.body", "--path", "parts.segments"}, args...)...)
-			var pipeline struct {
-				Processors []struct{ Script section }
-			}
-			decode(t, []byte(r.stdout), &pipeline)
-			script := pipeline.Processors[0].Script
-			delete(script, "ignore_failure")
-			script["source"] = strings.ReplaceAll(script["source"].(string), "ctx", "ctx._source")
-			body, err := json.Marshal(section{"script": script})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pipeline, script := f.pipeline(args...)
 			if !e.scripts {
 				continue
+			}
+			if i == 0 {
+				checkLimit(t, e)
 			}
 			g := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-script-", i))
 			g.putMapping()
 			g.indexStale("prose", "too many")
-			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?refresh=true", string(body))
-			g.checkSame(want)
+			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?refresh=true", script)
+			g.checkSame(want, args...)
 			if e.hasProcessors(t) {
-				e.must(t, http.MethodPut, "/_ingest/pipeline/akin-e2e", r.stdout)
+				e.must(t, http.MethodPut, "/_ingest/pipeline/akin-e2e", pipeline)
 				g = makeFilled(t, e, g.index)
 				g.putMapping()
 				g.indexStale("prose", "too many")
 				e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?pipeline=akin-e2e", "")
-				g.checkSame(want)
+				g.checkSame(want, args...)
 			}
 		}
 	})
 }
 
-// checkSame checks that the documents have the same segments as others.
-func (f *fillFixture) checkSame(want map[string]filledDoc) {
+// pipeline returns the pipeline for the index, and the body of an update by its
+// script.
+func (f *fillFixture) pipeline(args ...string) (pipeline, script string) {
 	f.t.Helper()
-	for id, d := range f.stored() {
+	r := runAkin(f.t, append([]string{"segments", "pipeline", "--cluster", f.url, "--index", f.index, "--field", "text.body", "--path", "parts.segments"}, args...)...)
+	var printed struct {
+		Processors []struct{ Script section }
+	}
+	decode(f.t, []byte(r.stdout), &printed)
+	update := printed.Processors[0].Script
+	delete(update, "ignore_failure")
+	update["source"] = strings.ReplaceAll(update["source"].(string), "ctx", "ctx._source")
+	return r.stdout, toJSON(f.t, section{"script": update})
+}
+
+// checkSame checks that the documents have the same segments as others, and that
+// a backfill has nothing to change.
+func (f *fillFixture) checkSame(want map[string]filledDoc, args ...string) {
+	f.t.Helper()
+	docs := f.stored()
+	if said := f.backfill(1, append(args, "--all")...); !strings.Contains(said, "\n0 documents written") {
+		f.t.Errorf("after the script the backfill says\n%s", said)
+	}
+	for id, d := range docs {
 		if !reflect.DeepEqual(d.Source, want[id].Source) && len(d.Source.Parts.Segments)+len(want[id].Source.Parts.Segments) > 0 {
 			f.t.Errorf("%s: %d segments by the script, %d by the backfill; %.200q and %.200q", id,
 				len(d.Source.Parts.Segments), len(want[id].Source.Parts.Segments), fmt.Sprint(d.Source), fmt.Sprint(want[id].Source))
@@ -432,4 +442,30 @@ func (f *fillFixture) checkSame(want map[string]filledDoc) {
 func (e *engine) hasProcessors(t *testing.T) bool {
 	t.Helper()
 	return strings.Contains(string(e.must(t, http.MethodGet, "/_nodes/ingest?filter_path=nodes.*.ingest", "")), `"type":"script"`)
+}
+
+// checkLimit has few nested documents in an index, of which another field has
+// some: the engine refuses the segments of the backfill and says why, and the
+// script of the pipeline makes none, so that the document is not refused.
+func checkLimit(t *testing.T, e *engine) {
+	t.Helper()
+	f := &fillFixture{e, t, "akin-e2e-nested-limit"}
+	e.makeIndex(t, f.index, strings.Replace(strings.Replace(filledDefinition, `"settings":{`, `"settings":{"index.mapping.nested_objects.limit":5,`, 1),
+		`"flat":`, `"others":{"type":"nested"},"flat":`, 1))
+	f.putMapping()
+	others := []section{{"a": 1}, {"a": 2}, {"a": 3}}
+	e.index(t, f.index, []document{
+		{"fits", section{"text.body": "One.\n\nTwo.", "others": others}},
+		{"too many", section{"text.body": "One.\n\nTwo.\n\nThree.", "others": others}},
+	})
+	_, script := f.pipeline()
+	e.must(t, http.MethodPost, "/"+f.index+"/_update_by_query?refresh=true", script)
+	for id, want := range map[string]int{"fits": 2, "too many": 0} {
+		if d := f.stored()[id]; len(d.texts()) != want {
+			t.Errorf("%s: the script made %q", id, d.texts())
+		}
+	}
+	if said := f.backfill(1); !strings.Contains(said, "1 failed") || !strings.Contains(said, "index.mapping.nested_objects.limit") {
+		t.Errorf("the backfill says\n%s", said)
+	}
 }

@@ -12,11 +12,13 @@ import (
 )
 
 // The indices of the tests on segments: one whose documents hold theirs, one
-// without the nested field, one where it is no nested one.
+// without the nested field, and two where it is no nested one, with and without
+// the texts.
 const (
 	segmentedIndex   = "akin-e2e-segmented"
 	unsegmentedIndex = "akin-e2e-unsegmented"
 	flatIndex        = "akin-e2e-flat"
+	objectIndex      = "akin-e2e-object"
 )
 
 // segmentedDefinition is what docs/segments.md says.
@@ -267,7 +269,11 @@ func TestFieldThatIsNotNestedHasNoSegments(t *testing.T) {
 	e := oneEngine(t)
 	a := serveSegments(t, e)
 	const body = `{"size":100,"query":{"match":{"body":"car repair"}}}`
-	for index, reason := range map[string]string{flatIndex: "not_nested", unsegmentedIndex: "not_text", segmentedIndex + "," + flatIndex: "mixed_indices"} {
+	e.makeIndex(t, objectIndex, `{"settings":{"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"},"segments":{"properties":{"n":{"type":"long"}}}}}}`)
+	e.index(t, objectIndex, []document{{"object", section{"body": "a car repair", "segments": section{"n": 1}}}})
+	for index, reason := range map[string]string{
+		flatIndex: "not_nested", unsegmentedIndex: "not_text", segmentedIndex + "," + flatIndex: "mixed_indices", segmentedIndex + "," + objectIndex: "mixed_indices",
+	} {
 		said := a.explain(t, index, body)
 		if last := said.Clauses[len(said.Clauses)-1]; last.Reason != reason || last.Field != "segments.text" || strings.Contains(string(said.Body), `"nested"`) {
 			t.Errorf("%s: %+v, want %s: %s", index, said.Clauses, reason, said.Body)

@@ -199,6 +199,13 @@ func TestSchema(t *testing.T) {
 			},
 		},
 		{
+			name: "another object in one that lacks it", field: "f.g", err: mapping.ErrMixed,
+			indices: []string{
+				mapped(`"f":{"type":"nested","properties":{"g":{"type":"text"}}}`, ""),
+				mapped(`"f":{"properties":{"h":{"type":"keyword"}}}`, ""),
+			},
+		},
+		{
 			name: "other parameters of a similarity", field: "f", err: mapping.ErrMixed,
 			indices: []string{
 				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"1"`),

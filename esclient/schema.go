@@ -151,6 +151,13 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 		routed, filtered := m.Restricted(q.indices.mayName)
 		s.Routed, s.Filtered = s.Routed || routed, s.Filtered || filtered
 	}
+	// OpenSearch 2 refuses nested queries where the path is another object, also
+	// with ignore_unmapped.
+	for index, m := range answer {
+		if at, err := mapping.Find(m.Mappings.Properties, s.Nested); err == nil && at != nil && at.TypeName() == "object" && !m.Closed() {
+			return nil, q.wrap(fmt.Errorf("index %q maps %q as an object that is not nested: %w", index, s.Nested, mapping.ErrMixed))
+		}
+	}
 	return s, nil
 }
 

@@ -87,7 +87,7 @@ func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []strin
 	}
 	for i := range s.Clauses {
 		if len(paths) == len(s.Clauses) { // else there are more notes than are kept
-			s.Clauses[i].Path = paths[i]
+			s.Clauses[i].Path, s.Clauses[i].Segments = paths[i], i > 0 && paths[i] == paths[i-1]
 		}
 	}
 }

@@ -268,6 +268,46 @@ func TestPeopleSeeTheClientsSearchWithSegments(t *testing.T) {
 	}
 }
 
+// TestWordsAreMarkedAsWithoutSegments: highlighters see the nested query, too,
+// also where no terms are added, and would mark words in the segments.
+func TestWordsAreMarkedAsWithoutSegments(t *testing.T) {
+	const match = `{"match":{"body":"car rental"}}`
+	body := `{"highlight":{"fields":{}},"query":` + match + `}`
+	marked := func(r *Result) string {
+		before, _, _ := strings.Cut(string(r.Body), `,"fields":{}},"query"`)
+		return rounded([]byte(before))
+	}
+	if got, want := marked(expandNested(t, DefaultOptions(), body, bodySegments(nil))), `{"highlight":{"highlight_query":`+match; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	related := with(func(o *Options) { o.MarkRelated = true })
+	want := marked(expandBody(t, related, body))
+	related.Segments = []form.Segments{bodySegments(nil)}
+	if got := marked(expandBody(t, related, body)); got != want || !strings.Contains(got, `"automobile"`) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestClientsNestedClausesShareWithItsOthers: only what is written for segments
+// gets terms besides those of the search.
+func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
+	o := with(func(o *Options) { o.Scoring, o.MaxAddedTerms = form.Linear, 2 })
+	const body = `{"query":{"bool":{"must":[{"match":{"body":"car rental"}},{"nested":{"path":"segments","score_mode":"max","query":{"match":{"segments.text":"car rental"}}}}]}}}`
+	added := func() (counts []int) {
+		for _, c := range expandBody(t, o, body).Clauses {
+			counts = append(counts, len(c.Added))
+		}
+		return counts
+	}
+	if diff := cmp.Diff([]int{1, 1}, added()); diff != "" {
+		t.Errorf("without segments (-want +got):\n%s", diff)
+	}
+	o.Segments = []form.Segments{bodySegments(nil)}
+	if diff := cmp.Diff([]int{1, 2, 1}, added()); diff != "" {
+		t.Errorf("with segments (-want +got):\n%s", diff)
+	}
+}
+
 // TestSearchesWithoutScoresFindTheSame: where segments find, too, they do so in
 // what only counts.
 func TestSearchesWithoutScoresFindTheSame(t *testing.T) {

@@ -42,8 +42,8 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 	}
 	open = leading(stillOpen(open))
 	if a.s.nested { // segments have as many terms as the whole text
-		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.Analysis.Nested == "" })
-		open = slices.DeleteFunc(open, func(t *target) bool { return t.Analysis.Nested != "" })
+		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return !t.clause.Segments })
+		open = slices.DeleteFunc(open, func(t *target) bool { return t.clause.Segments })
 		shareAdded(segments, a.e.options.MaxAddedTerms)
 	}
 	shareAdded(open, a.e.options.MaxAddedTerms)

@@ -44,19 +44,26 @@ func (f *Filling) StampPath() string { return f.Path + "_by" }
 // Stamp is what that keyword has, such as "body:paragraphs".
 func (f *Filling) Stamp() string { return f.Field + ":" + f.String() }
 
+// blankStamp is what it has for a text without segments: a document that has
+// Stamp and no segments has lost them.
+func (f *Filling) blankStamp() string { return f.Stamp() + ":blank" }
+
 // Members returns the segments of a document and the stamp, as a JSON object to
 // merge into it. Each has its text, its position, from 1, and its share of the
 // words of all of them, in (0, 1].
 func (f *Filling) Members(all []Segment) ([]byte, error) {
-	total := 0
+	total, stamp := 0, f.Stamp()
 	for _, s := range all {
 		total += s.Words
+	}
+	if len(all) == 0 {
+		stamp = f.blankStamp()
 	}
 	list := make([]object, len(all))
 	for i, s := range all {
 		list[i] = object{"text": s.Text, "position": i + 1, "share": float32(s.Words) / float32(total)}
 	}
-	return encode(below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, f.Stamp() }))
+	return encode(below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, stamp }))
 }
 
 // below returns an object in which set was called with the innermost object of
@@ -81,17 +88,20 @@ func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(t
 // Task returns the task of filling the documents that have the field, unless
 // they have segments of this text that were cut so. A text that was changed by
 // a partial update since cannot be known from its segments. Documents without
-// text get the stamp only, and count as empty.
+// text get a stamp only, and count as empty. Among all documents are those
+// whose text is gone, so that their segments go, too.
 func (f *Filling) Task() (backfill.Task, error) {
 	every := object{"exists": object{"field": f.Field}}
+	stamped := func(stamp string) object { return object{"term": object{f.StampPath(): object{"value": stamp}}} }
 	done := []object{
-		{"term": object{f.StampPath(): object{"value": f.Stamp()}}},
+		stamped(f.Stamp()),
 		{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": object{"exists": object{"field": f.Path + ".position"}}}},
 	}
 	t := backfill.Task{Stage: "cutting texts", Text: f.Source, Fill: f.fill}
 	var err, errEvery error
-	t.Missing, err = encode(object{"bool": object{"filter": []object{every}, "must_not": []object{{"bool": object{"filter": done}}}}})
-	t.Every, errEvery = encode(every)
+	t.Missing, err = encode(object{"bool": object{"filter": []object{every}, "must_not": []object{{"bool": object{"filter": done}}, stamped(f.blankStamp())}}})
+	cut := object{"prefix": object{f.StampPath(): object{"value": f.Field + ":"}}}
+	t.Every, errEvery = encode(object{"bool": object{"should": []object{every, cut}}})
 	return t, errors.Join(err, errEvery)
 }
 
@@ -147,7 +157,7 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		inner[name] = find(f.Path + "." + name)
 	}
 	if err == nil {
-		err = f.refuse(at, stamp, inner)
+		err = errors.Join(f.refuse(at, stamp, inner), f.refuseShared(find))
 	}
 	if err != nil || own == nil {
 		return nil, fmt.Errorf("index %q: %w", i.Index, err)
@@ -187,6 +197,28 @@ func (f *Filling) refuse(at, stamp *mapping.Property, inner map[string]*mapping.
 	for name, types := range memberTypes() {
 		if p := inner[name]; p != nil && (!slices.Contains(types, p.Type) || string(p.Index) == "false") {
 			return fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0])
+		}
+	}
+	return nil
+}
+
+// refuseShared returns an error where an object above the nested field has
+// other fields, too. Documents may have a list of such objects, and a partial
+// update would put one with segments in its place.
+func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
+	for i := range f.Path {
+		if f.Path[i] != '.' {
+			continue
+		}
+		above := find(f.Path[:i])
+		if above == nil {
+			return nil
+		}
+		for key := range above.Properties {
+			if name := f.Path[:i+1] + key; name != f.Path && name != f.StampPath() && !strings.HasPrefix(f.Path, name+".") {
+				return fmt.Errorf("%s has other fields, such as %s: where documents have a list of it, segments would replace that; name another --path",
+					f.Path[:i], name)
+			}
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestDocumentsAreFilled(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for _, i := range []int{1, 3} {
-		if want := `{"parts":{"segments":[],"segments_by":"body:windows:2:1"}}`; string(parts[i].JSON) != want || !parts[i].Empty {
+		if want := `{"parts":{"segments":[],"segments_by":"body:windows:2:1:blank"}}`; string(parts[i].JSON) != want || !parts[i].Empty {
 			t.Errorf("%+v, want %s", parts[i], want)
 		}
 	}
@@ -41,6 +41,9 @@ func TestDocumentsAreFilled(t *testing.T) {
 		if !strings.Contains(string(task.Missing), want) {
 			t.Errorf("%s is not in %s", want, task.Missing)
 		}
+	}
+	if want := `{"prefix":{"parts.segments_by":{"value":"body:"}}}`; !strings.Contains(string(task.Every), want) { // their texts may be gone
+		t.Errorf("%s is not in %s", want, task.Every)
 	}
 }
 
@@ -87,6 +90,7 @@ func TestFieldsThatCannotHoldSegmentsAreRefused(t *testing.T) {
 		`"parts":{"type":"nested","properties":{"segments":{"type":"nested"}}},`:                          "in the nested documents of parts",
 		`"parts":{"properties":{"segments":{"type":"nested","properties":{"text":{"type":"keyword"}}}}},`: "parts.segments.text is mapped as keyword",
 		`"parts":{"properties":{"segments_by":{"type":"text"}}},`:                                         "parts.segments_by is mapped as text",
+		`"parts":{"properties":{"segments":{"type":"nested"},"n":{"type":"long"}}},`:                      "parts has other fields, such as parts.n",
 	} {
 		if lacking, err := inspect(windows(), "", there); err == nil || !strings.Contains(err.Error(), want) || lacking != "" {
 			t.Errorf("%s: %s, %v", there, lacking, err)

@@ -24,7 +24,7 @@ func (f *Filling) Pipeline() ([]byte, error) {
 		}
 	}
 	params := object{
-		"source": f.Source, "path": f.Path, "stamp": f.Stamp(), "words": f.Words, "overlap": f.Overlap, "limit": f.Limit,
+		"source": f.Source, "path": f.Path, "stamp": f.Stamp(), "blank": f.blankStamp(), "words": f.Words, "overlap": f.Overlap, "limit": f.Limit,
 		"space": string(space), "feed": "\n", "carriage": "\r", "paragraph": "\u2029",
 	}
 	return encode(object{

@@ -101,9 +101,10 @@ would have more segments than its index takes nested documents (` + segments.Lim
 
 ` + fillHelp + `
 
-Refused are a --path that is mapped as not nested, fields of nested documents, fields that
-others are copied to by copy_to, and indices that do not keep the whole _source or lack
-the mapping, which is then printed. docs/segments.md has the rest.
+Refused are a --path that is mapped as not nested or is in an object that has other fields,
+fields of nested documents, fields that others are copied to by copy_to, and indices that do
+not keep the whole _source or lack the mapping, which is then printed. docs/segments.md has
+the rest.
 
 ` + connect.Credentials
 

@@ -54,6 +54,7 @@ type Traits struct {
 	Patterns bool // names of fields may be patterns
 	Phrase   bool // it looks for a phrase
 	Fuzzy    bool // the original finds words that are spelled alike
+	Segments bool // it is not the client's, but was written for segments
 	// Note says that there is nothing to rewrite: the clause only says why a
 	// query of another kind is left alone.
 	Note bool

@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -35,6 +36,16 @@ func (h *Highlight) Query(i int, body []byte) []byte {
 		return h.Originals[i]
 	}
 	return h.Queries[i].Of(body)
+}
+
+// Replaced reports whether one of its queries is not its original.
+func (h *Highlight) Replaced(body []byte) bool {
+	for i := range h.Queries {
+		if !bytes.Equal(h.Query(i, body), h.Queries[i].Of(body)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Covers reports whether the place is in one of the queries.

@@ -34,6 +34,9 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 	if p.Unscored {
 		return false
 	}
+	if h.Replaced(p.Search.Body) {
+		return true
+	}
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if !c.Changed() || !h.Covers(c.Parsed.At) {
@@ -49,6 +52,11 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 	return false
 }
 
+// marksTermsOf reports whether terms were added to a clause of the client.
+func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
+	return c.Added() > 0 && !c.Segments && h.Covers(c.Parsed.At)
+}
+
 // highlight writes the original query, or any of several, with MarkRelated
 // together with the added terms. The form hard changes a clause without any.
 func (w *writer) highlight(h *dsl.Highlight) {
@@ -56,7 +64,7 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	related := false
 	for i := range w.plan.Clauses {
 		c := &w.plan.Clauses[i]
-		related = related || w.plan.MarkRelated && c.Added() > 0 && h.Covers(c.Parsed.At)
+		related = related || w.plan.MarkRelated && marksTermsOf(c, h)
 	}
 	several := related || len(h.Queries) > 1
 	w.raw(`"highlight_query":`)
@@ -70,7 +78,7 @@ func (w *writer) highlight(h *dsl.Highlight) {
 		w.out = append(w.out, h.Query(i, w.plan.Search.Body)...)
 	}
 	for i := range w.plan.Clauses {
-		if c := &w.plan.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {
+		if c := &w.plan.Clauses[i]; related && marksTermsOf(c, h) {
 			addedTerms(&w.buffer, &c.Clause)
 		}
 	}

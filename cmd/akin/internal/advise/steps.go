@@ -79,7 +79,7 @@ func (a *adviser) segmentSteps(i *index) string {
 		return ""
 	}
 	w := &strings.Builder{}
-	writeComment(w, "Segments, whatever the mode: the texts are long, and this mapping has room for their passages.")
+	writeComment(w, "Segments, for the mode bm25 and without the steps above: the texts are long, and this mapping has room for their passages.")
 	w.WriteString("PUT /" + url.PathEscape(i.Index) + "/_mapping\n" + indented(decode(i.lacking)) + "\n")
 	writeComment(w, "Then cut the documents that are there, and print an ingest pipeline for new ones.",
 		a.command(i.Index, "segments backfill"), a.command(i.Index, "segments pipeline"))

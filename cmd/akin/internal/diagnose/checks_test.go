@@ -33,7 +33,9 @@ func TestFieldsAreJudged(t *testing.T) {
 		{"of another language", server.Sight{Texts: 20, Added: 1, Frequent: 50, Known: 5}, nil, Warning},
 		{"too few terms to tell", server.Sight{Texts: 2, Added: 1, Frequent: 5, Known: 1}, nil, OK},
 		{"no texts", server.Sight{Reason: reason.NoNeighbors}, nil, OK},
-		{"nothing added", server.Sight{Texts: 20, Reason: reason.NoNeighbors}, nil, Warning},
+		{"nothing added", server.Sight{Texts: 20, Reason: reason.NoTerms}, nil, Warning},
+		{"nothing within the limits", server.Sight{Texts: 20, Reason: reason.NoNeighbors}, nil, Warning},
+		{"no scripts", server.Sight{Texts: 20, Added: 3, Reason: reason.NoScripts}, nil, OK},
 		{"segments that are not nested", server.Sight{Texts: 20, Added: 3, Segments: reason.NotNested}, nil, Warning},
 		{"segments without a matrix", server.Sight{Texts: 20, Added: 3, Segments: reason.NoMatrix}, nil, Warning},
 		{"no segments in this index", server.Sight{Texts: 20, Added: 3, Segments: reason.NotText}, nil, OK},
@@ -51,5 +53,8 @@ func TestFieldsAreJudged(t *testing.T) {
 	}
 	if f := judge(&server.Sight{}, errors.New("NOAUTH")); !strings.Contains(f.Says, "AKIN_REDIS_URL") {
 		t.Errorf("%s", f.Says)
+	}
+	if f := judge(&server.Sight{Texts: 20, Reason: reason.NoNeighbors}, nil); !strings.Contains(f.Says, "expansion.max_doc_share") {
+		t.Errorf("the limit is not named: %s", f.Says)
 	}
 }

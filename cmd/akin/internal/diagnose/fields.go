@@ -181,11 +181,15 @@ func judge(s *server.Sight, err error) Field {
 	case s.ByVectors():
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
-		f.Says = "no document has a text to try it with"
+		f.Says = "no text to try it with: no document has one, or only nested documents have"
+	case s.Added == 0 && s.Reason == reason.NoNeighbors:
+		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents (no_neighbors): the words related to them are not in the index, "+
+			"or in more than expansion.max_doc_share of its documents, as in a small index of few different words"
 	case s.Added == 0:
 		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
 		f.Says = "without the segments of expansion.segments, which the index does not map"
+	case s.Reason == reason.NoScripts: // the line about scripts says it
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}
