@@ -52,9 +52,10 @@ type Task struct {
 	// Missing is the query for the documents that lack it, as JSON: one that was
 	// written is not found again. Every is that for all that could have it.
 	Missing, Every []byte
-	// Value and Text are what is asked for of each document, see
+	// Value, Text and Source are what is asked for of each document, see
 	// [documents.RefOptions].
 	Value, Text string
+	Source      []string
 	// Fill returns what to write into documents, a part for each in their order. It
 	// is called with some hundred, by several goroutines at once. Its error ends
 	// the backfill, but for one that passes ([documents.Interrupted]): then it is
@@ -202,7 +203,7 @@ func (b *backfill) run(ctx context.Context) error {
 }
 
 func (b *backfill) scan(ctx context.Context, o documents.RefOptions) error {
-	o.Value, o.Text = b.task.Value, b.task.Text
+	o.Value, o.Text, o.Source = b.task.Value, b.task.Text, b.task.Source
 	return Each(ctx, b.cluster, o, b.o.Workers, b.batch)
 }
 

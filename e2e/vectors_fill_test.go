@@ -110,19 +110,39 @@ type vectorIndex struct {
 	model *vectors.Model
 }
 
+// make writes a model with more flags to a file.
+func (v *vectorIndex) make(t *testing.T, path string, flags ...string) {
+	t.Helper()
+	mustAkin(t, append([]string{
+		"vectors", "model", "--cluster", v.e.url, "--index", v.index, "--field", "body",
+		"--matrix", v.files.matrix, "--weights", v.files.weights, "--out", path,
+	}, flags...)...)
+}
+
 // fill makes a model with more flags and gives the documents their vectors.
 // It returns what the backfill says.
 func (v *vectorIndex) fill(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(newDir(t, "vectors"), "model.akin")
-	of := []string{"--cluster", v.e.url, "--index", v.index, "--field", "body"}
-	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", v.files.matrix, "--weights", v.files.weights, "--out", path}, of, flags)...)
+	v.make(t, path, flags...)
 	v.read(t, path)
-	r := runAkin(t, slices.Concat([]string{"vectors", "backfill", "--model", path}, of)...)
+	return v.backfill(t, path)
+}
+
+// backfill gives the documents the vectors of the file of a model, and returns
+// what it says.
+func (v *vectorIndex) backfill(t *testing.T, path string, flags ...string) string {
+	t.Helper()
+	r := runAkin(t, append(v.command(v.e.url, path), flags...)...)
 	if r.status != 0 {
 		t.Fatalf("backfill: exit status %d\n%s", r.status, r.stderr)
 	}
 	return r.stderr
+}
+
+// command returns the arguments of a backfill.
+func (v *vectorIndex) command(cluster, path string) []string {
+	return []string{"vectors", "backfill", "--cluster", cluster, "--index", v.index, "--field", "body", "--model", path}
 }
 
 // read reads the file of the model.
@@ -343,19 +363,129 @@ func TestVectorsOfAnotherModelAreReplaced(t *testing.T) {
 		if of = v.models(t); v.model.ID() == first || len(of) != 1 || of[v.model.ID()] != 150 {
 			t.Errorf("documents by model %v, want 150 of %s", of, v.model.ID())
 		}
-		var source struct {
-			Vector map[string][]map[string]float64 `json:"akin_vector"`
-		}
-		if err := json.Unmarshal(e.must(t, http.MethodGet, "/"+index+"/_source/1", ""), &source); err != nil {
-			t.Fatal(err)
-		}
-		if stored := source.Vector["body"]; len(stored) != 1 || len(stored[0]) != 3 {
+		if stored := v.vectors(t)["1"]; len(stored) != 3 {
 			t.Errorf("the vector is %v, want 3 coordinates", stored)
 		}
 		if said := v.fill(t, "--store", string(store), "--terms", "3"); !strings.Contains(said, ": 0 documents to do") {
 			t.Errorf("once more: %s", said)
 		}
+		path := filepath.Join(newDir(t, "vectors"), "model.akin")
+		v.make(t, path, "--store", string(store), "--terms", "3")
+		if said := v.backfill(t, path, "--all"); !strings.Contains(said, "\n0 documents written") {
+			t.Errorf("all once more: %s", said)
+		}
+		// A partial update of another field keeps the vector, also where the engine
+		// leaves vectors out of what it shows of documents.
+		e.must(t, http.MethodPost, "/"+index+"/_update/1?refresh=true", `{"doc":{"title":"changed"}}`)
+		if stored := v.vectors(t)["1"]; len(stored) != 3 {
+			t.Errorf("after an update of another field the vector is %v", stored)
+		}
 	})
+}
+
+// vectors returns the sparse vectors of all documents, by id.
+func (v *vectorIndex) vectors(t *testing.T) map[string]map[string]float32 {
+	t.Helper()
+	// Named, they are shown by engines, too, that leave out vectors.
+	answer := v.e.must(t, http.MethodPost, "/"+v.index+"/_search", `{"size":5000,"_source":["akin_vector.body"]}`)
+	var found struct {
+		Hits struct {
+			Hits []struct {
+				ID     string `json:"_id"`
+				Source struct {
+					Vector map[string]json.RawMessage `json:"akin_vector"`
+				} `json:"_source"`
+			}
+		}
+	}
+	decode(t, answer, &found)
+	all := map[string]map[string]float32{}
+	for _, h := range found.Hits.Hits {
+		if raw := bytes.Trim(h.Source.Vector["body"], "[]"); len(raw) > 0 { // an array, or what was in it
+			var features map[string]float32
+			decode(t, raw, &features)
+			all[h.ID] = features
+		}
+	}
+	return all
+}
+
+// TestExportedVectorsScoreByTheMeasure multiplies what is written of documents
+// and of queries, in a file some lines of which are none.
+func TestExportedVectorsScoreByTheMeasure(t *testing.T) {
+	t.Parallel()
+	e := theEngine(t, "opensearch2")
+	e.require(t)
+	const index = "akin-e2e-vectors-export"
+	random := rand.New(rand.NewPCG(17, 6))
+	c := vectorTexts(random)
+	dir := newDir(t, "vectors")
+	files := hardFiles{writeSimilarities(t, random), filepath.Join(dir, "w.akin")}
+	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"},"none":{"type":"text"}}}}`)
+	e.index(t, index, c.docs)
+	e.freezeWeights(t, index, files)
+	// export returns the vectors in a file by what they are of, and what is said.
+	export := func(field string, flags ...string) (found map[string]map[string]float64, said string) {
+		of := []string{"--cluster", e.url, "--index", index, "--field", field}
+		model, out := filepath.Join(dir, field+".akin"), filepath.Join(dir, field+".jsonl")
+		mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", files.matrix, "--weights", files.weights, "--store", "rank_features", "--terms", "0", "--out", model}, of)...)
+		r := runAkin(t, slices.Concat([]string{"vectors", "export", "--model", model, "--out", out}, of, flags)...)
+		written, err := os.ReadFile(out)
+		if err != nil || r.status != 0 {
+			t.Fatalf("export: exit status %d, %v\n%s", r.status, err, r.stderr)
+		}
+		found = map[string]map[string]float64{}
+		for text := range strings.Lines(string(written)) {
+			var of struct {
+				ID     string             `json:"_id"`
+				Query  string             `json:"query"`
+				Vector map[string]float64 `json:"vector"`
+				Stored struct {
+					Body []map[string]float64 `json:"body"`
+				} `json:"akin_vector"`
+			}
+			if err := json.Unmarshal([]byte(text), &of); err != nil {
+				t.Fatal(err)
+			}
+			found[of.ID+of.Query] = of.Vector
+			if of.Stored.Body != nil {
+				found[of.ID] = of.Stored.Body[0]
+			}
+		}
+		return found, r.stderr
+	}
+	docs, _ := export("body")
+	lines := []string{"", "\n" + strings.Repeat("long ", 1<<18), "\xff"}
+	for _, q := range c.queries {
+		lines = append(lines, q.text)
+	}
+	queries, said := export("body", "--queries", writeFile(t, "queries.txt", strings.Join(lines, "\r\n")))
+	if !strings.Contains(said, "2 lines are left out") || !strings.Contains(said, "not UTF-8") || !strings.Contains(said, "longer than 1048576 bytes") {
+		t.Errorf("of lines that are no queries: %q", said)
+	}
+	h := newHardSpace(t, e, index, c, files)
+	for _, q := range c.queries {
+		counts := map[string]int{}
+		for _, term := range h.analyze(t, q.text) {
+			counts[term]++
+		}
+		for id, doc := range h.docs {
+			if doc.Len() == 0 {
+				continue
+			}
+			want, err := h.space.Soft(h.vector(counts), doc)
+			got := 0.0
+			for term, v := range queries[strings.TrimSpace(q.text)] {
+				got += v * docs[id][term]
+			}
+			if err != nil || math.Abs(got-want) > want/128 { // 9 bits of both
+				t.Fatalf("query %s, document %s: %v, the measure is %v, %v", q.id, id, got, want, err)
+			}
+		}
+	}
+	if docs, said = export("none"); len(docs) != 0 || strings.TrimSpace(said) != said {
+		t.Errorf("of no documents: %v, %q", docs, said)
+	}
 }
 
 // models counts the documents by the id of the model that made their vectors.
@@ -381,4 +511,33 @@ func (v *vectorIndex) models(t *testing.T) map[string]int {
 		found[b.Key] = b.Count
 	}
 	return found
+}
+
+// TestTermsThatAreTooLongForAVectorAreLeftOut has terms that the engine takes
+// in a text, and whose names as features it does not take.
+func TestTermsThatAreTooLongForAVectorAreLeftOut(t *testing.T) {
+	t.Parallel()
+	matrix := writeSimilarities(t, rand.New(rand.NewPCG(17, 7)))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if len(vectorStores[e.name]) == 0 {
+			return
+		}
+		const index = "akin-e2e-vectors-long"
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text","analyzer":"keyword"}}}}`)
+		fits, long := strings.Repeat("x", 32_766), strings.Repeat(".", 10_923) // %2E
+		e.index(t, index, []document{
+			{"0", section{"body": "word1"}}, {"1", section{"body": []string{"word1", long, fits}}}, {"2", section{"body": long}},
+		})
+		files := hardFiles{matrix, filepath.Join(newDir(t, "vectors"), "w.akin")}
+		e.freezeWeights(t, index, files)
+		v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}, files: files}
+		said := v.fill(t, "--store", string(vectorStores[e.name][0]), "--terms", "0")
+		if !strings.Contains(said, "3 documents written, 1 of them without terms") || !strings.Contains(said, "1 of them cut:") {
+			t.Errorf("the backfill says\n%s", said)
+		}
+		stored := v.vectors(t)
+		if one := stored["1"]; len(stored) != 2 || one["word1"] == 0 || one[fits] == 0 || len(one) != len(stored["0"])+1 {
+			t.Errorf("%d vectors, of documents 0 and 1 with %d and %d coordinates", len(stored), len(stored["0"]), len(one))
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -53,6 +54,11 @@ func TestVectorScoresInOpenSearchsKNN(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 4))
 	c := vectorTexts(random)
 	checkVectorScores(t, e, vectors.KNNVector, c, writeSimilarities(t, random))
+	t.Run("mixed", func(t *testing.T) {
+		newVectorWorld(t).checkOtherModels(t, e, vectors.KNNVector, section{
+			"type": "knn_vector", "dimension": vectorTerms + 1, "method": section{"name": "hnsw", "engine": "lucene", "space_type": "innerproduct"},
+		})
+	})
 }
 
 // recallDepth is how many hits are looked at.
@@ -86,39 +92,16 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	fmt.Fprintf(&report, "# Written by TestRecallOfApproximateVectors -update: %s, %d documents, %d queries, %d dimensions,\n"+
 		"# Elasticsearch 8 with one segment. Share of the %d best documents by the exact scores that are among the first %d hits.\n",
 		name, len(docs), len(c.queries), dims, recallDepth, recallDepth)
+	var queries [][]float32
+	for _, q := range c.queries {
+		x, _ := v.query(t, q.text)
+		queries = append(queries, v.model.DenseQuery(x))
+	}
 	before := 0.0
 	for _, setting := range []struct{ m, construction, candidates int }{{4, 20, 100}, {16, 100, 100}, {32, 200, 500}} {
 		filled := index + "-" + strconv.Itoa(setting.m)
-		e.makeIndex(t, filled, fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"akin_vector":{"properties":{
-			"body":{"type":"dense_vector","dims":%d,"index":true,"similarity":"dot_product","index_options":{"type":"hnsw","m":%d,"ef_construction":%d}}}}}}}`,
-			dims, setting.m, setting.construction))
-		for batch := range slices.Chunk(docs, 1000) {
-			var written []document
-			for _, d := range batch {
-				written = append(written, document{d.id, map[string]any{"akin_vector": map[string]any{"body": d.vector}}})
-			}
-			e.index(t, filled, written)
-		}
-		e.must(t, http.MethodPost, "/"+filled+"/_forcemerge?max_num_segments=1", "")
-		e.must(t, http.MethodPost, "/"+filled+"/_refresh", "")
-		recall := 0.0
-		for _, q := range c.queries {
-			x, _ := v.query(t, q.text)
-			query := v.model.DenseQuery(x)
-			hits, err := e.search(t.Context(), "/"+filled+"/_search", toJSON(t, section{
-				"size": recallDepth, "_source": false,
-				"knn": section{"field": vectors.Path("body"), "query_vector": query, "k": recallDepth, "num_candidates": setting.candidates},
-			}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			best := exactHits(docs, query)
-			for _, id := range hits.ids() {
-				if best[id] {
-					recall += 1 / float64(recallDepth*len(c.queries))
-				}
-			}
-		}
+		e.fillGraph(t, filled, docs, setting.m, setting.construction)
+		recall := e.recall(t, filled, docs, queries, setting.candidates)
 		line := fmt.Sprintf("m %d, ef_construction %d, num_candidates %d: recall@%d %.3f", setting.m, setting.construction, setting.candidates, recallDepth, recall)
 		t.Log(line)
 		report.WriteString(line + "\n")
@@ -135,6 +118,91 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestRecallGrowsToTheExactHits has made-up vectors in groups, as those of
+// documents on some topics are.
+func TestRecallGrowsToTheExactHits(t *testing.T) {
+	t.Parallel()
+	e := theEngine(t, "elasticsearch8")
+	e.require(t)
+	const dims, topics, size = 32, 30, 3000
+	random := rand.New(rand.NewPCG(17, 9))
+	near := func(v []float32, spread float64) []float32 {
+		out, square := make([]float32, dims), 0.0
+		for k := range out {
+			out[k] = float32(random.NormFloat64() * spread)
+			if v != nil {
+				out[k] += v[k]
+			}
+			square += float64(out[k]) * float64(out[k])
+		}
+		for k := range out {
+			out[k] /= float32(math.Sqrt(square))
+		}
+		return out
+	}
+	var docs []vectorDoc
+	var queries [][]float32
+	for i := range topics {
+		topic := near(nil, 1)
+		for j := range size / topics {
+			docs = append(docs, vectorDoc{fmt.Sprintf("%02d-%02d", i, j), near(topic, 0.2)})
+		}
+		queries = append(queries, near(topic, 0.2))
+	}
+	const index = "akin-e2e-vectors-graph"
+	e.fillGraph(t, index, docs, 4, 20)
+	before := 0.0
+	for _, candidates := range []int{recallDepth, 300, size} {
+		recall := e.recall(t, index, docs, queries, candidates)
+		t.Logf("num_candidates %d: recall@%d %.4f", candidates, recallDepth, recall)
+		if recall < before {
+			t.Errorf("%d candidates have a recall of %.4f, fewer have %.4f", candidates, recall, before)
+		}
+		before = recall
+	}
+	if before < 1-1e-9 {
+		t.Errorf("with all documents as candidates the recall is %.4f", before)
+	}
+}
+
+// fillGraph makes an index of one segment of documents with dense vectors.
+func (e *engine) fillGraph(t *testing.T, index string, docs []vectorDoc, m, construction int) {
+	t.Helper()
+	e.makeIndex(t, index, fmt.Sprintf(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"akin_vector":{"properties":{
+		"body":{"type":"dense_vector","dims":%d,"index":true,"similarity":"dot_product","index_options":{"type":"hnsw","m":%d,"ef_construction":%d}}}}}}}`,
+		len(docs[0].vector), m, construction))
+	for batch := range slices.Chunk(docs, 1000) {
+		var written []document
+		for _, d := range batch {
+			written = append(written, document{d.id, map[string]any{"akin_vector": map[string]any{"body": d.vector}}})
+		}
+		e.index(t, index, written)
+	}
+	e.must(t, http.MethodPost, "/"+index+"/_forcemerge?max_num_segments=1", "")
+	e.must(t, http.MethodPost, "/"+index+"/_refresh", "")
+}
+
+// recall returns the mean share of the exact hits that an index finds.
+func (e *engine) recall(t *testing.T, index string, docs []vectorDoc, queries [][]float32, candidates int) (recall float64) {
+	t.Helper()
+	for _, query := range queries {
+		hits, err := e.search(t.Context(), "/"+index+"/_search", toJSON(t, section{
+			"size": recallDepth, "_source": false,
+			"knn": section{"field": vectors.Path("body"), "query_vector": query, "k": recallDepth, "num_candidates": candidates},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := exactHits(docs, query)
+		for _, id := range hits.ids() {
+			if best[id] {
+				recall += 1 / float64(recallDepth*len(queries))
+			}
+		}
+	}
+	return recall
 }
 
 // A vectorDoc is a document with its dense vector.

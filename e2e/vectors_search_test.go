@@ -156,8 +156,12 @@ func vectorsOf(m *vectors.Model, text string) any {
 // model, in a field of the type given.
 func (w *vectorWorld) makeVectors(t *testing.T, e *engine, index string, m *vectors.Model, fieldType section, value func(text string) any) {
 	t.Helper()
+	settings := section{"number_of_shards": 1, "number_of_replicas": 0}
+	if fieldType["type"] == string(vectors.KNNVector) {
+		settings["index.knn"] = true
+	}
 	e.makeIndex(t, index, toJSON(t, section{
-		"settings": section{"number_of_shards": 1, "number_of_replicas": 0},
+		"settings": settings,
 		"mappings": section{"properties": section{
 			"body": section{"type": "text", "analyzer": "whitespace"}, "uid": section{"type": "keyword"},
 			vectors.Object:      section{"properties": section{"body": fieldType}},
@@ -273,6 +277,65 @@ func (w *vectorWorld) checkScores(t *testing.T, e *engine, a *akin, index string
 	}
 	if !(smallest > 0.5 && largest < 1.01*smallest) {
 		t.Errorf("%s: what a blend adds to BM25 is %v to %v times the measure", query, smallest, largest)
+	}
+}
+
+// TestVectorsOfOtherModelsDoNotCount has documents whose vectors are the best
+// by another model, and an index without vectors.
+func TestVectorsOfOtherModelsDoNotCount(t *testing.T) {
+	w := newVectorWorld(t)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for store, fieldType := range servedStores(e) {
+			t.Run(string(store), func(t *testing.T) { w.checkOtherModels(t, e, store, fieldType) })
+		}
+	})
+}
+
+// checkOtherModels searches for "t03" with as many nearest documents as there
+// are of another model.
+func (w *vectorWorld) checkOtherModels(t *testing.T, e *engine, store vectors.Store, fieldType section) {
+	t.Helper()
+	const query, others = "t03", 5
+	m, path := w.model(t, store)
+	index, bare := "akin-e2e-vectors-mixed", "akin-e2e-vectors-bare"
+	w.makeVectors(t, e, index, m, fieldType, func(text string) any { return vectorsOf(m, text) })
+	e.makeIndex(t, bare, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text","analyzer":"whitespace"},"uid":{"type":"keyword"}}}}`)
+	e.index(t, bare, withIDs([]document{{"bare", map[string]any{"body": query}}}))
+	var docs []document
+	for i := range others {
+		docs = append(docs, document{"other" + strconv.Itoa(i), map[string]any{
+			"body": "t00", vectors.Object: section{"body": vectorsOf(m, query)}, vectors.ModelObject: section{"body": "another"},
+		}})
+	}
+	e.index(t, index, withIDs(docs))
+	a := startAkin(t, section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "vector_candidates": others, "budget": widePatience},
+		"profiles":  section{"same": section{"matching": "same"}},
+		"matrices":  []section{{"name": "s", "file": w.matrix}},
+		"vectors":   []string{path},
+	})
+	a.awaitMatrix(t, "s")
+	for _, profile := range []string{"", "?akin_profile=same"} {
+		hits, err := a.search(t.Context(), "/"+index+","+bare+"/_search"+profile, listBody(query, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, ranked := hits.ids(), 0
+		for _, hit := range hits.Hits.Hits {
+			if hit.Score > 0.01 {
+				ranked++
+			}
+		}
+		if ranked < others || !slices.Contains(ids, "bare") || slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "other") }) {
+			t.Errorf("%s: %d ranked by vectors of %v", profile, ranked, ids)
+		}
+	}
+	if c := a.explain(t, index+","+bare, matchBody(query)).Clauses[0]; c.Form != "vectors" {
+		t.Errorf("explained as %+v", c)
+	}
+	if n := a.metric(t, requestsMetric, `outcome="failed_open"`) + a.metric(t, refusedMetric, `original="accepted"`); n != 0 {
+		t.Errorf("%v searches failed open", n)
 	}
 }
 

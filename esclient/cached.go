@@ -77,7 +77,7 @@ type statisticsCache struct {
 	scales  *memory.Memo[key, learned[float64]]
 	scripts *memory.Memo[key, learned[bool]]
 	linears *memory.Memo[key, Linear]
-	vectors *memory.Memo[key, struct{}]
+	vectors *memory.Memo[key, bool]
 	// counts are the loads of terms. They end in fields and terms, or failed.
 	counts   memory.Flights[key]
 	fields   *memory.Memo[key, fieldRecord]
@@ -129,7 +129,7 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 
 	s, small := &c.statistics, o.StatisticsBytes/share
 	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
-	s.vectors = memory.NewMemo[key, struct{}](c.loader, &s.Counters, o.TTL, outer, small/4)
+	s.vectors = memory.NewMemo[key, bool](c.loader, &s.Counters, o.TTL, outer, small/4)
 	s.scales = memory.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
 	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small)
 	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)

@@ -12,23 +12,23 @@ var ErrNoVectors = errors.New("no vectors of the documents")
 
 // Vectors returns nil where at least nine tenths of the documents with a field
 // have vectors by the model with the given id, which the keyword stamp names;
-// else an error that wraps [ErrNoVectors]. What is not remembered takes one
-// round trip.
-func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) error {
+// else an error that wraps [ErrNoVectors]. mixed says that some of the others
+// have vectors by another model. What is not remembered takes one round trip.
+func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
 	k := c.key(indices, field)
 	k.text = stamp + "\x00" + id
-	_, err := recall(ctx, c, c.statistics.vectors, k, k, func(c *Cached, ctx context.Context, k key) (struct{}, error) {
+	return recall(ctx, c, c.statistics.vectors, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
 		stamp, id, _ := strings.Cut(k.text, "\x00")
-		return struct{}{}, c.about(k).stamped(ctx, stamp, id)
+		return c.about(k).stamped(ctx, stamp, id)
 	})
-	return err
 }
 
 // stamped makes the call for [Cached.Vectors].
-func (q question) stamped(ctx context.Context, stamp, id string) error {
+func (q question) stamped(ctx context.Context, stamp, id string) (mixed bool, err error) {
 	type aggregations struct {
 		Stamped documents `json:"stamped"`
 		Others  documents `json:"others"`
+		Foreign documents `json:"foreign"`
 	}
 	stamped := TermQuery(stamp, id)
 	answer, err := search[none, aggregations](ctx, q.client, q.indices, "_shards.failed,aggregations", Object{
@@ -37,14 +37,15 @@ func (q question) stamped(ctx context.Context, stamp, id string) error {
 		"aggs": Object{
 			"stamped": Object{"filter": stamped},
 			"others":  Object{"filter": Object{"bool": Object{"must_not": stamped}}},
+			"foreign": Object{"filter": Object{"bool": Object{"must_not": stamped, "filter": ExistsQuery(stamp)}}},
 		},
 	})
 	if err != nil {
-		return q.wrap(fmt.Errorf("count the documents with vectors: %w", err))
+		return false, q.wrap(fmt.Errorf("count the documents with vectors: %w", err))
 	}
 	some, others := answer.Aggregations.Stamped.DocCount, answer.Aggregations.Others.DocCount
 	if some == 0 || float64(others) > maxNormless*float64(others+some) {
-		return q.wrap(fmt.Errorf("%d of %d documents have vectors by the model %s: %w", some, some+others, id, ErrNoVectors))
+		return false, q.wrap(fmt.Errorf("%d of %d documents have vectors by the model %s: %w", some, some+others, id, ErrNoVectors))
 	}
-	return nil
+	return answer.Aggregations.Foreign.DocCount > 0, nil
 }

@@ -31,14 +31,15 @@ import (
 // A VectorSource knows the models of the vectors that documents have.
 type VectorSource interface {
 	// Model returns the model of the vectors that the documents of the indices have
-	// of a field. The error wraps [esclient.ErrNoVectors] where there is none, or is
-	// one of a [Cluster].
-	Model(ctx context.Context, indices esclient.Indices, field string) (*vectors.Model, error)
+	// of a field, and whether some have those of another. The error wraps
+	// [esclient.ErrNoVectors] where there is none, or is one of a [Cluster].
+	Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error)
 }
 
 // A vectorField is what [ModeVectors] asks of a target.
 type vectorField struct {
 	model  *vectors.Model
+	mixed  bool          // some documents have vectors by another
 	reason reason.Reason // why there is no query in its vectors
 	query  form.Vector
 }
@@ -71,7 +72,7 @@ func (a vectorAsker) mayAsk(open []*target) (some []*target) {
 // askModel asks for the model of a target.
 func (a vectorAsker) askModel(ctx context.Context, t *target) (err error) {
 	v := t.vector
-	v.model, err = a.e.vectors.Model(ctx, a.s.indices, t.Name)
+	v.model, v.mixed, err = a.e.vectors.Model(ctx, a.s.indices, t.Name)
 	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.Name)) {
 		v.reason = reason.RuntimeField
 	}
@@ -161,7 +162,10 @@ func (a vectorAsker) makeVector(ctx context.Context, t *target) error {
 	for i, origin := range t.Terms.Origins {
 		x[i] = vectors.Coordinate{Term: origin.Term, Value: origin.X}
 	}
-	q := form.Vector{Field: t.Name, Store: v.model.Meta().Store, Boost: t.clause.Parsed.Boost * t.Boost, Nearest: o.VectorCandidates}
+	q := form.Vector{
+		Field: t.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
+		Boost: t.clause.Parsed.Boost * t.Boost, Nearest: o.VectorCandidates,
+	}
 	switch {
 	case q.Store.Dense():
 		q.Dense = v.model.DenseQuery(x)

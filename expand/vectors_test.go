@@ -18,14 +18,15 @@ import (
 // fakeVectors are models of the vectors of every field but "bare".
 type fakeVectors struct {
 	model *vectors.Model
+	mixed bool
 	err   error
 }
 
-func (f fakeVectors) Model(_ context.Context, _ esclient.Indices, field string) (*vectors.Model, error) {
+func (f fakeVectors) Model(_ context.Context, _ esclient.Indices, field string) (m *vectors.Model, mixed bool, err error) {
 	if field == "bare" {
-		return nil, esclient.ErrNoVectors
+		return nil, false, esclient.ErrNoVectors
 	}
-	return f.model, f.err
+	return f.model, f.mixed, f.err
 }
 
 // vectorModel returns a model in which car and rental are similar to nothing.
@@ -85,6 +86,7 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 	same := func(o *Options) { o.SameMatches = true }
 	// car is in 50 of 1000 documents: M = 2.2·ln(1 + 950.5/50.5).
 	blend := func(o *Options) { o.SoftWeight = 0.5 }
+	const model = `{"term":{"akin_vector_model.body":{"value":"MODEL"}}}`
 	for name, tt := range map[string]struct {
 		store      vectors.Store
 		change     func(*Options)
@@ -118,16 +120,17 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 		},
 		"dense": {
 			vectors.DenseVector, nil, carOnly,
-			`{"query":{"bool":{"should":[` + unranked + `,{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,"boost":1}}]}}}`,
+			`{"query":{"bool":{"should":[` + unranked + `,{"bool":{"must":{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,"boost":1}},"filter":` +
+				model + `}}]}}}`,
 		},
 		"dense, same matches": {
 			vectors.DenseVector, same, carOnly,
-			`{"query":{"bool":{"must":[` + unranked + `],"should":[{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,` +
-				`"filter":` + carMatch + `,"boost":1}}]}}}`,
+			`{"query":{"bool":{"must":[` + unranked + `],"should":[{"bool":{"must":{"knn":{"field":"akin_vector.body","query_vector":[1,0],"k":100,"num_candidates":100,` +
+				`"filter":{"bool":{"filter":[` + carMatch + `]}},"boost":1}},"filter":` + model + `}}]}}}`,
 		},
 		"dense, OpenSearch": {
 			vectors.KNNVector, func(o *Options) { o.VectorCandidates = 7 }, carOnly,
-			`{"query":{"bool":{"should":[` + unranked + `,{"knn":{"akin_vector.body":{"vector":[1,0],"k":7,"boost":1}}}]}}}`,
+			`{"query":{"bool":{"should":[` + unranked + `,{"bool":{"must":{"knn":{"akin_vector.body":{"vector":[1,0],"k":7,"boost":1}}},"filter":` + model + `}}]}}}`,
 		},
 		"highlights": {
 			vectors.SparseVector, nil, `{"query":` + carMatch + `,"highlight":{"fields":{"body":{}}}}`,
@@ -137,7 +140,8 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandVectors(t, vectorRental(t, tt.store, tt.change), Request{Body: []byte(tt.body)})
-			got := string(bytes.ReplaceAll(r.Body, []byte("[-1,0]"), []byte("[1,0]"))) // an eigenvector has no sign
+			_, id, _ := strings.Cut(r.Clauses[0].Matrix, "@")
+			got := strings.NewReplacer("[-1,0]", "[1,0]", id, "MODEL").Replace(string(r.Body)) // an eigenvector has no sign
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -145,6 +149,22 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 				t.Errorf("explained as %+v", c)
 			}
 		})
+	}
+}
+
+// TestVectorsOfOtherModelsAreLeftOut has documents whose vectors are by another
+// model.
+func TestVectorsOfOtherModelsAreLeftOut(t *testing.T) {
+	for store, want := range map[vectors.Store]string{
+		vectors.RankFeatures: `{"bool":{"should":[{"rank_feature":{"field":"akin_vector.body.car","linear":{},"boost":1}}],"minimum_should_match":1,"filter":MODEL}}`,
+		vectors.KNNVector:    `{"bool":{"must":{"knn":{"akin_vector.body":{"vector":[1,0],"k":100,"filter":{"bool":{"filter":[MODEL]}},"boost":1}}},"filter":MODEL}}`,
+	} {
+		m := vectorModel(t, store)
+		r := expandVectors(t, vectorRental(t, store, nil).WithVectors(fakeVectors{model: m, mixed: true}), Request{Body: []byte(carOnly)})
+		got := strings.NewReplacer("[-1,0]", "[1,0]", `{"term":{"akin_vector_model.body":{"value":"`+m.ID()+`"}}}`, "MODEL").Replace(string(r.Body))
+		if diff := cmp.Diff(`{"query":{"bool":{"should":[`+unranked+`,`+want+`]}}}`, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", store, diff)
+		}
 	}
 }
 

@@ -39,7 +39,9 @@ type Cut struct {
 
 // Sparse returns S·Wy divided by the norm of y, for the frequencies of a
 // document's terms: its largest coordinates, as many as the model says, ties in
-// ascending order of the terms, and sorted by term. The coordinate of term i is
+// ascending order of the terms, and sorted by term. Terms whose names as
+// features are too long for the engines are left out. The coordinate of term i
+// is
 //
 //	y'_i = Σ_j s_ij·w_j·y_j / ‖y‖
 func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
@@ -54,13 +56,16 @@ func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Term, b.Term))
 	})
 	var cut Cut
-	if c := d.meta.Terms; c > 0 && c < len(out) {
-		all, left := total(out), out[c:]
-		cut = Cut{Coordinates: len(left), Share: total(left) / all, Largest: left[0].Value}
-		out = out[:c]
+	kept, all := out[:0], total(out)
+	for _, c := range out {
+		if storable(c.Term) && (d.meta.Terms == 0 || len(kept) < d.meta.Terms) {
+			kept = append(kept, c)
+			continue
+		}
+		cut = Cut{cut.Coordinates + 1, cut.Share + c.Value/all, max(cut.Largest, c.Value)}
 	}
-	slices.SortFunc(out, func(a, b Coordinate) int { return cmp.Compare(a.Term, b.Term) })
-	return out, cut
+	slices.SortFunc(kept, func(a, b Coordinate) int { return cmp.Compare(a.Term, b.Term) })
+	return kept, cut
 }
 
 // spread returns S·Wy, in no particular order.

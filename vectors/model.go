@@ -79,7 +79,7 @@ var ErrModel = errors.New("invalid model")
 func (m *Meta) Check() error {
 	var errs []error
 	if !slices.Contains(Stores, m.Store) {
-		errs = append(errs, fmt.Errorf("%w: %q is no field type for vectors", ErrModel, m.Store))
+		errs = append(errs, fmt.Errorf("%w: %q is no field type for vectors: take one of %q", ErrModel, m.Store, Stores))
 	}
 	switch m.Normalization {
 	case None, Hard, Soft:
@@ -89,8 +89,8 @@ func (m *Meta) Check() error {
 	if m.Terms < 0 || m.Terms > MaxTerms {
 		errs = append(errs, fmt.Errorf("%w: %d terms of a document not in 0 to %d", ErrModel, m.Terms, MaxTerms))
 	}
-	if dense := m.Store.Dense(); dense && (m.Dims < 2 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
-		errs = append(errs, fmt.Errorf("%w: %d dimensions of a %s, not in 2 to %d, and 0 for sparse vectors", ErrModel, m.Dims, m.Store, MaxDims))
+	if dense := m.Store.Dense(); dense && (m.rank() < 1 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
+		errs = append(errs, fmt.Errorf("%w: %d dimensions of a %s, not in 2 to %d (1 without the normalization soft), and 0 for sparse vectors", ErrModel, m.Dims, m.Store, MaxDims))
 	}
 	if !(m.Strength > 0 && m.Strength <= 1) {
 		errs = append(errs, fmt.Errorf("%w: strength %v not in (0, 1]", ErrModel, m.Strength))

@@ -348,6 +348,7 @@ func TestModelsCheckTheirSettings(t *testing.T) {
 		"terms":           func(m *Meta) { m.Terms = -1 },
 		"sparse with dim": func(m *Meta) { m.Dims = 8 },
 		"dense without":   func(m *Meta) { m.Store = KNNVector },
+		"one and its end": func(m *Meta) { m.Store, m.Dims = DenseVector, 1 },
 		"too many":        func(m *Meta) { m.Store, m.Dims = KNNVector, MaxDims+1 },
 		"not learned":     func(m *Meta) { m.Store, m.Dims = KNNVector, 64 },
 		"strength":        func(m *Meta) { m.Strength = math.NaN() },
@@ -387,7 +388,11 @@ func TestModelFileKeepsTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*Model{sparse, dense} {
+	line, err := Learn(t.Context(), Meta{Store: DenseVector, Normalization: Hard, Strength: 1, Dims: 9}, w.s, w.weights, w.docs[:1], nil)
+	if err != nil || line.Meta().Dims != 1 {
+		t.Fatalf("%v: %d dimensions of one document", err, line.Meta().Dims)
+	}
+	for _, m := range []*Model{sparse, dense, line} {
 		file := encoded(t, m)
 		got, err := Read(bytes.NewReader(file))
 		if err != nil {
@@ -530,5 +535,26 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 	}
 	if !json.Valid(Missing("x.y", "id")) || !json.Valid(Missing("x.y", "")) {
 		t.Errorf("query %s", Missing("x.y", "id"))
+	}
+}
+
+// Names of features may have 32,766 bytes, and a dot takes three.
+func TestTermsThatAreTooLongForTheEnginesAreLeftOut(t *testing.T) {
+	weights, err := simmatrix.New(simmatrix.Meta{Docs: 9}, []simmatrix.TermRow{{Term: "a", DocFreq: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Meta{Store: RankFeatures, Normalization: None, Field: "body", Strength: 1}, weights, weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits, dots, long := strings.Repeat("x", maxName), strings.Repeat(".", maxName/3+1), strings.Repeat("x", maxName+1)
+	all, _ := m.Documents().Sparse([]Coordinate{{"a", 1}, {"b", 1}})
+	vector, cut := m.Documents().Sparse([]Coordinate{{"a", 1}, {fits, 1}, {dots, 3}, {long, 2}})
+	if len(vector) != 2 || vector[0] != all[0] || vector[1].Term != fits {
+		t.Errorf("%.100v", vector)
+	}
+	if w := all[0].Value; cut.Coordinates != 2 || math.Abs(cut.Largest-3*w) > 1e-9 || math.Abs(cut.Share-5.0/7) > 1e-9 {
+		t.Errorf("%+v, of coordinates that are a multiple of %v", cut, w)
 	}
 }

@@ -198,7 +198,7 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *t
 		return nil, err
 	}
 	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
-		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added",
+		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
 			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
 	}
 	for k, pin := range counts.Unmet {

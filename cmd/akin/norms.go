@@ -68,6 +68,16 @@ func (f *indexFieldFlags) check() []error {
 	return errs
 }
 
+// openWeights opens what norms snapshot made, and refuses a similarity matrix.
+func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref string, redis *connect.Redis) (*simmatrix.Matrix, error) {
+	m, err := openMatrix(ctx, stderr, ref, redis)
+	if err == nil && m.Meta().MaxNeighbors > 0 {
+		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
+			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
+	}
+	return m, err
+}
+
 // connect connects to the cluster of the flags, whose indices have a field that
 // is countable.
 func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, err error) {

@@ -72,13 +72,9 @@ func (f *backfillFlags) parse(flags *pflag.FlagSet) error {
 }
 
 func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
-	m, err := openMatrix(ctx, stderr, f.weights, &f.redis)
+	m, err := f.openWeights(ctx, stderr, f.weights, &f.redis)
 	if err != nil {
 		return err
-	}
-	if m.Meta().MaxNeighbors > 0 {
-		return fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
-			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.URL, f.Index, f.field)
 	}
 	weights, err := norms.NewWeights(m)
 	if err != nil {

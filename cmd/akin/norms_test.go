@@ -380,6 +380,29 @@ func TestBackfillRefusesASimilarityMatrix(t *testing.T) {
 	}
 }
 
+// What is given in the other's place makes vectors that nobody wants, without a
+// word.
+func TestAModelOfVectorsTakesAMatrixAndWeights(t *testing.T) {
+	c, url := newNormsCluster(t, "car", "boat")
+	pairs := write(t, "pairs.tsv", "car\tautomobile\t0.9\n")
+	dir := t.TempDir()
+	matrix, weights := filepath.Join(dir, "m.akin"), filepath.Join(dir, "w.akin")
+	if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", pairs, "--out", matrix); status != 0 {
+		t.Fatal(stderr)
+	}
+	if _, stderr, status := akin(t, "norms", "snapshot", "--cluster", url, "--index", "docs", "--field", "body", "--out", weights); status != 0 {
+		t.Fatal(stderr)
+	}
+	before := len(c.calls)
+	for _, of := range []struct{ s, w, want string }{{matrix, matrix, "is a similarity matrix"}, {weights, weights, "has no similarities"}} {
+		_, stderr, status := akin(t, "vectors", "model", "--cluster", url, "--index", "docs", "--field", "body",
+			"--matrix", of.s, "--weights", of.w, "--store", "rank_features", "--out", filepath.Join(dir, "model.akin"))
+		if status != exitFailure || !strings.Contains(stderr, of.want) || !strings.Contains(stderr, "akin norms snapshot") || len(c.calls) > before {
+			t.Errorf("status %d, calls %q\n%s", status, c.calls, stderr)
+		}
+	}
+}
+
 func TestWeightsHaveToKnowTheNumberOfDocuments(t *testing.T) {
 	_, url := newNormsCluster(t, "car")
 	vectors := write(t, "vectors.txt", "car 1 0\nboat 0 1\n")

@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
 	"github.com/akin-search/akin/vectors"
 )
@@ -130,7 +130,10 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	weights, err := openMatrix(ctx, stderr, f.weights, &f.redis)
+	if s.Meta().MaxNeighbors == 0 {
+		return fmt.Errorf("%s has no similarities: give --matrix what akin matrix build made, and --weights what akin norms snapshot made", f.matrix)
+	}
+	weights, err := f.openWeights(ctx, stderr, f.weights, &f.redis)
 	if err != nil {
 		return err
 	}
@@ -146,26 +149,11 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 	defer report.End()
 	var m *vectors.Model
 	if f.meta.Store.Dense() {
-		if s, err = shape.Sparsify(s, shape.SparsifyOptions{Symmetric: true}); err != nil {
-			return fmt.Errorf("%s: %w", f.matrix, err)
-		}
-		docs, err := f.source(cluster, report).Sample(ctx, f.sample)
-		if err != nil {
-			return err
-		}
-		m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
-		if no, ok := errors.AsType[*vectors.NotPositiveError](err); ok && f.strength == 0 {
-			report.Tell("%s is not positive definite at strength %v; going on with %v", f.matrix, f.meta.Strength, no.Enough)
-			f.meta.Strength = no.Enough
-			m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
-		}
-		if errors.As(err, new(*vectors.NotPositiveError)) {
-			err = fmt.Errorf("%w: give --strength, or a matrix built with --symmetric --dominant", err)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.matrix, err)
-		}
-	} else if m, err = vectors.New(f.meta, s, weights); err != nil {
+		m, err = f.learn(ctx, report, cluster, s, weights)
+	} else {
+		m, err = vectors.New(f.meta, s, weights)
+	}
+	if err != nil {
 		return err
 	}
 	if err := files.Write(ctx, f.out, m.Write); err != nil {
@@ -176,6 +164,36 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 		report.Tell("vectors have %d dimensions: the documents have no more", less)
 	}
 	return nil
+}
+
+// learn returns a model for dense vectors, with a lower strength than the usual
+// one where the matrix needs that and none is given.
+func (f *vectorModelFlags) learn(
+	ctx context.Context, report *terminal.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
+) (m *vectors.Model, err error) {
+	if s, err = shape.Sparsify(s, shape.SparsifyOptions{Symmetric: true}); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.matrix, err)
+	}
+	docs, err := f.source(cluster, report).Sample(ctx, f.sample)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		m, err = vectors.Learn(ctx, f.meta, s, weights, docs, report.Step)
+		no, ok := errors.AsType[*vectors.NotPositiveError](err)
+		switch {
+		case ok && f.strength == 0:
+			report.Tell("%s is not positive definite at strength %v; going on with %v", f.matrix, f.meta.Strength, no.Enough)
+			f.meta.Strength = no.Enough
+			continue
+		case ok:
+			err = fmt.Errorf("%w: give another --strength, or a matrix built with --symmetric --dominant", err)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f.matrix, err)
+		}
+		return m, err
+	}
 }
 
 // source is the documents of the flags.
@@ -288,7 +306,7 @@ _index, _id and what "vectors backfill" stores in the document. With --queries i
 writes those of queries in place of documents, with their id and text: the dot product of
 the vectors of a query and a document is the score. The file has a query a line, as text or
 as JSON such as {"id":"17","query":"wind tunnel"}, and the field's index analyzer makes their terms.
-The index is only read.
+One that comes again is written once. The index is only read.
 
 ` + connect.Credentials,
 		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
@@ -324,29 +342,27 @@ func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	if f.queries != "" {
-		return f.exportQueries(ctx, cluster, m)
+		return f.exportQueries(ctx, stderr, cluster, m)
 	}
 	report := terminal.NewProgress(stderr)
 	defer report.End()
 	return files.Write(ctx, f.out, func(w io.Writer) error {
 		losses, err := f.source(cluster, report).Export(ctx, w, m)
-		if err == nil {
-			report.Tell("%s", losses.Describe(m.Meta()))
+		if lost := losses.Describe(m.Meta()); err == nil && lost != "" {
+			report.Tell("%s", lost)
 		}
 		return err
 	})
 }
 
-func (f *vectorExportFlags) exportQueries(ctx context.Context, cluster documents.API, m *vectors.Model) error {
-	log, err := files.Read(ctx, f.queries, func(r io.Reader) (*judged.Log, error) {
-		return judged.ReadLog(&judged.File{Name: f.queries, Content: r})
-	})
+func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer, cluster documents.API, m *vectors.Model) error {
+	log, err := evidence.ReadLog(ctx, f.queries, stderr)
 	if err != nil {
 		return err
 	}
 	texts := make([]string, len(log.Queries))
 	for i := range log.Queries {
-		texts[i] = strings.TrimSpace(log.Queries[i].Text)
+		texts[i] = log.Queries[i].Text
 	}
 	terms, err := cluster.Client.AnalyzeWords(ctx, f.Index, f.field, texts)
 	if err != nil {

@@ -10,6 +10,10 @@ import (
 type Vector struct {
 	Field string
 	Store vectors.Store
+	// Model is the id of the model. Mixed says that some documents have vectors by
+	// another.
+	Model string
+	Mixed bool
 	// Sparse has the coordinates of a sparse vector, Dense those of a dense one.
 	Sparse []vectors.Coordinate
 	Dense  []float32
@@ -48,7 +52,7 @@ func (w *clauseWriter) vectors() {
 		if v := &c.Vectors[i]; v.Store.Dense() {
 			w.nearest(v)
 		} else {
-			w.features(v, len(c.Vectors) > 1)
+			w.features(v, v.Mixed || len(c.Vectors) > 1)
 		}
 	}
 	w.endFields(len(c.Vectors))
@@ -56,7 +60,7 @@ func (w *clauseWriter) vectors() {
 }
 
 // features writes a sparse vector: one clause for each term, in a query of
-// their own where asked for.
+// their own where asked for, which finds documents of the model only.
 func (b *buffer) features(v *Vector, whole bool) {
 	if whole {
 		b.raw(`{"bool":{"should":[`)
@@ -75,14 +79,26 @@ func (b *buffer) features(v *Vector, whole bool) {
 		b.raw(`}}`)
 		b.clauses++
 	}
-	if whole {
-		b.raw(`]}}`)
+	if !whole {
+		return
 	}
+	b.raw(`]`)
+	if v.Mixed {
+		b.raw(`,"minimum_should_match":1,"filter":`)
+		b.ofModel(v)
+	}
+	b.raw(`}}`)
 }
 
+// ofModel writes the query for the documents with vectors by the model.
+func (b *buffer) ofModel(v *Vector) { b.term(vectors.ModelPath(v.Field), v.Model, 1) }
+
 // nearest writes a dense vector. Where the original decides what is found, it
-// filters before the nearest are taken.
+// filters before the nearest are taken; so does the model where there are
+// others. Around that the model keeps the engine from looking at the vectors of
+// an index whose mapping has none, which it would refuse.
 func (w *clauseWriter) nearest(v *Vector) {
+	w.raw(`{"bool":{"must":`)
 	if v.Store == vectors.DenseVector {
 		w.raw(`{"knn":{"field":`)
 		w.string(vectors.Path(v.Field))
@@ -101,14 +117,22 @@ func (w *clauseWriter) nearest(v *Vector) {
 	if v.Store == vectors.DenseVector {
 		w.raw(`,"num_candidates":` + n)
 	}
-	if w.c.SameMatches {
-		w.raw(`,"filter":`)
-		w.original()
+	if w.c.SameMatches || v.Mixed {
+		w.raw(`,"filter":{"bool":{"filter":[`)
+		if w.c.SameMatches {
+			w.original()
+		}
+		if v.Mixed {
+			w.ofModel(v)
+		}
+		w.raw(`]}}`)
 	}
 	w.raw(`,"boost":`)
 	w.number(v.Boost)
 	if w.clauses++; v.Store == vectors.KNNVector {
 		w.raw(`}`)
 	}
+	w.raw(`}},"filter":`)
+	w.ofModel(v)
 	w.raw(`}}`)
 }

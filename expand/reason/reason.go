@@ -90,7 +90,7 @@ const (
 	NoWeights       Reason = "no_weights"      // no weights are active; for soft, no document frequencies either
 	NoLinear        Reason = "no_linear_field" // no field scores linearly in all indices
 	NoNorms         Reason = "no_norms"        // the documents have no norms by these weights
-	NoVectors       Reason = "no_vectors"      // too few documents have vectors by a model of the field, or it knows no term of the text
+	NoVectors       Reason = "no_vectors"      // too few documents have vectors by a model of the field, or a dense one knows no term of the text
 	Truncated       Reason = "truncated"       // the cluster takes fewer clauses than S has neighbors for the text
 	Window          Reason = "rerank_window"   // the page is behind the hits that are reranked, or ends far behind them
 	TooManyReranked Reason = "rerank_searches" // the request has more searches than have their hits reranked

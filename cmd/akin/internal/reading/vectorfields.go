@@ -98,6 +98,9 @@ func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta
 		case vector.Type != string(meta.Store), id.Type != "keyword", vector.Dims+vector.Dimension != meta.Dims:
 			err = fmt.Errorf("index %q: %w: it maps %s as %s of %d dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
 				index, ErrStore, path, typeOf(vector), vector.Dims+vector.Dimension, model, typeOf(id), meta.Store, meta.Dims)
+		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
+			err = fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
+				index, ErrStore, path, vector.Similarity, meta.Normalization)
 		}
 		if err != nil {
 			return err
@@ -108,9 +111,10 @@ func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta
 
 // A vectorMapping is the mapping of a field, the zero value for one without.
 type vectorMapping struct {
-	Type      string `json:"type"`
-	Dims      int    `json:"dims"`
-	Dimension int    `json:"dimension"`
+	Type       string `json:"type"`
+	Dims       int    `json:"dims"`
+	Dimension  int    `json:"dimension"`
+	Similarity string `json:"similarity"`
 }
 
 func typeOf(m vectorMapping) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -150,15 +151,12 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 	for _, t := range terms {
 		x = append(x, vectors.Coordinate{Term: t, Value: 1})
 	}
-	switch m.Meta().Store.Dense() {
-	case true:
+	if m.Meta().Store.Dense() {
 		if q := m.DenseQuery(x); q != nil {
 			return vectors.Array(q)
 		}
-	default:
-		if q := m.SparseQuery(x); q != nil {
-			return vectors.Features(q)
-		}
+	} else if q := m.SparseQuery(x); q != nil {
+		return vectors.Features(q)
 	}
 	return []byte("null")
 }
@@ -167,14 +165,50 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 // lost by the end.
 func VectorTask(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
 	d, losses, field := m.Documents(), &Losses{}, m.Meta().Field
+	var source []string
+	if m.Meta().Store == vectors.SparseVector { // see same
+		source = []string{vectors.Path(field), vectors.ModelPath(field)}
+	}
 	return backfill.Task{
-		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field),
+		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field), Source: source,
 		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
 			members, loss := d.Members(coordinates(terms), doc.HasValue)
 			losses.add(&loss)
+			if same(doc.Source, members) {
+				return backfill.Part{Result: documents.UpdateResult{Status: documents.Unchanged}}
+			}
 			return backfill.Part{JSON: members, Empty: loss.Empty}
 		}),
 	}, losses
+}
+
+// same reports whether a document has the members already. From 9.2,
+// Elasticsearch gives back a sparse vector without the array that it came in,
+// and takes it for another one: it would write the document over and over.
+func same(source, members []byte) bool {
+	type vectored struct {
+		Vector map[string]features `json:"akin_vector"`
+		Model  map[string]string   `json:"akin_vector_model"`
+	}
+	var there, wanted vectored
+	if json.Unmarshal(source, &there) != nil || json.Unmarshal(members, &wanted) != nil {
+		return false
+	}
+	for _, v := range []map[string]features{there.Vector, wanted.Vector} {
+		maps.DeleteFunc(v, func(_ string, f features) bool { return len(f) == 0 })
+	}
+	return maps.Equal(there.Model, wanted.Model) && maps.EqualFunc(there.Vector, wanted.Vector, maps.Equal)
+}
+
+// features are those of a sparse vector, in an array or not.
+type features map[string]float32
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *features) UnmarshalJSON(b []byte) error {
+	if b = bytes.Trim(b, "[]"); len(b) == 0 {
+		return nil
+	}
+	return json.Unmarshal(b, (*map[string]float32)(f))
 }
 
 // Losses add up what the vectors of documents have lost.
@@ -218,6 +252,10 @@ func (l *Losses) Describe(meta vectors.Meta) string {
 	if l.cut == 0 {
 		return fmt.Sprintf("%d vectors, none of them cut", l.docs)
 	}
-	return fmt.Sprintf("%d vectors, %d of them cut to %d terms: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
-		"a score is too low by %.3g times the sum of the query's values at most", l.docs, l.cut, meta.Terms, mean, percent*l.most, l.largest)
+	to := ""
+	if meta.Terms > 0 {
+		to = fmt.Sprintf(" to %d terms", meta.Terms)
+	}
+	return fmt.Sprintf("%d vectors, %d of them cut%s: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
+		"a score is too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
 }

@@ -79,6 +79,7 @@ func (c *mappingCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestMappingIsPutOnceAndFits(t *testing.T) {
 	dense := vectors.Meta{Store: vectors.DenseVector, Normalization: vectors.Soft, Field: "a.b", Dims: 64}
+	plain := vectors.Meta{Store: vectors.DenseVector, Normalization: vectors.None, Field: "a.b", Dims: 64}
 	knn := vectors.Meta{Store: vectors.KNNVector, Normalization: vectors.Soft, Field: "a.b", Dims: 64}
 	const keyword = `{"type":"keyword"}`
 	for name, tt := range map[string]struct {
@@ -93,6 +94,8 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 		"an index that has it":     {meta: dense, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":64,"index_options":{"m":32}}`, model: keyword}},
 		"another store":            {meta: dense, cluster: mappingCluster{vector: `{"type":"rank_features"}`, model: keyword}, want: "rank_features of 0 dimensions"},
 		"other dimensions":         {meta: dense, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":65}`, model: keyword}, want: "65 dimensions"},
+		"inner products":           {meta: plain, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":64,"similarity":"max_inner_product"}`, model: keyword}},
+		"cosines for products":     {meta: plain, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":64,"similarity":"cosine"}`, model: keyword}, want: "max_inner_product"},
 		"no field for the model":   {meta: dense, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":64}`}, want: "as nothing"},
 		"text where the model is":  {meta: dense, cluster: mappingCluster{vector: `{"type":"dense_vector","dims":64}`, model: `{"type":"text"}`}, want: "as text"},
 		"OpenSearch":               {meta: knn, cluster: mappingCluster{knn: "true"}, puts: 1},

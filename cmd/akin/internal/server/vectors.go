@@ -44,23 +44,23 @@ type vectorSource struct {
 }
 
 // Model implements [expand.VectorSource].
-func (s *vectorSource) Model(ctx context.Context, indices esclient.Indices, field string) (*vectors.Model, error) {
+func (s *vectorSource) Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error) {
 	none := esclient.ErrNoVectors
 	for _, m := range s.models {
 		if m.Meta().Field != field {
 			continue
 		}
-		err := s.cluster.Vectors(ctx, indices, field, vectors.ModelPath(field), m.ID())
+		mixed, err := s.cluster.Vectors(ctx, indices, field, vectors.ModelPath(field), m.ID())
 		if err == nil {
-			return m, nil
+			return m, mixed, nil
 		}
 		if none = err; !errors.Is(err, esclient.ErrNoVectors) {
-			return nil, err
+			return nil, false, err
 		}
 		last, now := s.logged.Load(), time.Now().Unix()
 		if now-last >= 60 && s.logged.CompareAndSwap(last, now) {
 			s.log.InfoContext(ctx, "a model is not used: too few documents have vectors by it", "field", field, "model", m.ID(), "err", err)
 		}
 	}
-	return nil, none
+	return nil, false, none
 }
