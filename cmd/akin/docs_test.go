@@ -131,6 +131,7 @@ func commands(text string) []string {
 func akinArgs(line string) ([]string, bool) {
 	for _, prefix := range []string{"bin/akin ", "akin ", "go run ./cmd/akin "} {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			rest, _, _ = strings.Cut(rest, " > ")
 			return strings.Fields(rest), true
 		}
 	}
