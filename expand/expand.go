@@ -19,8 +19,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -79,7 +77,7 @@ type Expander struct {
 	options  Options
 	weights  WeightSource // nil without
 	vectors  VectorSource // nil without
-	pits     *otter.Cache[pitKey, *firstPage]
+	pits     pitCache
 	limits   *limits
 	memory   *sync.Pool
 }

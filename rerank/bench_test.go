@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/akin-search/akin/expand"
 )
 
@@ -67,7 +69,7 @@ func BenchmarkRerank(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			b.StopTimer()
-			for _, v := range r.memory.vectors.All() {
+			for _, v := range r.memory.vectors.(*otter.Cache[vectorKey, *vector]).All() {
 				v.weighted.Store(nil)
 			}
 			b.StartTimer()

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -85,7 +87,7 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
-	s.cache.rows.CleanUp()
+	s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
 	stated, inUse := s.Stats().CacheBytes, heap()-before
 	if stated > bound || stated < bound*9/10 {
 		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
@@ -137,7 +139,7 @@ func BenchmarkSearchesOverManyTerms(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	s.cache.rows.CleanUp()
+	s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
 	stats := s.Stats()
 	b.ReportMetric(float64(stats.CacheHits)/float64(stats.CacheHits+stats.CacheMisses), "hits/look-up")
 	b.ReportMetric(float64(stats.CacheBytes), "B-stated")

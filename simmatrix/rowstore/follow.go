@@ -50,7 +50,7 @@ var (
 
 // A remote reads rows from Redis and follows the active versions.
 type remote struct {
-	client   redis.UniversalClient
+	client   client
 	codec    simmatrix.RowCodec
 	timeout  time.Duration
 	breaker  *gobreaker.CircuitBreaker[struct{}]

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -72,7 +70,7 @@ func (a *Admin) Forms(ctx context.Context, name, version string, terms []string)
 }
 
 // readForms reads the forms of terms. What is no form is left out.
-func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
+func readForms(ctx context.Context, c client, name, id string, terms []string) (map[string]string, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}
