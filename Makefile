@@ -3,8 +3,9 @@
 
 GO       ?= go
 # Without gin's codec for MessagePack, which akin does not use, and without C.
-# Builds, tests and linters have the same flags, so that they share what is compiled.
-export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=nomsgpack
+# Builds, tests, linters and the image have the same flags, so that they share
+# what is compiled.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=nomsgpack -trimpath
 export CGO_ENABLED := 0
 LINT     := $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
 FUZZTIME ?= 1m
@@ -18,7 +19,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static binary bin/akin
-	$(GO) build -trimpath -o bin/akin ./cmd/akin
+	$(GO) build -o bin/akin ./cmd/akin
 
 image: ## Build the container image akin; it says which version it is
 	docker build -t akin --build-arg VERSION="$$(git describe --tags --always --dirty)" .
