@@ -61,7 +61,8 @@ func TestStartPageRuns(t *testing.T) {
 				}
 			}
 			listeners := strings.NewReplacer(p.addresses...).Replace(pageListeners)
-			a := launchAkinFrom(t, "", p.write(t, "akin.yml", listeners+string(config)))
+			patient := strings.Replace(string(config), "\nexpansion:\n", "\nexpansion:\n  budget: "+widePatience+"\n", 1)
+			a := launchAkinFrom(t, "", p.write(t, "akin.yml", listeners+patient))
 			a.awaitReady(t)
 			a.awaitMatrix(t, "english")
 			continue
