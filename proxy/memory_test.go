@@ -102,8 +102,9 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	if n := heldBytes(memory); n > limit/2 {
 		t.Errorf("%d bytes are held for one client, of %d", n, limit)
 	}
-	// A buffer or two of each connection stays.
-	if grown := heapInUse() - before; grown > limit+clients*(128<<10) {
+	// A buffer or two of each connection stays. What is garbage, or in pools, goes
+	// with the second collection.
+	if grown := min(heapInUse(), heapInUse(), heapInUse()) - before; grown > limit+clients*(128<<10) {
 		t.Errorf("the heap has grown by %d MiB", grown>>20)
 	}
 	waitFor(t, "the memory to be given back, but for the buffers", func() bool { return heldBytes(memory) <= clients*(16<<10) })
