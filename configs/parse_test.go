@@ -216,7 +216,7 @@ var badFiles = map[string][]string{
 		"tracing.bad.yml:3: tracing.sample: 1.5 is out of range; allowed: 0 to 1",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, http2, max_header, max_connections, idle_timeout, body_timeout",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
 		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
 		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing`,
@@ -255,7 +255,7 @@ var badFiles = map[string][]string{
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
-		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, http2, max_header, max_connections, idle_timeout, body_timeout",
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"wrong_type.bad.yml:3: cluster.urls: must be a list",
 		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
 		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",
@@ -363,7 +363,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	want := &Config{
 		Listen: Listen{
-			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"}, HTTP2: false,
+			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
 			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
 		},
 		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},

@@ -84,7 +84,7 @@ func ClientOf(ctx context.Context) string {
 // 60,000 POSTs). Full duplex leaves the body to the transport.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
+		_ = http.NewResponseController(w).EnableFullDuplex() // only recorders of tests have none
 	}
 	interim := &interimAnswers{w: w}
 	out := s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: interim.pass}), r)

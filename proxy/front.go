@@ -22,15 +22,6 @@ const (
 	// maxHeaderBytes is the largest Options.MaxHeader: net/http refuses more in
 	// plain text.
 	maxHeaderBytes = 64 << 10
-	// maxStreams is how many requests a connection has at a time over HTTP/2, as
-	// few as its specification recommends. So many bytes of their bodies, of one
-	// and of all together, may come before somebody reads them.
-	maxStreams       = 100
-	streamBuffer     = 64 << 10
-	connectionBuffer = 128 << 10
-	// maxFrame is how large a frame may be, the least that HTTP/2 allows: memory
-	// for all of it is taken when its first bytes come.
-	maxFrame = 16 << 10
 	// adminConnections are for probes and scrapes, on top of
 	// Options.MaxConnections.
 	adminConnections = 32
@@ -162,15 +153,9 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
 	operators := bounded(*admin, adminConnections, "admin")
 	*proxy, *admin = clients, operators
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(s.opts.HTTP2)
-	protocols.SetUnencryptedHTTP2(s.opts.HTTP2)
 	if f.tls != nil {
 		encrypted := f.tls.Clone()
-		if s.opts.HTTP2 {
-			encrypted.NextProtos = []string{"h2", "http/1.1"}
-		}
+		encrypted.NextProtos = []string{"http/1.1"}
 		*proxy = tls.NewListener(clients, encrypted)
 	}
 	servers := []*http.Server{
@@ -179,18 +164,17 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext = connections.Context
-	servers[0].Protocols, servers[0].HTTP2 = protocols, &http.HTTP2Config{
-		MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
-		MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
-	}
-	// The admin port has no streams; a request there is small and short.
+	// A request to the admin port is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers
 }
 
 func newHTTPServer(h http.Handler, idle time.Duration, log *slog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler:           h,
+		Protocols:         protocols,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -27,37 +27,37 @@ import (
 )
 
 // startFront serves o on free ports until the test ends.
-func startFront(t *testing.T, o Options) (f *Front, proxy, admin string) {
-	t.Helper()
-	return startFrontTLS(t, o, nil)
+func startFront(tb testing.TB, o Options) (f *Front, proxy, admin string) {
+	tb.Helper()
+	return startFrontTLS(tb, o, nil)
 }
 
 // startFrontTLS is startFront, with TLS unless c is nil.
-func startFrontTLS(t *testing.T, o Options, c *tls.Config) (f *Front, proxy, admin string) {
-	t.Helper()
+func startFrontTLS(tb testing.TB, o Options, c *tls.Config) (f *Front, proxy, admin string) {
+	tb.Helper()
 	s, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	f = NewFront(s, c)
-	listeners := [2]net.Listener{listenOn(t, "127.0.0.1:0"), listenOn(t, "127.0.0.1:0")}
-	ctx, cancel := context.WithCancel(t.Context())
+	listeners := [2]net.Listener{listenOn(tb, "127.0.0.1:0"), listenOn(tb, "127.0.0.1:0")}
+	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Serve(ctx, listeners[0], listeners[1]) }()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("Serve: %v", err)
+			tb.Errorf("Serve: %v", err)
 		}
 	})
 	return f, listeners[0].Addr().String(), listeners[1].Addr().String()
 }
 
-func listenOn(t *testing.T, addr string) net.Listener {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+func listenOn(tb testing.TB, addr string) net.Listener {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return l
 }
@@ -472,5 +472,28 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"/slow": 2, "/late": 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Clients that offer HTTP/2, or begin with it, are told that akin speaks HTTP/1.1.
+func TestClientsSpeakHTTP1(t *testing.T) {
+	node := startRawNode(t, nil)
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	_, addr, _ := startFrontTLS(t, Options{Upstreams: []string{node.URL}}, &tls.Config{Certificates: certified.TLS.Certificates})
+	trusting := certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trusting.ServerName = "example.com" // that of httptest's certificate
+	trusting.NextProtos = []string{"h2", "http/1.1"}
+	c := tls.Client(dial(t, addr), trusting)
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if agreed := c.ConnectionState().NegotiatedProtocol; agreed != "http/1.1" || err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
+		t.Errorf("agreed on %q and got %q, %v", agreed, answer, err)
+	}
+	_, plain, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	if answer := exchangeRaw(t, plain, "PRI * HTTP/2.0\n\nSM\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 505 ") || len(node.all()) != 1 {
+		t.Errorf("got %q, and the node %q", answer, node.all())
 	}
 }

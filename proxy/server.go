@@ -117,8 +117,6 @@ type Options struct {
 	// with "" for all indices where that is unknown. It must not keep it, nor block.
 	OnRefused func(*expand.Refusal) (news bool)
 
-	// HTTP2 lets clients speak HTTP/2, over TLS or with prior knowledge (h2c).
-	HTTP2 bool
 	// MaxHeader is the number of bytes, at most 64 KiB, that the headers of a
 	// request, and that its first line, may have; larger ones get 431. 0 means 8 KiB.
 	MaxHeader int
@@ -311,6 +309,10 @@ func (s *Server) AdminHandler() http.Handler { return s.admin }
 // net/http: [http.ErrAbortHandler] has to cut the client's connection, else a
 // broken answer would look complete.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 { // how HTTP/2 begins, which net/http leaves to its handler
+		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
+		return
+	}
 	if s.refuseHead(w, r) {
 		return
 	}

@@ -1,4 +1,5 @@
-// Package connections bounds how many connections a listener keeps open.
+// Package connections bounds how many connections a listener keeps open, and
+// keeps what is left of one request from being taken for the next.
 package connections
 
 import (
@@ -27,20 +28,16 @@ const (
 	// lookEvery is how long nobody has more than his share once that was seen: to
 	// look at all connections for each request that ends would hold up the others.
 	lookEvery = LateAfter / 10
-	// maxWaiting is how many requests over HTTP/2 may wait for a place, if there
-	// are not more places than that.
-	maxWaiting = 1000
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.
 	warnEvery = time.Minute
 )
 
-// A Listener keeps a bounded number of connections open, and of requests on
-// them: over HTTP/2 each one beside the first of its connection takes the place
-// of a connection. Where that is reached, a new
-// one takes the place of the connection that has been silent for longest, and
-// waits where requests are in flight on all of them. Clients keep connections
-// idle for minutes: new ones left in the backlog would be shut out by those.
+// A Listener keeps a bounded number of connections open. Where that is reached,
+// a new one takes the place of the connection that has been silent for longest,
+// and waits where requests are in flight on all of them. Clients keep
+// connections idle for minutes: new ones left in the backlog would be shut out
+// by those.
 //
 // A request keeps akin waiting while its body arrives, or while its client does
 // not read. One client may have half of all connections
@@ -56,8 +53,6 @@ type Listener struct {
 	end   chan struct{}
 	once  sync.Once
 	freed chan struct{} // has room for one: a connection went, or fell silent
-
-	waiting atomic.Int64 // requests over HTTP/2
 
 	mu sync.Mutex
 	places
@@ -80,19 +75,15 @@ type connection struct {
 
 	of     *Listener
 	client string
-	freed  chan struct{} // has room for one: no request has the connection's own place
-	write  atomic.Int64  // when the write in progress began, in Unix nanoseconds, 0 for none
-
-	mu    sync.Mutex
-	waits map[any]int64 // since when bodies arrive, and answers wait to be read over HTTP/2
+	// write and arriving are when the write in progress began, and the request
+	// whose body arrives, in Unix nanoseconds, 0 for none.
+	write, arriving atomic.Int64
 
 	// Guarded by the listener's lock:
 	closed bool
 	list   *list.List    // silent, active, or nil
 	place  *list.Element // in list
 	since  time.Time     // when it came into list
-
-	requests int // that have a place over HTTP/2, one of them that of the connection
 }
 
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
@@ -110,26 +101,21 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !l.awaitPlace(nil, l.end) {
+	if !l.awaitPlace() {
 		_ = accepted.Close() // nothing was read
 		return nil, net.ErrClosed
 	}
-	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String()), waits: map[any]int64{}, freed: make(chan struct{}, 1)}
+	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String())}
 	l.open.Inc()
 	l.State(c, http.StateIdle)
 	return c, nil
 }
 
-// awaitPlace takes a place as soon as there is one, for a request of a
-// connection or, with nil, for a connection. It reports false where end comes
-// first.
-func (l *Listener) awaitPlace(c *connection, end <-chan struct{}) bool {
-	var own <-chan struct{}
-	if c != nil {
-		own = c.freed
-	}
+// awaitPlace takes a place as soon as there is one. It reports false where the
+// listener is closed before.
+func (l *Listener) awaitPlace() bool {
 	for {
-		victim, wait, ok := l.takePlace(c)
+		victim, wait, ok := l.takePlace()
 		if ok {
 			return true
 		}
@@ -140,57 +126,20 @@ func (l *Listener) awaitPlace(c *connection, end <-chan struct{}) bool {
 		}
 		select {
 		case <-l.freed:
-		case <-own:
 		case <-time.After(wait):
-		case <-end:
+		case <-l.end:
 			return false
 		}
 	}
 }
 
-// enter begins a request over HTTP/2, as soon as there is a place for it;
-// [connection.leave] ends it. It reports false where its client left before, or
-// too many wait: each keeps its headers in memory.
-func (c *connection) enter(ctx context.Context) bool {
-	l := c.of
-	if l.waiting.Add(1) > int64(max(l.max, maxWaiting)) {
-		l.waiting.Add(-1)
-		return false
-	}
-	defer l.waiting.Add(-1)
-	return l.awaitPlace(c, ctx.Done())
-}
-
-// leave gives the place of a request back: to its connection, if that has no
-// other one.
-func (c *connection) leave() {
-	l := c.of
+// takePlace counts one more connection, or returns which one to close for that,
+// or how long to wait at most.
+func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.requests--; c.requests > 0 {
-		l.count--
-		l.wake()
-	} else {
-		signal(c.freed)
-	}
-}
-
-// takePlace counts one more connection, or request of one, or returns which
-// connection to close for that, or how long to wait at most.
-func (l *Listener) takePlace(c *connection) (victim *connection, wait time.Duration, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own := c != nil && c.requests == 0
-	if own || l.max == 0 || l.count < l.max {
-		if c != nil {
-			c.requests++
-		}
-		if !own {
-			l.count++
-		}
-		if l.count < l.max {
-			l.wake() // the next one that waits
-		}
+	if l.max == 0 || l.count < l.max {
+		l.count++
 		return nil, 0, true
 	}
 	now := time.Now()
@@ -235,14 +184,13 @@ func (p *places) unfair(now time.Time) *connection {
 	most := ""
 	for e := p.active.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*connection)
-		waiting := c.waiting(late)
-		if waiting == 0 {
+		if !c.keepsWaiting(late) {
 			continue
 		}
 		if count[c.client] == 0 {
 			oldest[c.client] = c
 		}
-		if count[c.client] += waiting; count[c.client] > count[most] {
+		if count[c.client]++; count[c.client] > count[most] {
 			most = c.client
 		}
 	}
@@ -253,36 +201,15 @@ func (p *places) unfair(now time.Time) *connection {
 	return oldest[most]
 }
 
-// waiting returns how many requests keep akin waiting since a time, or longer.
-func (c *connection) waiting(since int64) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, began := range c.waits {
-		if began <= since {
-			n++
+// keepsWaiting reports whether akin waits for the client since a time, or
+// longer.
+func (c *connection) keepsWaiting(since int64) bool {
+	for _, began := range []int64{c.arriving.Load(), c.write.Load()} {
+		if began != 0 && began <= since {
+			return true
 		}
 	}
-	if write := c.write.Load(); n == 0 && write != 0 && write <= since {
-		n = 1
-	}
-	return n
-}
-
-// begin notes that akin waits for what, until [connection.over].
-func (c *connection) begin(what any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits[what] = time.Now().UnixNano()
-}
-
-// over notes that akin does not wait for what, or with nil for anything.
-func (c *connection) over(what any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if what == nil {
-		clear(c.waits)
-	}
-	delete(c.waits, what)
+	return false
 }
 
 // Close ends the listening. Connections stay open.
@@ -299,7 +226,7 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew, http.StateClosed: // known to Accept and Close
 	case http.StateIdle:
-		c.over(nil)
+		c.arriving.Store(0)
 		c.move(&l.silent)
 		l.wake()
 	case http.StateActive:
@@ -332,11 +259,9 @@ func (c *connection) move(to *list.List) {
 }
 
 // wake wakes one that waits for room.
-func (l *Listener) wake() { signal(l.freed) }
-
-func signal(freed chan<- struct{}) {
+func (l *Listener) wake() {
 	select {
-	case freed <- struct{}{}:
+	case l.freed <- struct{}{}:
 	default:
 	}
 }
@@ -364,6 +289,15 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// CloseWrite tells the client that nothing more comes. net/http calls it before
+// it closes a connection whose client may still be sending.
+func (c *connection) CloseWrite() error {
+	if conn, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return conn.CloseWrite()
+	}
+	return nil
+}
+
 // connectionKey is the key of a connection in the contexts of its requests.
 type connectionKey struct{}
 
@@ -372,84 +306,74 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, of(conn))
 }
 
-// Handler is h, and notes while bodies of requests arrive, and over HTTP/2
-// while answers wait to be read: there a client can stop the answer to one
-// request.
+// Handler is h, and notes while the body of a request arrives. Where an answer
+// begins before the body has come to its end, the connection closes after it:
+// the rest must not be taken for the next request (RFC 9112, section 11.2), and
+// in full duplex net/http does not notice a body that is broken.
+//
+// h gets a copy of each request that has a body. net/http goes by the type of
+// the body in its own.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, ok := r.Context().Value(connectionKey{}).(*connection)
-		several := ok && r.ProtoMajor > 1
-		var answered *answer
-		if several {
-			if !c.enter(r.Context()) {
-				panic(http.ErrAbortHandler) // resets the stream
-			}
-			defer c.leave()
-			answered = &answer{ResponseWriter: w, of: c}
-			w = answered
+		if r.ContentLength == 0 {
+			h.ServeHTTP(w, r)
+			return
 		}
-		if ok && r.ContentLength != 0 {
-			arriving := &body{r.Body, c}
-			c.begin(arriving)
-			if several {
-				defer c.over(arriving) // what is left of it is not read
-			}
-			r.Body = arriving
+		b := &body{ReadCloser: r.Body}
+		if b.of, _ = r.Context().Value(connectionKey{}).(*connection); b.of != nil {
+			b.of.arriving.Store(time.Now().UnixNano())
 		}
-		h.ServeHTTP(w, r)
-		if several {
-			answered.end()
-		}
+		r = r.WithContext(r.Context())
+		r.Body = b
+		h.ServeHTTP(&answer{ResponseWriter: w, body: b}, r)
 	})
 }
 
-// An answer is one over HTTP/2. It notes while it waits for its client.
+// An answer is one to a request with a body.
 type answer struct {
 	http.ResponseWriter
 
-	of      *connection
-	pending bool // something is written that is not flushed
+	body  *body
+	begun bool
 }
 
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
+// WriteHeader is that of the answer.
+func (a *answer) WriteHeader(status int) {
+	if status >= http.StatusOK && !a.begun {
+		if a.begun = true; !a.body.ended.Load() {
+			a.Header().Set("Connection", "close")
+		}
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
 // Write is that of the answer.
 func (a *answer) Write(p []byte) (int, error) {
-	a.of.begin(a)
-	defer a.of.over(a)
-	a.pending = true
-	return a.ResponseWriter.Write(p)
-}
-
-// FlushError is that of the answer.
-func (a *answer) FlushError() error {
-	a.of.begin(a)
-	defer a.of.over(a)
-	a.pending = false
-	return http.NewResponseController(a.ResponseWriter).Flush()
-}
-
-// end sends what is left. net/http does that, too, but only when the request
-// has left its place and nobody notes that it waits.
-func (a *answer) end() {
-	if a.pending {
-		_ = a.FlushError() // the client may be gone
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
 	}
+	return a.ResponseWriter.Write(p)
 }
 
 // A body is that of a request while it arrives.
 type body struct {
 	io.ReadCloser
 
-	of *connection
+	of    *connection // nil for one of another listener
+	ended atomic.Bool // all of it has come
 }
 
 // Read is that of the body. It notes its end.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.of.over(b)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	if err != nil && b.of != nil {
+		b.of.arriving.Store(0)
 	}
 	return n, err
 }

@@ -3,7 +3,6 @@ package connections
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -24,7 +23,7 @@ func TestFullListenersSayToTheLogInUseThatAllAreTaken(t *testing.T) {
 	l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.NewTextHandler(used, nil)) })
 	l.count = 1
 	used = &after
-	if _, _, ok := l.takePlace(nil); ok || before.Len() > 0 || !strings.Contains(after.String(), "all connections are taken") {
+	if _, _, ok := l.takePlace(); ok || before.Len() > 0 || !strings.Contains(after.String(), "all connections are taken") {
 		t.Errorf("logged %q and %q", before.String(), after.String())
 	}
 }
@@ -93,36 +92,6 @@ func answered(c net.Conn) bool {
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return err == nil
-}
-
-func TestRequestsOverHTTP2ThatWaitHaveABound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
-		c := &connection{of: l, freed: make(chan struct{}, 1)}
-		l.count = 1
-		if !c.enter(t.Context()) {
-			t.Fatal("the connection's own place is not free")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var waiting sync.WaitGroup
-		for range maxWaiting {
-			waiting.Go(func() {
-				if c.enter(ctx) {
-					t.Error("there is a second place")
-				}
-			})
-		}
-		synctest.Wait()
-		if began := time.Now(); c.enter(t.Context()) || time.Since(began) > 0 {
-			t.Error("one more may wait")
-		}
-		cancel()
-		waiting.Wait()
-		c.leave()
-		if !c.enter(t.Context()) || l.waiting.Load() != 0 {
-			t.Errorf("%d wait after all have gone", l.waiting.Load())
-		}
-	})
 }
 
 func TestConnectionThatIsSilentForLongestMakesRoom(t *testing.T) {
@@ -248,18 +217,18 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 		var all []*connection
 		for range 4 {
 			l.count++
-			all = append(all, &connection{of: l, client: "10.0.0.1", waits: map[any]int64{}})
+			all = append(all, &connection{of: l, client: "10.0.0.1"})
 			l.State(all[len(all)-1], http.StateActive)
 		}
 		isFair := func() bool {
-			victim, _, _ := l.takePlace(nil)
+			victim, _, _ := l.takePlace()
 			return victim == nil
 		}
 		if !isFair() {
 			t.Fatal("a connection on which nothing is late is closed")
 		}
 		for _, c := range all {
-			c.waits[c] = time.Now().Add(-2 * LateAfter).UnixNano()
+			c.arriving.Store(time.Now().Add(-2 * LateAfter).UnixNano())
 		}
 		if !isFair() {
 			t.Error("they are looked at again at once")

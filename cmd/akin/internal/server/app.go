@@ -289,7 +289,6 @@ func (a *App) proxyOptions() proxy.Options {
 		Logger: a.log, LogQueries: cfg.Log.Queries,
 		Registry: a.process.registry, Guard: a.process.guard, Tracer: a.tracer,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
-		HTTP2:            cfg.Listen.HTTP2,
 		MaxHeader:        int(cfg.Listen.MaxHeader),
 		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),
 		IdleTimeout:      time.Duration(cfg.Listen.IdleTimeout),

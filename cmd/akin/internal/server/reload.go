@@ -173,7 +173,6 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	n, o := &next.Listen, &old.Listen
 	keep("listen.address", n.Address != o.Address, func() { n.Address = o.Address })
 	keep("listen.tls", (n.TLS.CertFile == "") != (o.TLS.CertFile == ""), func() { n.TLS = o.TLS })
-	keep("listen.http2", n.HTTP2 != o.HTTP2, func() { n.HTTP2 = o.HTTP2 })
 	keep("listen.max_connections", n.MaxConnections != o.MaxConnections, func() { n.MaxConnections = o.MaxConnections })
 	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
 	keep("admin.address", next.Admin.Address != old.Admin.Address, func() { next.Admin.Address = old.Admin.Address })
