@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/exchange"
 )
@@ -107,9 +106,6 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 		again.ErrorHandler, again.ErrorLog = s.failed, slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 		again.ServeHTTP(w, r)
 		return
-	}
-	if whole, ok := w.(*relay); ok && r.ContentLength == 0 && nodes.IsHere(res) {
-		whole.isWhole()
 	}
 	s.answer(w, res)
 }

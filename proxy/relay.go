@@ -102,13 +102,6 @@ func (w *relay) FlushError() error {
 	return nil
 }
 
-// isWhole says that the rest of the answer follows at once.
-func (w *relay) isWhole() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-}
-
 // flushSoon starts the timer. The lock is held.
 func (w *relay) flushSoon() {
 	switch {

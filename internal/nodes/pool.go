@@ -59,7 +59,7 @@ type Options struct {
 // may be called concurrently.
 type Pool struct {
 	nodes     []*node
-	transport http.RoundTripper // an *http.Transport, replaced by tests
+	transport http.RoundTripper // a transport, replaced by tests
 	budget    *RetryBudget
 	log       *slog.Logger
 	metrics   *metrics
@@ -78,9 +78,9 @@ func New(o Options) (*Pool, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL of a cluster node")
 	}
-	transport := newTransport(o.TLS)
-	transport.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: newDirect(transport), budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
+	net := newTransport(o.TLS)
+	net.MaxIdleConns = o.MaxIdle
+	p := &Pool{transport: transport{net}, budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -419,27 +420,39 @@ func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 	}
 }
 
-// Heads of common sizes keep their connection.
+// Heads of common sizes keep their connection, with and without TLS.
 func TestConnectionsAreReused(t *testing.T) {
-	var connections atomic.Int32
-	node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
-	node.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			connections.Add(1)
+	for _, encrypted := range []bool{false, true} {
+		var connections atomic.Int32
+		node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+		node.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				connections.Add(1)
+			}
 		}
-	}
-	node.Start()
-	defer node.Close()
-	p := testPool(t, node.URL)
-	for _, size := range []int{0, 0, 3 << 10, 3 << 10, 0} {
-		req := write(t.Context(), "{}")
-		req.Header.Set("Authorization", strings.Repeat("x", size))
-		if _, err := do(p, req); err != nil {
+		var trusted *tls.Config
+		if encrypted {
+			node.StartTLS()
+			trusted = node.Client().Transport.(*http.Transport).TLSClientConfig
+		} else {
+			node.Start()
+		}
+		defer node.Close()
+		p, err := New(Options{URLs: []string{node.URL}, TLS: trusted})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("%d connections, want 1", n)
+		defer p.Close()
+		for _, size := range []int{0, 0, 3 << 10, 3 << 10, 0} {
+			req := write(t.Context(), "{}")
+			req.Header.Set("Authorization", strings.Repeat("x", size))
+			if _, err := do(p, req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := connections.Load(); n != 1 {
+			t.Errorf("TLS %t: %d connections, want 1", encrypted, n)
+		}
 	}
 }
 

@@ -97,21 +97,24 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	return &nodeConn{Conn: secure}, nil
 }
 
-// roundTrip sends req; a connection that the node may ignore is not used again.
-func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
+// A transport does not use a connection again that the node may ignore.
+type transport struct{ *http.Transport }
+
+// RoundTrip sends req.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	line, headers := headSize(req)
 	if line > maxLine || headers > maxHeaders {
 		req.Close = true
 	}
 	if req.Close || line+headers <= smallHead {
-		return transport.RoundTrip(req)
+		return t.Transport.RoundTrip(req)
 	}
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if c, ok := got.Conn.(*nodeConn); ok {
 			c.large.Store(true)
 		}
 	}}
-	return transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	return t.Transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
 // A nodeConn adds to a 400 or a 431 to a large head, as the node should, that
