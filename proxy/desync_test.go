@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // hidden is a request that stands in the body of another one.
@@ -287,4 +289,44 @@ func TestConnectionsAreKeptWhereBodiesCameWhole(t *testing.T) {
 		}
 	}
 	node.check(t)
+}
+
+// A node that refuses a request by its head does not get the body (RFC 9110,
+// section 10.1.1), nor is the client asked for it.
+func TestRefusedBodiesAreNotSent(t *testing.T) {
+	for _, target := range []string{"/a/_doc", "/a/_search"} {
+		uploaded := make(chan int64, 1)
+		l := listenOn(t, "127.0.0.1:0")
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			r := bufio.NewReader(c)
+			if _, err := http.ReadRequest(r); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(c, "HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n\r\n")
+			n, _ := io.Copy(io.Discard, r)
+			uploaded <- n
+		}()
+		registry := prometheus.NewRegistry()
+		_, addr, _ := startFront(t, Options{Upstreams: []string{"http://" + l.Addr().String()}, Expander: expander(leaveAlone), Registry: registry})
+		c := dial(t, addr)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 8388608\r\n\r\n", target)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		c.Close()
+		if n := receive(t, "the end of the connection to the node", uploaded); n != 0 || res.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s got %s after %d bytes of the body", target, res.Status, n)
+		}
+		if n := counter(t, registry, "akin_node_failures_total"); n != 0 {
+			t.Errorf("%v failures of the node are counted", n)
+		}
+		l.Close()
+	}
 }

@@ -589,12 +589,44 @@ func TestRefusalsOfLargeHeadsSayThatTheyAreTheLastAnswer(t *testing.T) {
 		"a 400 and its body": {[]string{"HTTP/1.1 400 Bad\r\n\r\nx", "y"}, "HTTP/1.1 400 Bad\r\nConnection: close\r\n\r\nxy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn := &nodeConn{Conn: &trickle{pieces: c.pieces}}
+			conn := newNodeConn(&trickle{pieces: c.pieces})
 			conn.large.Store(true)
 			got, err := io.ReadAll(conn)
 			if err != nil || string(got) != c.want {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// A node refuses a body while that is sent, and closes the connection. Its
+// answer counts, not that the rest cannot be sent.
+func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
+	const reason = `{"error":"too large"}`
+	node := startNode(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			fmt.Fprintf(conn, "HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: %d\r\n\r\n%s", len(reason), reason)
+		}
+	})
+	registry := prometheus.NewRegistry()
+	p, err := New(Options{URLs: []string{node}, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 20 {
+		req := write(t.Context(), strings.Repeat("x", 8<<20))
+		res, err := p.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusRequestEntityTooLarge || string(got) != reason || err != nil {
+			t.Fatalf("got %s %q, %v", res.Status, got, err)
+		}
+	}
+	if p.nodes[0].failures != 0 {
+		t.Errorf("%d failures of the node are counted", p.nodes[0].failures)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -57,7 +58,7 @@ func newTransport(config *tls.Config) *http.Transport {
 		if err != nil {
 			return nil, &dialError{kindConnect, err}
 		}
-		return &nodeConn{Conn: conn}, nil
+		return newNodeConn(conn), nil
 	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -94,7 +95,7 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 		_ = conn.Close() // the handshake failed, which is reported
 		return nil, &dialError{kindTLS, err}
 	}
-	return &nodeConn{Conn: secure}, nil
+	return newNodeConn(secure), nil
 }
 
 // A transport does not use a connection again that the node may ignore.
@@ -103,7 +104,9 @@ type transport struct{ *http.Transport }
 // RoundTrip sends req.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	line, headers := headSize(req)
-	if line > maxLine || headers > maxHeaders {
+	// net/http sends a body that the node has refused, unless the connection ends
+	// with the request.
+	if line > maxLine || headers > maxHeaders || len(req.Header["Expect"]) > 0 {
 		req.Close = true
 	}
 	if req.Close || line+headers <= smallHead {
@@ -117,7 +120,15 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
-// A nodeConn adds to a 400 or a 431 to a large head, as the node should, that
+// answerTimeout is how long an answer may take of which the node sent the
+// beginning before it stopped reading the request.
+const answerTimeout = time.Second
+
+// A nodeConn reports that a request cannot be sent after the answer was read: a
+// node may refuse a request and close the connection while the body is being
+// sent, and for net/http an error of writing is the end of the connection.
+//
+// It adds to a 400 or a 431 to a large head, as the node should, that
 // it is the last answer on the connection: net/http then does not keep that. To
 // close it later would hit the request that got it next.
 type nodeConn struct {
@@ -125,11 +136,44 @@ type nodeConn struct {
 
 	large atomic.Bool // the request under way has a large head
 	rest  []byte      // of the answer to it, read and not yet given out
+
+	end  sync.Once
+	over chan struct{} // closed when nothing more can be read
+}
+
+func newNodeConn(conn net.Conn) *nodeConn { return &nodeConn{Conn: conn, over: make(chan struct{})} }
+
+// ended notes that nothing more can be read.
+func (c *nodeConn) ended() { c.end.Do(func() { close(c.over) }) }
+
+// Close closes the connection.
+func (c *nodeConn) Close() error {
+	c.ended()
+	return c.Conn.Close()
+}
+
+// Write writes. Where it fails it returns when all was read that the node sent.
+func (c *nodeConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		timer := time.NewTimer(answerTimeout)
+		defer timer.Stop()
+		select {
+		case <-c.over:
+		case <-timer.C:
+		}
+	}
+	return n, err
 }
 
 // Read reads, and keeps the status line of the answer to a large head until it
 // is whole. net/http reads idle connections, too: only then it is known.
 func (c *nodeConn) Read(p []byte) (n int, err error) {
+	defer func() {
+		if err != nil {
+			c.ended()
+		}
+	}()
 	if len(c.rest) == 0 {
 		n, err = c.Conn.Read(p)
 		if n == 0 || !c.large.Load() {
