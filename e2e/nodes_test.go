@@ -156,3 +156,21 @@ func TestSearchesSurviveANodeThatHangsAndDies(t *testing.T) {
 	t.Logf("one is dead: %.0f searches/s", clients.perSecond(3*time.Second))
 	clients.end(t)
 }
+
+// OpenSearch drops the connection of a client that sends an unknown method.
+// That says nothing of the node.
+func TestClientsWithUnknownMethodsDoNotPutANodeOut(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := startAkin(t, section{"cluster": section{"urls": []string{e.url}}})
+		for began := time.Now(); time.Since(began) < 3*time.Second; {
+			exchange(t, a.url, rawRequest{method: "FOO", target: "/"})
+			if up := a.metric(t, "akin_node_up"); up != 1 {
+				t.Fatalf("akin_node_up is %v after %v", up, time.Since(began))
+			}
+		}
+		if broken := a.metric(t, "akin_node_failures_total", `kind="broken"`); broken < 10 && e.name == "opensearch2" {
+			t.Errorf("%v connections broke off", broken)
+		}
+	})
+}

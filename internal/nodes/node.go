@@ -23,7 +23,10 @@ const (
 	knockTimeout = 2 * time.Second
 	// A node is out after minFailures in a row within at least minFailing: clients
 	// can cause answers of 503, with searches in an index that has lost its shards,
-	// but not only these for a second. After enoughFailures it is pinged.
+	// but not only these for a second. After enoughFailures it is pinged. So it is
+	// where connections broke off, and out only where the ping fails, too: engines
+	// drop a connection for an unknown method, or a gzip body that is broken (seen
+	// with OpenSearch 2), which says nothing of the node.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
@@ -64,6 +67,7 @@ type node struct {
 
 	mu       sync.Mutex
 	failures int
+	pinged   int64                                     // when the last ping for failures began, 0 for never
 	outs     int                                       // how often it was put out
 	safe     map[*http.Request]context.CancelCauseFunc // requests that can be taken back
 }
@@ -224,10 +228,12 @@ func (p *Pool) failed(n *node, kind string, err error) {
 	if n.failures++; n.failures == 1 {
 		n.failing.Store(now)
 	}
-	short := n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing
-	if short && n.state.Load() == in && (kind == kindBroken || kind == kindStatus) {
-		if n.failures == enoughFailures {
-			p.after(0, func(ctx context.Context) { p.suspect(ctx, n) })
+	short := n.state.Load() == in && (n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing)
+	if kind == kindBroken || kind == kindStatus && short {
+		due := n.pinged == 0 || time.Duration(now-n.pinged) >= minFailing || n.state.Load() == trying
+		if due && (!short || n.failures >= enoughFailures) {
+			n.pinged = now
+			p.after(0, func(ctx context.Context) { p.suspect(ctx, n, kind) })
 		}
 		return
 	}
@@ -237,15 +243,21 @@ func (p *Pool) failed(n *node, kind string, err error) {
 	p.putOut(n)
 }
 
-// suspect puts n out if it does not answer a knock well either.
-func (p *Pool) suspect(ctx context.Context, n *node) {
+// suspect puts n out if it does not answer a ping well either.
+func (p *Pool) suspect(ctx context.Context, n *node, kind string) {
 	_, err := p.knock(ctx, n)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err == nil || ctx.Err() != nil || n.state.Load() != in || n.failures < enoughFailures {
+	if err == nil && kind == kindBroken && n.state.Load() != out {
+		p.well(n)
 		return
 	}
-	p.log.WarnContext(ctx, "node is down", "node", n.name, "cause", kindStatus, "err", err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if state := n.state.Load(); err == nil || ctx.Err() != nil || n.failures == 0 || state != in && state != trying {
+		return
+	}
+	if n.rest.Load() == 0 {
+		p.log.WarnContext(ctx, "node is down", "node", n.name, "cause", kind, "err", err)
+	}
 	p.putOut(n)
 }
 

@@ -329,6 +329,49 @@ func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
 	}
 }
 
+// An engine drops the connection of a client that sends nonsense. That says
+// nothing of the node, unless its ping fails, too.
+func TestConnectionsThatBreakOffPutOutANodeOnlyWithItsPing(t *testing.T) {
+	breaks := func(*http.Request) (int, error) { return 0, io.ErrUnexpectedEOF }
+	for name, tt := range map[string]struct {
+		ping behavior
+		want int32
+	}{"the ping is answered": {well, in}, "the ping breaks off": {breaks, out}, "the ping hangs": {hangs, out}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := startCluster(t)
+				pings := 0
+				drops := func(req *http.Request) (int, error) {
+					if req.Method == http.MethodHead {
+						pings++
+						return tt.ping(req)
+					}
+					return breaks(req)
+				}
+				c.set("a", drops)
+				c.set("b", drops)
+				wasOut := false
+				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+					do(p, write(t.Context(), ""))
+					wasOut = wasOut || p.nodes[0].state.Load() == out
+				}
+				if wasOut != (tt.want == out) || pings > 50 { // at most one a second for failures, and one for silence
+					t.Errorf("the node was out: %t, after %d pings of both", wasOut, pings)
+				}
+				c.set("a", refuses) // with the node on trial
+				p.nodes[0].state.Store(in)
+				c.set("b", well)
+				load(t, p, 500*time.Millisecond)
+				c.set("a", drops)
+				load(t, p, 2*time.Second)
+				if got := p.nodes[0].state.Load(); got != tt.want {
+					t.Errorf("after a trial the state is %d, want %d", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // Of the requests that come when a node answers again, one is sent there, until
 // that one has its answer.
 func TestNodeOnTrialGetsOneRequest(t *testing.T) {
