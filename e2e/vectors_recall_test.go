@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,51 @@ func TestVectorScoresInOpenSearchsKNN(t *testing.T) {
 			"type": "knn_vector", "dimension": vectorTerms + 1, "method": section{"name": "hnsw", "engine": "lucene", "space_type": "innerproduct"},
 		})
 	})
+	t.Run("next to a match", func(t *testing.T) { newVectorWorld(t).checkClientsVectors(t, e) })
+}
+
+// checkClientsVectors has a client search vectors of its own next to a match. A
+// rescore would have a copy of both, and search the vectors twice.
+func (w *vectorWorld) checkClientsVectors(t *testing.T, e *engine) {
+	t.Helper()
+	const index = "akin-e2e-vectors-clients"
+	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"index.knn":true},"mappings":{"properties":{`+
+		`"body":{"type":"text","analyzer":"whitespace"},"uid":{"type":"keyword"},`+
+		`"v":{"type":"knn_vector","dimension":2,"method":{"name":"hnsw","engine":"lucene","space_type":"l2"}}}}}`)
+	var docs []document
+	for i, text := range w.texts {
+		docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": text, "v": []int{i, 0}}})
+	}
+	e.index(t, index, withIDs(docs))
+	a := startAkin(t, section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"max_doc_share": 1, "budget": widePatience},
+		"matrices":  []section{{"name": "s", "file": w.matrix}},
+	})
+	a.awaitMatrix(t, "s")
+	search := func(knn string) string {
+		return `{"size":1,"_source":false,"query":{"bool":{"must":{"match":{"body":"t03"}}` + knn + `}}}`
+	}
+	const knn = `,"should":[{"knn":{"v":{"vector":[7,0],"k":1}}}]`
+	for body, want := range map[string][2]string{search(""): {"rescore", ""}, search(knn): {"query", "vectors"}} {
+		explained := a.explain(t, index, body)
+		if c := explained.Clauses[0]; c.Form != "saturated" || c.Phase != want[0] || c.Reason != want[1] {
+			t.Errorf("%s: explained as %+v, want %s", body, c, want)
+		}
+		if got := bytes.Contains(explained.Body, []byte(`"rescore"`)); got != (want[0] == "rescore") {
+			t.Errorf("%s: rescore %t: %s", body, got, explained.Body)
+		}
+		hits, err := a.search(t.Context(), "/"+index+"/_search", body)
+		if err != nil || len(hits.Hits.Hits) != 1 {
+			t.Errorf("%s: %v, %+v", body, err, hits)
+		}
+	}
+	if n := a.metric(t, requestsMetric, `outcome="rewritten"`); n != 2 {
+		t.Errorf("%v searches were rewritten", n)
+	}
+	if n := a.metric(t, refusedMetric, `original="accepted"`); n != 0 {
+		t.Errorf("%v rewritten searches were refused", n)
+	}
 }
 
 // recallDepth is how many hits are looked at.

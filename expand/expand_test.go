@@ -265,10 +265,14 @@ func TestClausesLeftAlone(t *testing.T) {
 	}
 }
 
+// With a knn beside the query Elasticsearch scores by the statistics of all
+// shards, and answers 400 to any search_type.
 func TestFormFollowsWhatIsPossible(t *testing.T) {
+	const knn = `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}`
 	for name, tt := range map[string]struct {
 		change func(c *fakeCluster)
 		query  string
+		beside string // members of the body beside the query
 		params string
 		form   string
 		reason reason.Reason
@@ -286,6 +290,10 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
 		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: reason.SearchType},
 		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},
+		"shards, knn":         {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, form: "saturated", reason: reason.Vectors},
+		"shards, knn, dfs":    {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, params: "search_type=dfs_query_then_fetch", form: "saturated", reason: reason.Vectors},
+		"shards, knn, sort":   {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn + `,"sort":["_score"]`, form: "saturated", reason: reason.Sort},
+		"shards, knn, routed": {change: func(c *fakeCluster) { c.shards = 5 }, beside: knn, params: "routing=a", form: "grouped", reason: reason.Routing},
 		"routing":             {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=a%2Cb", form: "grouped", reason: reason.Routing},
 		"no routing":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=", form: "saturated"},
 		"some shards":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_shards%3A0,1%7C_local", form: "grouped", reason: reason.Routing},
@@ -303,14 +311,14 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 			if query == "" {
 				query = `{"match":{"body":"car rental"}}`
 			}
-			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + `}`)})
+			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := r.Clauses[0]; got.Form != tt.form || got.Reason != tt.reason {
 				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			}
-			wantDFS := c.shards > 1 && tt.form == "saturated"
+			wantDFS := c.shards > 1 && tt.form == "saturated" && tt.beside == "" || strings.Contains(tt.params, dsl.DFS)
 			if got := strings.Contains(r.RawQuery, dsl.DFS); got != wantDFS {
 				t.Errorf("raw query %q, want dfs %t", r.RawQuery, wantDFS)
 			}

@@ -103,9 +103,10 @@ func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
 		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
 		return
 	}
-	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, false, false), s.Body
+	// The first pass has no knn, so that it needs the search_type.
+	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && plan.NeedsDFS(), false), s.Body
 	if res.Rewritten {
-		rawQuery, body = res.RawQuery, res.Body
+		body = res.Body
 	}
 	p := &FirstPass{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery), Documents: documents}
 	for c, f := range form.Fields(a.clauses) {

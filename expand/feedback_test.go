@@ -78,6 +78,18 @@ func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
 	}
 }
 
+func TestFirstPassOfVectorsBesideTheQueryTakesTheSearchType(t *testing.T) {
+	c, m := rental(t)
+	c.shards = 5
+	r, err := New(c, m, with(feedback)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"knn":{},` + carRental[1:])})
+	if err != nil || len(r.FirstPasses) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	if p := r.FirstPasses[0]; p.RawQuery != "search_type=dfs_query_then_fetch" || strings.Contains(string(p.Body), "knn") || r.RawQuery != "" {
+		t.Errorf("first pass ?%s %s, then ?%s", p.RawQuery, p.Body, r.RawQuery)
+	}
+}
+
 // Related words bring few documents among the first ten, and cost a third of
 // the price of a first pass.
 func TestRescoredFirstPassFindsByTheTextItself(t *testing.T) {

@@ -82,6 +82,11 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 			t.Errorf("header %q became %q, want %q; the other is %q", header, lines[2], want, lines[0])
 		}
 	}
+	withKNN := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + `{"knn":{},` + carRental[1:] + "\n")},
+		func(c *fakeCluster, o *Options) { c.shards, o.Scoring = 2, form.Saturated })
+	if header, _, _ := strings.Cut(string(withKNN.Body), "\n"); header != "{}" || written(withKNN)[0].Form != "saturated" {
+		t.Errorf("with knn: header %q, form %s; want {}, saturated", header, written(withKNN)[0].Form)
+	}
 }
 
 func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {

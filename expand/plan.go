@@ -87,7 +87,7 @@ func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
 		res.Reranks = []*Rerank{p.rerank}
 	}
 	endpoint := p.s.req.Endpoint // two of them know no search_type
-	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && plan.NeedsDFS()
+	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && !p.s.KNN && plan.NeedsDFS()
 	res.RawQuery = p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil)
 	return res
 }
@@ -234,6 +234,8 @@ func (s *search) notRescored(limit int64) reason.Reason {
 		return why
 	case limit > 0 && form.RescoreWindow > limit:
 		return reason.RescoreWindow
+	case searchesVectors(s.Query.Of(s.Body)):
+		return reason.Vectors // a rescore has a copy of the query, which would search them once more
 	case namesQueries(s.Query.Of(s.Body)):
 		return reason.Named
 	}
@@ -261,4 +263,20 @@ func (s *search) fixedOrder() reason.Reason {
 func namesQueries(query []byte) bool {
 	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
 	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
+}
+
+// searchesVectors reports whether a query has one in it that searches vectors,
+// also as a filter or a function. A field of such a name may look the same,
+// which costs no more than the rescore.
+func searchesVectors(query []byte) bool {
+	const space = " \t\r\n"
+	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`} {
+		for _, rest, found := bytes.Cut(query, []byte(name)); found; _, rest, found = bytes.Cut(rest, []byte(name)) {
+			value, isMember := bytes.CutPrefix(bytes.TrimLeft(rest, space), []byte(":"))
+			if isMember && bytes.HasPrefix(bytes.TrimLeft(value, space), []byte("{")) {
+				return true
+			}
+		}
+	}
+	return false
 }

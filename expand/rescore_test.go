@@ -77,31 +77,38 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		phase          string
 		reason         reason.Reason
 	}{
-		"plain":              {body: `{` + query + `}`, phase: "rescore"},
-		"asked for":          {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = false }, phase: "rescore"},
-		"not asked for":      {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = true }, phase: "query"},
-		"linear":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = form.Linear }, phase: "query"},
-		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
-		"aggregations":       {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
-		"terminated early":   {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
-		"post_filter":        {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
-		"q":                  {rawQuery: `q=car&df=body`, phase: "rescore"},
-		"sort":               {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: reason.Sort},
-		"sort in the URL":    {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: reason.Sort},
-		"scroll":             {body: `{` + query + `}`, rawQuery: `scroll=1m`, phase: "query", reason: reason.Scroll},
-		"collapse":           {body: `{` + query + `,"collapse":{"field":"k"}}`, phase: "query", reason: reason.Collapse},
-		"rescore":            {body: `{` + query + `,"rescore":{"query":{"rescore_query":{"match_all":{}}}}}`, phase: "query", reason: reason.Rescore},
-		"retriever":          {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: reason.Retriever},
-		"vectors":            {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: reason.Vectors},
-		"weights of indices": {body: `{` + query + `,"indices_boost":[{"docs":2}]}`, phase: "query", reason: reason.IndicesBoost},
-		"min_score":          {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
-		"named":              {body: `{"query":{"match":{"body":{"query":"car","_name":"x"}}}}`, phase: "query", reason: reason.Named},
-		"named in escapes":   {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: reason.Named},
-		"inner hits":         {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: reason.Named},
-		"no hits":            {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: reason.NoScores},
-		"a far page":         {body: `{"from":900,` + query + `}`, phase: "rescore"},
-		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: reason.SearchType},
-		"validate":           {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: reason.Endpoint},
+		"plain":               {body: `{` + query + `}`, phase: "rescore"},
+		"asked for":           {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = false }, phase: "rescore"},
+		"not asked for":       {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = true }, phase: "query"},
+		"linear":              {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = form.Linear }, phase: "query"},
+		"grouped":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
+		"aggregations":        {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
+		"terminated early":    {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
+		"post_filter":         {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
+		"q":                   {rawQuery: `q=car&df=body`, phase: "rescore"},
+		"sort":                {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: reason.Sort},
+		"sort in the URL":     {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: reason.Sort},
+		"scroll":              {body: `{` + query + `}`, rawQuery: `scroll=1m`, phase: "query", reason: reason.Scroll},
+		"collapse":            {body: `{` + query + `,"collapse":{"field":"k"}}`, phase: "query", reason: reason.Collapse},
+		"rescore":             {body: `{` + query + `,"rescore":{"query":{"rescore_query":{"match_all":{}}}}}`, phase: "query", reason: reason.Rescore},
+		"retriever":           {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: reason.Retriever},
+		"vectors":             {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: reason.Vectors},
+		"a knn query":         {body: `{"query":{"bool":{"should":[{"match":{"body":"car"}},{"knn":{"v":{"vector":[1],"k":1}}}]}}}`, phase: "query", reason: reason.Vectors},
+		"a neural query":      {body: `{"query":{"bool":{"must":{"match":{"body":"car"}},"should":{"neural" : {"v":{"query_text":"car"}}}}}}`, phase: "query", reason: reason.Vectors},
+		"a sparse query":      {body: `{"query":{"dis_max":{"queries":[{"match":{"body":"car"}},{"neural_sparse": {"v":{"query_tokens":{"car":1}}}}]}}}`, phase: "query", reason: reason.Vectors},
+		"a hybrid query":      {body: `{"query":{"bool":{"should":[{"hybrid":{"queries":[{"match":{"title":"car"}}]}},{"match":{"body":"car"}}]}}}`, phase: "query", reason: reason.Vectors},
+		"knn of a function":   {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"knn":{"v":{"vector":[1],"k":1}}},"weight":2}]}}}`, phase: "query", reason: reason.Vectors},
+		"words about them":    {body: `{"query":{"bool":{"must":{"match":{"body":"car"}},"filter":[{"term":{"knn":"hybrid"}},{"term":{"a":"\"knn\":{"}}]}}}`, phase: "rescore"},
+		"knn of aggregations": {body: `{` + query + `,"aggs":{"a":{"filter":{"knn":{"v":{"vector":[1],"k":1}}}}}}`, phase: "rescore"},
+		"weights of indices":  {body: `{` + query + `,"indices_boost":[{"docs":2}]}`, phase: "query", reason: reason.IndicesBoost},
+		"min_score":           {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
+		"named":               {body: `{"query":{"match":{"body":{"query":"car","_name":"x"}}}}`, phase: "query", reason: reason.Named},
+		"named in escapes":    {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: reason.Named},
+		"inner hits":          {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: reason.Named},
+		"no hits":             {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: reason.NoScores},
+		"a far page":          {body: `{"from":900,` + query + `}`, phase: "rescore"},
+		"explain":             {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: reason.SearchType},
+		"validate":            {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: reason.Endpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
@@ -120,7 +127,7 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 			if got := strings.Contains(string(r.Body), `"query_weight":0.000001`); got != (tt.phase == "rescore") {
 				t.Errorf("rescored: %t\n%s", got, r.Body)
 			}
-			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == form.Auto
+			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == form.Auto && !strings.Contains(tt.body, `,"knn":{"field"`)
 			if got := strings.Contains(r.RawQuery, dsl.DFS); got != takesDFS {
 				t.Errorf("raw query %q, want dfs %t", r.RawQuery, takesDFS)
 			}

@@ -151,7 +151,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	case "search_after":
 		s.NoRescore = reason.SearchAfter
 	case "knn", "rank", "sub_searches":
-		s.NoRescore = reason.Vectors
+		s.NoRescore, s.KNN = reason.Vectors, s.KNN || name == "knn"
 	case "track_scores":
 		s.Scores.Tracked = string(raw) == isTrue
 	case "size":

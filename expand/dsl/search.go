@@ -42,6 +42,9 @@ type Search struct {
 	// says that the body has a rescore, whatever else speaks against another.
 	NoRescore  reason.Reason
 	OwnRescore bool
+	// KNN says that vectors are searched beside the query. Elasticsearch then
+	// scores by the statistics of all shards, and takes no search_type.
+	KNN bool
 	// ClauseCount estimates from above how many clauses the queries have that are
 	// not in Clauses.
 	ClauseCount int
@@ -107,6 +110,7 @@ func (s *Search) String() string {
 		{s.Hits.None, "no hits"},
 		{s.Hits.Bare || s.Hits.Ext, "bare hits"},
 		{s.OwnRescore, "own rescore"},
+		{s.KNN, "knn"},
 		{s.NoRescore != "", "no rescore: " + string(s.NoRescore)},
 	} {
 		if flag.on {
