@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
@@ -148,40 +149,63 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		return err
 	}
 	took := time.Since(began)
-	cfg := demoConfig(engine)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctx, stop := context.WithCancel(ctx)
+	var served errgroup.Group
+	err = showDemo(ctx, once, stdout, engine, fmt.Sprintf("Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
+		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds()),
+		func() (akin, admin string, err error) { return serveDemo(ctx, &served, engine, m, log) })
+	stop()
+	return errors.Join(err, served.Wait())
+}
+
+// showDemo shows searches, and unless it is done once waits for the user's own
+// until ctx ends. These go to an akin of their own, so that the playground's
+// recent searches are the user's.
+func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded string, serve func() (akin, admin string, err error)) error {
+	var akin, admin string
+	if !once {
+		var err error
+		if akin, admin, err = serve(); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
+	}
+	fmt.Fprint(out, loaded)
+	show := tour.Tour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
+	var err error
+	if show.Akin, show.Admin, err = serve(); err != nil {
+		return err
+	}
+	if err := show.Run(ctx); err != nil || once {
+		return err
+	}
+	if err := show.Invite(ctx, akin, admin); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// serveDemo serves an akin in front of the engine on free ports until ctx ends.
+func serveDemo(ctx context.Context, served *errgroup.Group, engine string, m *simmatrix.Matrix, log *slog.Logger) (akin, admin string, err error) {
+	cfg := demoConfig(engine)
 	a, err := server.New(ctx, server.Options{
 		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Build: thisBuild(),
 	})
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	defer a.Close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	clients, admin, err := server.Listen(ctx, cfg)
+	clients, adminPort, err := server.Listen(ctx, cfg)
 	if err != nil {
-		return err
+		a.Close()
+		return "", "", err
 	}
-	if !once {
-		fmt.Fprintf(stdout, "Playground: http://%s%s#index=catalogue&q=nappies\n\n", admin.Addr(), playground.Page)
-	}
-	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
-		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
-	served := make(chan error, 1)
-	go func() { served <- a.Serve(ctx, clients, admin) }()
-	show := tour.Tour{
-		Engine: engine, Akin: "http://" + clients.Addr().String(), Admin: "http://" + admin.Addr().String(),
-		Client: &http.Client{Timeout: 5 * time.Second}, Out: stdout,
-	}
-	err = show.Run(ctx)
-	if err == nil && !once {
-		if err = show.Invite(ctx); err == nil {
-			<-ctx.Done()
-		}
-	}
-	stop()
-	return errors.Join(err, <-served)
+	served.Go(func() error {
+		defer a.Close()
+		return a.Serve(ctx, clients, adminPort)
+	})
+	return "http://" + clients.Addr().String(), "http://" + adminPort.Addr().String(), nil
 }
 
 // serveHTTP serves h on a free port until stop is called.

@@ -532,6 +532,7 @@ async function start() {
   fieldNames()
   $('query').focus()
   await recent()
+  if ($('index').value && $('query').value) await search(false)
   busy(false)
 }
 

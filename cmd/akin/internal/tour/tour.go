@@ -183,14 +183,14 @@ func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
 
 func (t *Tour) print(text string) { fmt.Fprint(t.Out, text) }
 
-// Invite says how to go on.
-func (t *Tour) Invite(ctx context.Context) error {
+// Invite says how to go on with the akin and the admin port at these URLs.
+func (t *Tour) Invite(ctx context.Context, akin, admin string) error {
 	q := demo.Query{Index: "catalogue", Text: nappies}
 	c, err := t.compare(ctx, q)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, t.Akin, t.Admin,
+	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
 		c.found[without].total, c.found[with].total, c.found[same].total, q.Index, q.Text, SameProfile)
 	return err
 }
