@@ -2,6 +2,7 @@ package esclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -258,6 +259,39 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 				t.Errorf("%d calls of %s, want %d", got, call, want)
 			}
 		}
+	})
+}
+
+func TestTermsThatJoinAlikeDoNotShareALoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		freqs := map[string]int64{"a\x00b": 11, "c": 12, "a": 13, "b\x00c": 14}
+		f := library(t).On("POST /library/_termvectors", func(w http.ResponseWriter, req *http.Request) {
+			var body struct {
+				Doc struct{ Title []string }
+			}
+			if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			terms := map[string]any{}
+			for _, term := range body.Doc.Title {
+				terms[term] = map[string]int64{"doc_freq": freqs[term]}
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"found": true, "term_vectors": map[string]any{"title": map[string]any{
+				"field_statistics": map[string]int64{"doc_count": 100, "sum_doc_freq": 1000, "sum_ttf": 1000}, "terms": terms,
+			}}})
+		}).Slow(time.Millisecond)
+		c := cached(t, f)
+		var callers sync.WaitGroup
+		for _, terms := range [][]string{{"a\x00b", "c"}, {"a", "b\x00c"}} {
+			callers.Go(func() {
+				got := make([]int64, 2)
+				_, err := c.Statistics(t.Context(), at("library"), "title", terms, got)
+				if want := []int64{freqs[terms[0]], freqs[terms[1]]}; err != nil || !slices.Equal(got, want) {
+					t.Errorf("%q: %v, %v; want %v", terms, got, err, want)
+				}
+			})
+		}
+		callers.Wait()
 	})
 }
 

@@ -272,10 +272,9 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 // round trips, one more for an alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field)
-	k.text = strings.Join([]string{norm, weights, id}, "\x00")
+	k.norm, k.stamp, k.id = norm, weights, id
 	return recall(ctx, c, c.statistics.linears, k, k, func(c *Cached, ctx context.Context, k key) (Linear, error) {
-		names := strings.SplitN(k.text, "\x00", 3)
-		return normQuestion{c.about(k), names[0], names[1], names[2]}.linear(ctx, c.info)
+		return normQuestion{c.about(k), k.norm, k.stamp, k.id}.linear(ctx, c.info)
 	})
 }
 
@@ -344,14 +343,19 @@ type key struct {
 	// field is a field or a pattern of fields; for the terms of a text the index
 	// that analyzes it; for a limit the setting.
 	field string
-	// analyzer is as the caller names it; text is analyzed, or what else is asked.
+	// analyzer is as the caller names it; text is analyzed. For counts, text names
+	// the terms.
 	analyzer, text string
+	// norm is the field of norms, and stamp that of the id of the weights or of the
+	// model of vectors.
+	norm, stamp, id string
 }
 
 // clone returns a key that does not keep the memory of the request it came in.
 func (k key) clone() key {
 	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
 	k.field, k.analyzer, k.text = strings.Clone(k.field), strings.Clone(k.analyzer), strings.Clone(k.text)
+	k.norm, k.stamp, k.id = strings.Clone(k.norm), strings.Clone(k.stamp), strings.Clone(k.id)
 	return k
 }
 
@@ -372,12 +376,12 @@ func (k key) ofText(s *mapping.Schema, analyzer string) key {
 
 // String implements [memory.Key].
 func (k key) String() string {
-	return fmt.Sprintf("%d %q %q %q %q %q", k.generation, k.Expression, k.Options, k.field, k.analyzer, k.text)
+	return fmt.Sprintf("%d %q", k.generation, []string{k.Expression, k.Options, k.field, k.analyzer, k.text, k.norm, k.stamp, k.id})
 }
 
 // Bytes is what a [memory.Memo] weighs the key by.
 func (k key) Bytes() int {
-	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text)
+	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text) + len(k.norm) + len(k.stamp) + len(k.id)
 }
 
 // Owner implements [memory.Key]: loads count for the index expression.

@@ -425,3 +425,20 @@ func TestSimilarityScriptsNeedLanguageTypeAndContext(t *testing.T) {
 		t.Error("no answer, no error")
 	}
 }
+
+func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
+	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
+	c := cached(t, f)
+	if _, err := c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID); err != nil {
+		t.Fatal(err)
+	}
+	// There is no such norm: an answer could only be that to the other question.
+	l, err := c.Linear(t.Context(), at("i"), "body", normPath+"\x00"+weightsPath, weightsID, "")
+	if err == nil {
+		t.Errorf("the norm of another question: %+v", l)
+	}
+	_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath+"\x00x", weightsID)
+	if n := f.Asked("GET /i?"); n != 3 {
+		t.Errorf("asked %d times, want 3", n)
+	}
+}

@@ -212,6 +212,20 @@ func TestSchema(t *testing.T) {
 				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"2"`),
 			},
 		},
+		{
+			name: "a similarity whose name looks like another with a setting", field: "f", err: mapping.ErrMixed,
+			indices: []string{
+				mapped(`"f":{"type":"text","similarity":"s"}`, `"index.similarity.s.q\u0000index.similarity.s\u0000index.similarity.s.q.k":"9"`),
+				mapped(`"f":{"type":"text","similarity":"s\u0000index.similarity.s.q"}`, `"index.similarity.s\u0000index.similarity.s.q.k":"9"`),
+			},
+		},
+		{
+			name: "a setting whose name looks like two settings", field: "f", err: mapping.ErrMixed,
+			indices: []string{
+				mapped(mine, define+`,"index.analysis.analyzer.mine.a":"1","index.analysis.analyzer.mine.b":"2"`),
+				mapped(mine, define+`,"index.analysis.analyzer.mine.a=\"1\"\nindex.analysis.analyzer.mine.b":"2"`),
+			},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -441,7 +441,7 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 		return c.about(k).count(ctx, s, names)
 	}
 	asked := k
-	asked.text = strings.Join(names, "\x00")
+	asked.text = fmt.Sprintf("%q", names)
 	return memory.Wait[termCount](ctx, memory.Start(ctx, &c.statistics.counts, asked, ready, load, func(n termCount, err error) {
 		if err != nil {
 			c.statistics.failed.Put(k, struct{}{}, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // ErrNoVectors says that too few documents have vectors by a model.
@@ -16,10 +15,9 @@ var ErrNoVectors = errors.New("no vectors of the documents")
 // have vectors by another model. What is not remembered takes one round trip.
 func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
 	k := c.key(indices, field)
-	k.text = stamp + "\x00" + id
+	k.stamp, k.id = stamp, id
 	return recall(ctx, c, c.statistics.vectors, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
-		stamp, id, _ := strings.Cut(k.text, "\x00")
-		return c.about(k).stamped(ctx, stamp, id)
+		return c.about(k).stamped(ctx, k.stamp, k.id)
 	})
 }
 

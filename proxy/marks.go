@@ -163,6 +163,5 @@ func (m *marks) hash(x *search) *maphash.Hash {
 
 // writePart adds a text that cannot run into the next one.
 func writePart(h *maphash.Hash, text string) {
-	_, _ = h.WriteString(text) // it never fails
-	_ = h.WriteByte(0)
+	maphash.WriteComparable(h, text)
 }

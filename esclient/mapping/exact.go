@@ -210,7 +210,7 @@ type Inspection struct {
 	Siblings      []Sibling
 	Norm, Weights StoredField
 
-	treatment string // as [Field.Treatment] says
+	treatment Treatment
 }
 
 // A StoredField is what the mapping has of a norm or an id: its type, "" for

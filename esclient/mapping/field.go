@@ -136,13 +136,17 @@ func (f *Field) readSimilarity() {
 	}
 }
 
-// Treatment returns what an index does with the field, for comparison: the
-// nested object it is in, its analyzers and its similarity.
-func (f *Field) Treatment() string {
-	return strings.Join([]string{
-		f.Nested, f.Settings.Definition(f.IndexAnalyzer), f.Settings.Definition(f.SearchAnalyzer),
-		f.SimilarityName, f.Settings.section("index.similarity." + f.SimilarityName + "."),
-	}, "\x00")
+// A Treatment is what an index does with a field, for comparison: the nested
+// object that the field is in, the definitions of its analyzers, the name of
+// its similarity and the settings of that.
+type Treatment struct{ nested, index, search, similarity, settings string }
+
+// Treatment returns what the index does with the field.
+func (f *Field) Treatment() Treatment {
+	return Treatment{
+		nested: f.Nested, index: f.Settings.Definition(f.IndexAnalyzer), search: f.Settings.Definition(f.SearchAnalyzer),
+		similarity: f.SimilarityName, settings: f.Settings.section("index.similarity." + f.SimilarityName + "."),
+	}
 }
 
 // Errors that mean "leave this field alone", not "something is broken".

@@ -55,7 +55,7 @@ func (s Settings) under(prefix string) []string {
 func (s Settings) section(prefix string) string {
 	var b strings.Builder
 	for _, name := range s.under(prefix) {
-		fmt.Fprintf(&b, "%s=%s\n", name, s[name])
+		fmt.Fprintf(&b, "%q=%s\n", name, s[name])
 	}
 	return b.String()
 }

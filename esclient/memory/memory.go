@@ -306,7 +306,7 @@ func SizeOf(value any) (n int) {
 
 // entryBytes is about what the cache itself spends on an entry, and keptBytes
 // what a [kept] takes with its key.
-const entryBytes, keptBytes = 160, 100
+const entryBytes, keptBytes = 160, 150
 
 // Weight returns the weight of an entry that itself takes n bytes.
 func Weight(n int) uint32 {

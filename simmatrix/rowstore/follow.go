@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,7 +138,7 @@ func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simma
 	detached := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	flight := r.flights.DoChan(v.key+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
+	flight := r.flights.DoChan(fmt.Sprintf("%s %q", v.key, terms), func() (any, error) {
 		var rows []simmatrix.Row
 		err := r.guard.Do("reading rows", func() (err error) { // singleflight would end the process with a panic
 			if rows, err = r.read(detached, v, terms); err == nil {

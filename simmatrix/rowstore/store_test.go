@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -408,4 +409,50 @@ func ExampleStore() {
 		fmt.Printf("%s %.2f\n", n.Term, n.Similarity)
 	}
 	// Output: automobile 0.75
+}
+
+func TestTermsThatJoinAlikeDoNotShareALookUp(t *testing.T) {
+	const rounds = 10 // each of other terms, as those of the last one are in the cache
+	lookUps := func(round int) [2][2]string {
+		x := term(round)
+		return [2][2]string{{x + "\x00b", x + "c"}, {x, "b\x00" + x + "c"}}
+	}
+	var terms []simmatrix.TermRow
+	for i := range rounds {
+		for _, lookUp := range lookUps(i) {
+			for _, term := range lookUp {
+				terms = append(terms, simmatrix.TermRow{Term: "of " + term}, simmatrix.TermRow{
+					Term: term, Neighbors: []simmatrix.Neighbor{{Term: "of " + term, Similarity: 0.5}},
+				})
+			}
+		}
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "test"}, terms)
+	must(t, err)
+	r := startRedis(t)
+	publish(t, r.admin(t), m)
+	s := open(t, Options{Redis: r.at(), RedisTimeout: 10 * time.Second})
+	for i := range rounds {
+		r.hang() // so that the second look-up finds the first under way
+		var both sync.WaitGroup
+		for _, lookUp := range lookUps(i) {
+			started := make(chan struct{})
+			both.Go(func() {
+				close(started)
+				rows, err := rowsOf(t, s, lookUp[0], lookUp[1])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k, row := range rows {
+					if want := "of " + lookUp[k]; markOf(row) != want {
+						t.Errorf("row of %q has the neighbor %q, want %q", lookUp[k], markOf(row), want)
+					}
+				}
+			})
+			<-started
+		}
+		r.resume()
+		both.Wait()
+	}
 }
