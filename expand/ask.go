@@ -21,6 +21,7 @@ type asker struct {
 	s *search
 	m *memory
 
+	pins Pins
 	// together is how many searches came in one request, and clauseLimit how many
 	// clauses the indices are known to take in a query, 0 where that is not known.
 	together, clauseLimit int
@@ -211,8 +212,8 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	return nil
 }
 
-// bind returns the fields that may be expanded, with their matrices pinned,
-// and gives the others their reason.
+// bind returns the fields that may be expanded, with their matrices, and gives
+// the others their reason.
 func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	n := 0
 	for i := range a.clauses {
@@ -220,13 +221,12 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	}
 	a.targets = slices.Grow(a.m.targets[:0], n) // which never grows again, so that they can be pointed at
 	open := make([]*target, 0, n)
-	pinned := a.e.matrices.Pin()
 	for c, f := range form.Fields(a.clauses) {
 		if c.Reason != "" {
 			continue
 		}
 		t := target{clause: c, Field: f}
-		why, err := a.bindField(ctx, &t, pinned)
+		why, err := a.bindField(ctx, &t)
 		if err != nil {
 			return nil, err
 		}
@@ -242,11 +242,11 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	return open, nil
 }
 
-func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason.Reason, error) {
+func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error) {
 	if a.s.Redefines(t.Name) {
 		return reason.RuntimeField, nil
 	}
-	bound, err := pinned.For(ctx, a.s.indices, t.Name)
+	bound, err := a.pins.Matrices.For(ctx, a.s.indices, t.Name)
 	if err != nil {
 		return reasonOf(err)
 	}
@@ -255,8 +255,8 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 		return reason.NoMatrix, nil
 	}
 	t.Matrix = t.rows.Version()
-	if mode := a.e.options.Mode; a.e.weights != nil && (mode == ModeHard || mode == ModeSoft) {
-		t.weights, err = a.e.weights.Weights(ctx, a.s.indices, t.Name)
+	if a.pins.Weights != nil {
+		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.Name)
 	}
 	return reasonOf(err)
 }

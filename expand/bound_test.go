@@ -83,6 +83,8 @@ type failingWeights struct {
 	err error
 }
 
+func (f failingWeights) Pin() PinnedWeights { return f }
+
 func (f failingWeights) Weights(context.Context, esclient.Indices, string) (Weights, error) {
 	return nil, f.err
 }

@@ -132,17 +132,25 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // analysis, rows, statistics. [ModeHard] asks about linear fields with the
 // first two, and for weights with the last, [ModeVectors] about the documents'
 // vectors with the first two.
-func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
+func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
+	pins := req.Pins
+	if pins.Matrices == nil {
+		pins = e.pin()
+	}
 	switch req.Endpoint {
 	case EndpointMultiSearch, EndpointRankEval:
-		return e.expandSeveral(ctx, req)
+		res, err = e.expandSeveral(ctx, req, pins)
 	default:
-		return e.expandOne(ctx, req, 1)
+		res, err = e.expandOne(ctx, req, pins, 1)
 	}
+	if err == nil && len(res.FirstPasses) > 0 {
+		res.Pins = pins
+	}
+	return res, err
 }
 
 // expandOne expands one search, of so many that came in one request.
-func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
+func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
 	defer func() {
 		m.release()
@@ -152,7 +160,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	s, why := e.parse(req, m)
 	span.Set("akin.reason", string(why))
 	span.End(nil)
-	a := &asker{e: e, s: s, m: m, together: together}
+	a := &asker{e: e, s: s, m: m, pins: pins, together: together}
 	var err error
 	if why == "" {
 		why, err = s.allowed(ctx)

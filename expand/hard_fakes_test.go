@@ -22,6 +22,8 @@ type fakeWeights struct {
 	before             func(call string)
 }
 
+func (f *fakeWeights) Pin() PinnedWeights { return f }
+
 func (f *fakeWeights) Weights(_ context.Context, _ esclient.Indices, field string) (Weights, error) {
 	if field == "unweighted" {
 		return nil, nil

@@ -84,7 +84,7 @@ query.bool.filter (not_scoring)
 			if why != "" {
 				t.Fatal(why)
 			}
-			a := &asker{e: e, s: s, m: mem, together: 1}
+			a := &asker{e: e, s: s, m: mem, pins: e.pin(), together: 1}
 			if why, err := a.askPage(t.Context()); why != "" || err != nil {
 				t.Fatal(why, err)
 			}

@@ -97,13 +97,35 @@ type Weights interface {
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
-// A WeightSource gives out the weights that are bound to fields, and knows what
-// the indices have for [ModeHard]. It may ask the cluster, as Pinned.For does.
+// A WeightSource gives out the active weights, and knows what the indices have
+// for [ModeHard].
 type WeightSource interface {
-	// Weights returns the active weights for a field of the indices, nil where none
-	// are bound or there.
-	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
+	// Pin returns the weights active now, without I/O.
+	Pin() PinnedWeights
 	// Linear says where the exact scores of a field come from, given the
 	// [Weights.ID] of its weights.
 	Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error)
+}
+
+// A PinnedWeights set has one version of all weights.
+type PinnedWeights interface {
+	// Weights returns what is bound to a field of the indices, nil where nothing is
+	// bound or there. It may ask the cluster, as [Pinned.For] does.
+	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
+}
+
+// Pins are the versions of matrices and weights that all searches of a request
+// use. The zero value is none.
+type Pins struct {
+	Matrices Pinned
+	Weights  PinnedWeights // nil where there are none, or the mode needs none
+}
+
+// pin returns the versions that are active now.
+func (e *Expander) pin() Pins {
+	p := Pins{Matrices: e.matrices.Pin()}
+	if mode := e.options.Mode; e.weights != nil && (mode == ModeHard || mode == ModeSoft) {
+		p.Weights = e.weights.Pin()
+	}
+	return p
 }

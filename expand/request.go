@@ -42,6 +42,9 @@ type Request struct {
 	Feedback FeedbackWish
 	// Adjusted changes what added terms count for.
 	Adjusted []Adjustment
+	// Pins are those of the [Result] of an earlier call for the same request; zero
+	// pins the versions that are active now.
+	Pins Pins
 	// FirstHits are the hits of the first passes of its searches, as
 	// [Result.FirstPasses] asked for them; nil for those that have none. It is
 	// empty in the first call.
@@ -56,6 +59,9 @@ type Result struct {
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
+	// Pins are the versions that were used, for the second call; zero without first
+	// passes.
+	Pins Pins
 	// Reranks says for each search of the request how its hits are to be ordered
 	// before the client gets them, nil for those that stay in the engine's order.
 	// It is empty where all do.

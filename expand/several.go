@@ -22,7 +22,7 @@ const (
 )
 
 // expandSeveral expands each search of a request by itself, in its place.
-func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, error) {
+func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (*Result, error) {
 	takeApart, why := dsl.MultiSearch, reason.MultiSearch
 	if req.Endpoint == EndpointRankEval {
 		takeApart, why = dsl.RankEval, reason.NotJSON
@@ -44,7 +44,7 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, er
 		if one.FirstHits = nil; i < len(req.FirstHits) {
 			one.FirstHits = req.FirstHits[i : i+1]
 		}
-		results[i], errs[i] = e.expandOne(ctx, &one, len(parts))
+		results[i], errs[i] = e.expandOne(ctx, &one, pins, len(parts))
 		return nil // each part has its own
 	})
 	return joined(req, parts, results, errs)

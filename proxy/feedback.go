@@ -55,6 +55,7 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End(nil)
 	second := *in
+	second.Pins = first.Pins
 	second.FirstHits = make([][]expand.FirstHit, len(first.FirstPasses))
 	results := make([]string, len(first.FirstPasses))
 	var passes errgroup.Group

@@ -98,8 +98,15 @@ type weightSource struct {
 	cluster *esclient.Cached
 }
 
-func (s weightSource) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
-	m, err := match(ctx, s.store.Pin(), s.cluster, indices, field, nil)
+func (s weightSource) Pin() expand.PinnedWeights { return pinnedWeights{s.store.Pin(), s.cluster} }
+
+type pinnedWeights struct {
+	snapshot *rowstore.Snapshot
+	cluster  *esclient.Cached
+}
+
+func (p pinnedWeights) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
+	m, err := match(ctx, p.snapshot, p.cluster, indices, field, nil)
 	if err != nil || m.Rows == nil {
 		return nil, err // not a weights of nil
 	}

@@ -176,7 +176,7 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 			if (got.Rows != nil) != tt.bound || got.Named != tt.named || !slices.Equal(got.Resolved, tt.resolved) || (err != nil) != tt.fails {
 				t.Errorf("%+v, %v", got, err)
 			}
-			w, err := weightSource{store, cached}.Weights(t.Context(), indices, "body")
+			w, err := weightSource{store, cached}.Pin().Weights(t.Context(), indices, "body")
 			if (w != nil) != tt.bound || (err != nil) != tt.fails {
 				t.Errorf("weights %v, %v", w, err)
 			}

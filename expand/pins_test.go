@@ -1,0 +1,83 @@
+package expand
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/akin-search/akin/esclient"
+)
+
+// switching are a matrix and weights of which each pin has the next version.
+type switching struct {
+	*fakeMatrix
+	pins *atomic.Int64
+}
+
+func (s switching) Pin() Pinned { return numbered{s.fakeMatrix, s.pins.Add(1)} }
+
+type numbered struct {
+	*fakeMatrix
+	version int64
+}
+
+func (n numbered) For(context.Context, esclient.Indices, string) (Bound, error) {
+	return Bound{Rows: n}, nil
+}
+
+func (n numbered) Version() string { return fmt.Sprint("test@", n.version) }
+
+type switchingWeights struct {
+	*fakeWeights
+	pins *atomic.Int64
+}
+
+func (s switchingWeights) Pin() PinnedWeights {
+	s.pins.Add(1)
+	return s.fakeWeights
+}
+
+func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
+	c, m := rental(t)
+	const fields = `{"query":{"multi_match":{"query":"car rental","fields":["body","title"]}}}`
+	requests := map[string]Request{
+		"a search":     {Body: []byte(fields)},
+		"_msearch":     {Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+fields+"\n", 9))},
+		"_rank_eval":   {Endpoint: EndpointRankEval, Body: []byte(`{"requests":[` + strings.Repeat(`{"id":"a","request":`+fields+`,"ratings":[]},`, 8) + `{"id":"b","request":` + fields + `,"ratings":[]}]}`)},
+		"its 2nd pass": {Body: []byte(fields), FirstHits: [][]FirstHit{firstHits}},
+	}
+	for name, request := range requests {
+		for _, mode := range []Mode{ModeBM25, ModeSoft, ModeHard} {
+			if request.FirstHits != nil && mode != ModeBM25 {
+				continue // there is no feedback
+			}
+			var versions, weights atomic.Int64
+			e := New(c, switching{m, &versions}, with(func(o *Options) {
+				o.Mode, o.Feedback = mode, FeedbackOptions{Documents: 3, Terms: 5, Weight: 0.5}
+			})).WithWeights(switchingWeights{rentalWeights(), &weights})
+			in := request
+			in.Index = "docs"
+			if in.FirstHits != nil { // its first pass was expanded before
+				first, err := e.Expand(t.Context(), &Request{Index: in.Index, Body: in.Body})
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Pins = first.Pins
+			}
+			res, err := e.Expand(t.Context(), &in)
+			if err != nil || !res.Rewritten {
+				t.Fatalf("%s, mode %v: %+v, %v", name, mode, res, err)
+			}
+			for _, clause := range res.Clauses {
+				if clause.Matrix != "test@1" {
+					t.Errorf("%s, mode %v: %s of %s has the matrix %q", name, mode, clause.Path, clause.Field, clause.Matrix)
+				}
+			}
+			if n := weights.Load(); n > 1 {
+				t.Errorf("%s, mode %v: weights were pinned %d times", name, mode, n)
+			}
+		}
+	}
+}
