@@ -3,6 +3,7 @@ package expand
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // rounded cuts the numbers of a rewritten body to four decimals.
@@ -84,6 +86,7 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 			{Term: "lease", From: "rental", Similarity: 0.4, IDF: 5.2040, Weight: 2.1936, Boost: 0.0843},
 			{Term: "hire", From: "rental", Similarity: 0.5, IDF: 3.4910, Weight: 1.8422, Boost: 0.1055},
 		},
+		LeftOut: []LeftOut{{Term: "gone", From: "rental", Similarity: 0.3, Reason: "not_in_index"}},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-4 })
 	if diff := cmp.Diff(want, r.Clauses, near); diff != "" {
@@ -488,6 +491,52 @@ func TestFrequentAndAbsentNeighborsAreNotAdded(t *testing.T) {
 	for _, a := range r.Clauses[0].Added {
 		if a.Term == "automobile" || a.Term == "gone" {
 			t.Errorf("added %q", a.Term)
+		}
+	}
+}
+
+func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
+	c, _ := rental(t)
+	rows := map[string][]simmatrix.Neighbor{
+		"price": {{Term: "cost", Similarity: 1}},
+		"fee":   {{Term: "cost", Similarity: 0.7}, {Term: "gone", Similarity: 0.9}, {Term: "hire", Similarity: 0.5}},
+		"old":   {{Term: "lately", Similarity: 0.6}},
+		"many":  nil,
+	}
+	for i := range 40 {
+		rows["many"] = append(rows["many"], simmatrix.Neighbor{Term: fmt.Sprint("absent", i), Similarity: float32(i+1) / 50})
+	}
+	rows["many"] = append(rows["many"], simmatrix.Neighbor{Term: "cost", Similarity: 0.01})
+	c.docFreqs["cost"] = 101 // of 1000, above a tenth
+	m := matrixOf(t, c, rows)
+	c.docFreqs["lately"] = 500 // since the matrix was built
+	for _, tt := range []struct {
+		query  string
+		reason reason.Reason
+		want   []string
+	}{
+		{`{"match":{"body":"price"}}`, reason.NeighborsTooFrequent, []string{"price cost 1.00 max_doc_share"}},
+		{`{"match":{"body":"old"}}`, reason.NeighborsTooFrequent, []string{"old lately 0.60 max_doc_share"}},
+		{`{"match":{"body":"fee"}}`, "", []string{"fee cost 0.70 max_doc_share", "fee gone 0.90 not_in_index"}},
+		{`{"match":{"body":"fee price"}}`, "", []string{"price cost 1.00 max_doc_share", "fee gone 0.90 not_in_index"}},
+		{`{"match":{"body":"zebra"}}`, reason.NoNeighbors, nil},
+		{`{"multi_match":{"query":"price","fields":["body","title"],"type":"cross_fields"}}`, reason.NeighborsTooFrequent, []string{"price cost 1.00 max_doc_share"}},
+		{`{"match":{"body":"many"}}`, reason.NeighborsTooFrequent, []string{
+			"many cost 0.01 max_doc_share", "many absent39 0.80 not_in_index", "many absent38 0.78 not_in_index", "many absent37 0.76 not_in_index",
+			"many absent36 0.74 not_in_index", "many absent35 0.72 not_in_index", "many absent34 0.70 not_in_index", "many absent33 0.68 not_in_index",
+			"many absent32 0.66 not_in_index", "many absent31 0.64 not_in_index",
+		}},
+	} {
+		r, err := New(c, m, with(func(o *Options) { o.Scoring = form.Linear })).Expand(t.Context(), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range r.Clauses[0].LeftOut {
+			got = append(got, fmt.Sprintf("%s %s %.2f %s", l.From, l.Term, l.Similarity, l.Reason))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || r.Clauses[0].Reason != tt.reason {
+			t.Errorf("%s: reason %q, want %q; left out (-want +got):\n%s", tt.query, r.Clauses[0].Reason, tt.reason, diff)
 		}
 	}
 }

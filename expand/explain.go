@@ -17,7 +17,11 @@ func explain(p *form.Plan, first []FirstHit, reranked bool) []Explanation {
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if c.Reason != "" {
-			out = append(out, Explanation{Path: c.Parsed.Path, Reason: c.Reason})
+			e := Explanation{Path: c.Parsed.Path, Reason: c.Reason}
+			if c.Reason == reason.NeighborsTooFrequent { // of fields that are searched together
+				e.LeftOut = leftOut(c.Fields[0].Terms)
+			}
+			out = append(out, e)
 			continue
 		}
 		out = slices.Grow(out, len(c.Fields))
@@ -43,7 +47,8 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if f.Analysis != nil {
 		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
 	}
-	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors) { // else none was looked up
+	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // else none was looked up
+		e.LeftOut = leftOut(f.Terms)
 		f.Terms.Expanded(func(o *terms.Origin) {
 			if o.Row.IsZero() {
 				e.NoRow = append(e.NoRow, o.Term)
@@ -76,4 +81,20 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		}
 	}
 	return e
+}
+
+// leftOut tells of the neighbors that a selection left out.
+func leftOut(sel *terms.Selection) []LeftOut {
+	if sel == nil {
+		return nil
+	}
+	var out []LeftOut
+	for _, l := range sel.LeftOut {
+		why := LeftOutAbsent
+		if l.Frequent {
+			why = LeftOutFrequent
+		}
+		out = append(out, LeftOut{Term: l.Term, From: sel.Origins[l.Origin].Term, Similarity: l.Similarity, Reason: why})
+	}
+	return out
 }

@@ -218,6 +218,9 @@ func (p *firstPage) weight() uint32 {
 			for _, term := range f.Analysis.Terms {
 				n += termBytes + len(term)
 			}
+			for i := range f.Terms.LeftOut {
+				n += termBytes + len(f.Terms.LeftOut[i].Term)
+			}
 			for i := range f.Terms.Origins {
 				n += termBytes + len(f.Terms.Origins[i].Term)
 			}

@@ -170,6 +170,10 @@ type Explanation struct {
 	// NoRow are the terms of the text that the matrix has no row of: they are in no
 	// document, or in none that it was built from.
 	NoRow []string `json:"no_row,omitempty"`
+	// LeftOut are neighbors of the terms that were not added because of how many
+	// documents have them, at most ten: first the too frequent ones, then by
+	// similarity.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Feedback are the terms added because the first hits have them, the best
 	// first.
 	Feedback []AddedFeedback `json:"feedback,omitempty"`
@@ -190,6 +194,22 @@ type Added struct {
 	// brings at λ = 1, and Boost the factor in the rewritten search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
+}
+
+// Why a neighbor was left out.
+const (
+	LeftOutFrequent = "max_doc_share" // more than [Options.MaxDocShare] of the documents have it
+	LeftOutAbsent   = "not_in_index"  // no document has it
+)
+
+// LeftOut is one neighbor that was not added to a search.
+type LeftOut struct {
+	Term string `json:"term"`
+	// From is the term of the text that it is a neighbor of, and Similarity how
+	// similar the two are.
+	From       string  `json:"from"`
+	Similarity float64 `json:"similarity"`
+	Reason     string  `json:"reason"` // [LeftOutFrequent] or [LeftOutAbsent]
 }
 
 // AddedFeedback is one term that was added because the first hits of a search

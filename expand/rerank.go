@@ -110,7 +110,7 @@ func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reaso
 
 // compared reports whether a text left alone for a reason is compared anyway.
 func compared(why reason.Reason) bool {
-	return why == "" || why == reason.NoNeighbors || why == reason.TermLimit || why == reason.NoTerms
+	return why == "" || why == reason.NoNeighbors || why == reason.NeighborsTooFrequent || why == reason.TermLimit || why == reason.NoTerms
 }
 
 // add adds the terms of a field, which count boost times.

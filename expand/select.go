@@ -23,7 +23,7 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 	for _, t := range leading(open) {
 		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
 		if len(t.terms.Candidates) == 0 && !feedback {
-			t.leave(reason.NoNeighbors)
+			t.leave(t.whyNoNeighbor())
 		}
 	}
 	open = stillOpen(open)
@@ -37,7 +37,7 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 	}
 	for _, t := range open {
 		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
-			t.leave(reason.NoNeighbors)
+			t.leave(t.whyNoNeighbor())
 		}
 	}
 	open = leading(stillOpen(open))
@@ -48,6 +48,14 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 	}
 	shareAdded(open, a.e.options.MaxAddedTerms)
 	return nil
+}
+
+// whyNoNeighbor returns why no neighbor is added to a target.
+func (t *target) whyNoNeighbor() reason.Reason {
+	if left := t.terms.LeftOut; len(left) > 0 && left[0].Frequent {
+		return reason.NeighborsTooFrequent
+	}
+	return reason.NoNeighbors
 }
 
 // settle settles the terms to add by their live document frequencies.

@@ -6,7 +6,7 @@ func All() []Reason {
 		NotJSON, TooDeep, NoClause, MinScore, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
 		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, Hidden,
 		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
-		TooManyTerms, NotNested, NoNeighbors, TermLimit,
+		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,
 		NotScoring, TermLevel, Positions, Phrase, Other, Unknown,
 		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
 		RescoreWindow,

@@ -31,21 +31,22 @@ const (
 
 // Reasons that hold for one clause.
 const (
-	Options          Reason = "clause_options"     // an option of the clause has a value that akin does not understand
-	NoField          Reason = "no_field"           // the clause names no field
-	FieldsDiffer     Reason = "fields_differ"      // fields that are searched together have other analyzers, by name, or terms
-	Syntax           Reason = "query_syntax"       // the text of a query string uses its operators
-	RuntimeField     Reason = "runtime_field"      // the request redefines the field
-	NoMatrix         Reason = "no_matrix"          // no matrix is bound to the index and field, or it has no active version
-	NotWords         Reason = "not_words"          // the field's terms are no words, and no binding names the field in full
-	NotText          Reason = "not_text"           // the field is not text in every index of the search
-	Mixed            Reason = "mixed_indices"      // the indices analyze or score the field differently
-	UnknownToCluster Reason = "unknown_to_cluster" // the cluster does not know an index or analyzer, and will say so
-	NoTerms          Reason = "no_terms"           // the analyzer leaves no term of the text
-	TooManyTerms     Reason = "too_many_terms"     // the text has more terms than max_query_terms, or is longer than 64 KiB
-	NotNested        Reason = "not_nested"         // the segments of the field are not in the nested field that is configured
-	NoNeighbors      Reason = "no_neighbors"       // no term has a neighbor that the index has and the limits let in
-	TermLimit        Reason = "term_limit"         // other clauses used up max_added_terms
+	Options              Reason = "clause_options"         // an option of the clause has a value that akin does not understand
+	NoField              Reason = "no_field"               // the clause names no field
+	FieldsDiffer         Reason = "fields_differ"          // fields that are searched together have other analyzers, by name, or terms
+	Syntax               Reason = "query_syntax"           // the text of a query string uses its operators
+	RuntimeField         Reason = "runtime_field"          // the request redefines the field
+	NoMatrix             Reason = "no_matrix"              // no matrix is bound to the index and field, or it has no active version
+	NotWords             Reason = "not_words"              // the field's terms are no words, and no binding names the field in full
+	NotText              Reason = "not_text"               // the field is not text in every index of the search
+	Mixed                Reason = "mixed_indices"          // the indices analyze or score the field differently
+	UnknownToCluster     Reason = "unknown_to_cluster"     // the cluster does not know an index or analyzer, and will say so
+	NoTerms              Reason = "no_terms"               // the analyzer leaves no term of the text
+	TooManyTerms         Reason = "too_many_terms"         // the text has more terms than max_query_terms, or is longer than 64 KiB
+	NotNested            Reason = "not_nested"             // the segments of the field are not in the nested field that is configured
+	NoNeighbors          Reason = "no_neighbors"           // no term has a neighbor that the index has
+	NeighborsTooFrequent Reason = "neighbors_too_frequent" // and those that it has are in more than max_doc_share of the documents
+	TermLimit            Reason = "term_limit"             // other clauses used up max_added_terms
 )
 
 // Reasons that hold for queries of other kinds.

@@ -95,6 +95,10 @@ type Selection struct {
 	// Context has f_j of the terms that the first hits speak of, see [Feedback];
 	// nil without feedback.
 	Context map[string]float64
+	// LeftOut are neighbors that are no candidates because of how many documents
+	// have them, at most [MaxLeftOut]: first the too frequent ones, then by
+	// similarity.
+	LeftOut []LeftOut
 
 	entries []entry
 	byTerm  table
@@ -106,7 +110,7 @@ type Selection struct {
 // given, and forgets what was there before.
 func (sel *Selection) Start(terms []string, positions []int) {
 	sel.Context = nil
-	sel.Origins, sel.Candidates, sel.entries = sel.Origins[:0], sel.Candidates[:0], sel.entries[:0]
+	sel.Origins, sel.Candidates, sel.entries, sel.LeftOut = sel.Origins[:0], sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
 	for k, term := range terms {
 		x := 1 / float64(stacked(positions, k))
 		if i := sel.OriginOf(term); i >= 0 {
@@ -195,13 +199,14 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 		xw := o.X * weight(int64(o.Row.DocFreq()))
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			if float64(n.DocFreq) > most {
-				continue
-			}
 			if k := sel.OriginOf(n.Term); k >= 0 {
 				if among {
 					sel.entries = append(sel.entries, entry{i, -1 - k, s})
 				}
+				continue
+			}
+			if float64(n.DocFreq) > most {
+				sel.leaveOut(LeftOut{n.Term, i, s, true})
 				continue
 			}
 			slot := sel.byTerm.slot(n.Term, sel.Candidates)
@@ -245,6 +250,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most {
+			sel.leaveOut(LeftOut{c.Term, c.Origin, c.Similarity, c.DocFreq > 0})
 			c.V = 0
 		}
 	}
@@ -382,6 +388,10 @@ func (sel *Selection) Own(entries bool) *Selection {
 	for i := range own.Origins {
 		o := &own.Origins[i]
 		o.Row, o.Term = simmatrix.Row{}, strings.Clone(o.Term)
+	}
+	own.LeftOut = slices.Clone(sel.LeftOut)
+	for i := range own.LeftOut {
+		own.LeftOut[i].Term = strings.Clone(own.LeftOut[i].Term)
 	}
 	if entries {
 		own.entries = slices.Clone(sel.entries)

@@ -192,7 +192,7 @@ const (
 	maxClauseBytes = 64 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 480
+	clauseBytes = 528
 	termBytes   = 16
 	addedBytes  = 64
 
@@ -221,6 +221,10 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 	for k := range c.Added {
 		c.Added[k].Term, c.Added[k].From = f(c.Added[k].Term), f(c.Added[k].From)
 	}
+	for k := range c.LeftOut {
+		l := &c.LeftOut[k]
+		l.Term, l.From = f(l.Term), f(l.From)
+	}
 	for k := range c.Feedback {
 		t := &c.Feedback[k]
 		t.Term = f(t.Term)
@@ -233,7 +237,7 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 // keepClause returns a copy of a clause with lists of its own, its size and
 // that of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*len(c.Added)
+	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut))
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
 	}
@@ -241,7 +245,7 @@ func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int)
 		return c, size, 0
 	}
 	c.Terms, c.Indices, c.Added = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Added)
-	c.Written, c.NoRow, c.Feedback = slices.Clone(c.Written), slices.Clone(c.NoRow), slices.Clone(c.Feedback)
+	c.Written, c.NoRow, c.LeftOut, c.Feedback = slices.Clone(c.Written), slices.Clone(c.NoRow), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
 	for k := range c.Feedback {
 		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
 	}
@@ -260,7 +264,7 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		c, n, t := keepClause(clauses[i])
 		if size+n > maxClauseBytes {
 			cut++
-			c.Terms, c.Written, c.NoRow, c.Added, c.Feedback = nil, nil, nil, nil, nil
+			c.Terms, c.Written, c.NoRow, c.Added, c.LeftOut, c.Feedback = nil, nil, nil, nil, nil, nil
 			c, n, t = keepClause(c)
 		}
 		if size+n > maxClauseBytes {

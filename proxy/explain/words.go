@@ -19,12 +19,20 @@ type ShownClause struct {
 	// that is known, by term, where they are others.
 	Words    map[string]string `json:"words,omitempty"`
 	Added    []ShownAdded      `json:"added,omitempty"`
+	LeftOut  []ShownLeftOut    `json:"left_out,omitempty"`
 	Feedback []ShownFeedback   `json:"feedback,omitempty"`
 }
 
 // ShownAdded is a term that was added, with its word where that is another.
 type ShownAdded struct {
 	expand.Added
+
+	Word string `json:"word,omitempty"`
+}
+
+// ShownLeftOut is the same of a neighbor that was left out.
+type ShownLeftOut struct {
+	expand.LeftOut
 
 	Word string `json:"word,omitempty"`
 }
@@ -72,6 +80,9 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []Show
 		for _, a := range c.Added {
 			s.Added = append(s.Added, ShownAdded{a, of[a.Term]})
 		}
+		for _, l := range c.LeftOut {
+			s.LeftOut = append(s.LeftOut, ShownLeftOut{l, of[l.Term]})
+		}
 		for _, f := range c.Feedback {
 			s.Feedback = append(s.Feedback, ShownFeedback{f, of[f.Term]})
 		}
@@ -110,6 +121,9 @@ func termsOf(clauses []expand.Explanation) map[string]map[string]bool {
 		}
 		for _, a := range c.Added {
 			all[c.Matrix][a.Term] = true
+		}
+		for _, l := range c.LeftOut {
+			all[c.Matrix][l.Term] = true
 		}
 		for _, f := range c.Feedback {
 			all[c.Matrix][f.Term] = true

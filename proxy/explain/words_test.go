@@ -22,6 +22,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		{
 			Matrix: "main@1", Terms: []string{"nappi", "cheap", "gift"}, Written: []string{"", "CHEAPER", "gift"}, NoRow: []string{"cheap"},
 			Added:    []expand.Added{{Term: "diaper", From: "nappi"}, {Term: "ga", From: "nappi"}},
+			LeftOut:  []expand.LeftOut{{Term: "pin", From: "nappi"}},
 			Feedback: []expand.AddedFeedback{{Term: "pin"}},
 		},
 		{Path: "query.term"},
@@ -36,6 +37,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		{
 			Explanation: clauses[0], Words: map[string]string{"nappi": "nappies", "cheap": "CHEAPER"},
 			Added:    []ShownAdded{{clauses[0].Added[0], "diapers"}, {clauses[0].Added[1], ""}},
+			LeftOut:  []ShownLeftOut{{clauses[0].LeftOut[0], "pins"}},
 			Feedback: []ShownFeedback{{clauses[0].Feedback[0], "pins"}},
 		},
 		{Explanation: clauses[1]},

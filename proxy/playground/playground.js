@@ -134,6 +134,9 @@ function problemOf(found) {
   return 'The cluster answers with status ' + found.status + (e ? ': ' + (e.reason || e) : '')
 }
 
+// Why a neighbor was left out.
+const leftOutFor = { max_doc_share: 'in more documents than expansion.max_doc_share lets in', not_in_index: 'in no document' }
+
 function summary() {
   const x = shown.explanation, parts = []
   parts.push(count(totalOf(shown.direct), 'hit') + ' without akin, ' + totalOf(shown.akin) + ' with it.')
@@ -141,6 +144,8 @@ function summary() {
   else if (x?.outcome === 'rewritten') parts.push('Terms would be added, but clients get the original search: this akin only tries itself out.')
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
   else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')
+  const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason === 'max_doc_share')
+  if (left.length) parts.push('Left out: ' + [...new Set(left.map(l => (l.word || l.term) + ' (similarity ' + figure(l.similarity) + ', ' + leftOutFor[l.reason] + ')'))].join(', ') + '.')
   if (x?.rejected) parts.push('The cluster rejected the rewritten search; its answer is that to the original.')
   return parts.join(' ')
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/cmd/akin/internal/server"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -54,7 +55,9 @@ func TestFieldsAreJudged(t *testing.T) {
 	if f := judge(&server.Sight{}, errors.New("NOAUTH")); !strings.Contains(f.Says, "AKIN_REDIS_URL") {
 		t.Errorf("%s", f.Says)
 	}
-	if f := judge(&server.Sight{Texts: 20, Reason: reason.NoNeighbors}, nil); !strings.Contains(f.Says, "expansion.max_doc_share") {
-		t.Errorf("the limit is not named: %s", f.Says)
+	left := []expand.LeftOut{{Term: "cost", From: "price", Similarity: 1, Reason: expand.LeftOutFrequent}, {Term: "gone", From: "price", Similarity: 0.5, Reason: expand.LeftOutAbsent}}
+	want := "cost (for price, similarity 1) is in more than expansion.max_doc_share of the documents, gone (for price, similarity 0.5) is in no document"
+	if f := judge(&server.Sight{Texts: 20, Reason: reason.NeighborsTooFrequent, LeftOut: left}, nil); f.Verdict != Warning || !strings.HasSuffix(f.Says, want) {
+		t.Errorf("what is left out is not named: %s", f.Says)
 	}
 }

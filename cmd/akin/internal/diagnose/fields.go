@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -182,9 +183,10 @@ func judge(s *server.Sight, err error) Field {
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
 		f.Says = "no text to try it with: no document has one, or only nested documents have"
+	case s.Added == 0 && len(s.LeftOut) > 0:
+		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
-		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents (no_neighbors): the words related to them are not in the index, "+
-			"or in more than expansion.max_doc_share of its documents, as in a small index of few different words"
+		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents (no_neighbors): the matrix has no words related to them"
 	case s.Added == 0:
 		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
@@ -194,6 +196,20 @@ func judge(s *server.Sight, err error) Field {
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}
 	return f
+}
+
+// leftOut says which related words were left out of a search, and why.
+func leftOut(words []expand.LeftOut) string {
+	words = words[:min(len(words), 3)]
+	out := make([]string, 0, len(words))
+	for _, w := range words {
+		why := "is in no document"
+		if w.Reason == expand.LeftOutFrequent {
+			why = "is in more than expansion.max_doc_share of the documents"
+		}
+		out = append(out, fmt.Sprintf("%s (for %s, similarity %.2g) %s", w.Term, w.From, w.Similarity, why))
+	}
+	return strings.Join(out, ", ")
 }
 
 // scripts says which form searches have by that.

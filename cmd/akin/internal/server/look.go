@@ -36,6 +36,8 @@ type Sight struct {
 	Texts int `json:"texts"`
 	// Added is how many terms were added to a few words of a document.
 	Added int `json:"added"`
+	// LeftOut are related words that were not added to them, and why.
+	LeftOut []expand.LeftOut `json:"left_out,omitempty"`
 	// Frequent is how many terms come more than once in the texts that were looked
 	// at, and Known of how many of them the matrix has a row.
 	Frequent int `json:"frequent_terms"`
@@ -77,6 +79,7 @@ func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
 			return s, err
 		}
 		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
+		s.LeftOut = found.LeftOut
 		s.Segments = segments
 		if s.Added > 0 || s.ByVectors() {
 			break
