@@ -158,7 +158,7 @@ func (f *buildFlags) build(ctx context.Context, source matrixSource, report *ter
 	if m, err = f.terms.apply(m, report); err != nil {
 		return nil, err
 	}
-	if m, err = applyOverrides(m, f.rows.rules, report); err != nil {
+	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err
 	}
 	f.rows.Protect = f.rows.rules.Protects
@@ -188,14 +188,28 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 	return nil
 }
 
-// maxUnmet is how many pins are named that ask for what is not there.
+// maxUnmet is how many pins and words are named that the matrix lacks.
 const maxUnmet = 20
 
-// applyOverrides applies them and tells which pins ask for what m lacks.
-func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *terminal.Progress) (*simmatrix.Matrix, error) {
+// applyOverrides applies them and tells which words and pins ask for what m
+// lacks. It returns them with the terms of m, too.
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *terminal.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
+	overrides, unknown, err := overrides.Resolve(m)
+	if err != nil {
+		return nil, nil, terminal.Usage(err)
+	}
+	for k, word := range unknown {
+		if k == maxUnmet {
+			report.Tell("overrides: and %d more words that the matrix lacks", len(unknown)-maxUnmet)
+			break
+		}
+		if near := m.Nearest(word); near != "" {
+			report.Tell("overrides: the matrix lacks %s; did you mean %s?", terminal.Visible(word), terminal.Visible(near))
+		}
+	}
 	m, counts, err := overrides.Apply(m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
 		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
@@ -208,7 +222,7 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *t
 		}
 		report.Tell("overrides: %v: there is no such entry to keep", &pin)
 	}
-	return m, nil
+	return m, overrides, nil
 }
 
 // checkEmpty names the flags that are given with nothing in them.

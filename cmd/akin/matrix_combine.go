@@ -108,6 +108,9 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress
 		return inputs[0].Matrix, err
 	}
 	if f.field.URL == "" { // else the rules are for the index terms
+		if err := f.rows.resolve(inputs); err != nil {
+			return nil, err
+		}
 		bans, err := bansOf(f.rows.rules)
 		if err != nil {
 			return nil, err
@@ -153,6 +156,16 @@ func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progre
 		}
 		return nil // the matrix is built without advice, too
 	})
+}
+
+// resolve has the rules name terms of the matrices.
+func (f *rowFlags) resolve(inputs []combine.Input) (err error) {
+	for k := range inputs {
+		if f.rules, _, err = f.rules.Resolve(inputs[k].Matrix); err != nil {
+			return terminal.Usage(err)
+		}
+	}
+	return nil
 }
 
 // bansOf returns the rules that ban.

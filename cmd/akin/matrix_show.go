@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,18 +30,19 @@ type showFlags struct {
 func newMatrixShow() *cobra.Command {
 	var f showFlags
 	cmd := &cobra.Command{
-		Use: "show TERM...", Short: "Show the neighbors of terms",
-		Long: `show prints the neighbors of index terms, most similar first, with the similarity and
-the document frequency, from a file or from the active version in Redis. Terms are
-index terms: what the field's analyzer makes of a word ("rental" may be "rental",
-"cars" is "car"). A term that people write in another form comes after it: gas (ga).
-Where entries have several origins, as in an ensemble, with
+		Use: "show WORD...", Short: "Show the neighbors of words",
+		Long: `show prints the neighbors of words, most similar first, with the similarity and the
+document frequency, from a file or from the active version in Redis. A word is looked
+up as people write it, else as an index term, which is what the field's analyzer makes
+of a word. The term comes after a form that people write: gas (ga). Where there is
+neither, show names the nearest spelling (from Redis, of the words that are written
+otherwise than their terms). Where entries have several origins, as in an ensemble, with
 overrides and where they were learned, each line ends with them.`,
 		Example: `  akin matrix show --file docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains(args, "") {
-				return terminal.Usage(errors.New("name at least one term, and none that is empty"))
+				return terminal.Usage(errors.New("name at least one word, and none that is empty"))
 			}
 			return nil
 		},
@@ -47,11 +50,7 @@ overrides and where they were learned, each line ends with them.`,
 			if f.top < 0 {
 				return terminal.Usage(fmt.Errorf("--top: %d is negative", f.top))
 			}
-			terms := slices.Clone(args)
-			for _, term := range args { // an analyzer makes lower case of nearly all words, people forget it
-				terms = append(terms, strings.ToLower(term))
-			}
-			found, err := f.lookUp(cmd.Context(), terms)
+			found, err := f.lookUp(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -68,48 +67,87 @@ overrides and where they were learned, each line ends with them.`,
 	return cmd
 }
 
-// lookUp returns the rows of terms in the matrix of the flags.
-func (f *showFlags) lookUp(ctx context.Context, terms []string) (*tables.Neighbors, error) {
-	found := &tables.Neighbors{Rows: make(map[string]simmatrix.Row, len(terms)), Forms: make(map[string]string)}
-	if f.file != "" {
-		m, err := files.ReadMatrix(ctx, f.file)
-		if err != nil {
-			return nil, err
-		}
-		found.Matrix, found.Origins = f.file, m.Meta().Origins
-		for _, term := range terms {
-			found.Rows[term] = m.Row(term)
-		}
-		for _, term := range found.Shown(f.top) {
-			found.Forms[term] = m.Form(term)
-		}
-		return found, nil
+// lookUp returns the rows of words in the matrix of the flags.
+func (f *showFlags) lookUp(ctx context.Context, words []string) (*tables.Neighbors, error) {
+	asked := slices.Clone(words)
+	for _, word := range words { // an analyzer makes lower case of nearly all words, people forget it
+		asked = append(asked, strings.ToLower(word))
 	}
-	err := f.redis.With(func(admin *rowstore.Admin) error {
-		version, rows, err := admin.Rows(ctx, f.redis.Name, "", terms)
-		if err != nil {
-			return err
-		}
-		found.Matrix = f.redis.Name + "@" + version
-		for k, term := range terms {
-			found.Rows[term] = rows[k]
-		}
-		if found.Forms, err = admin.Forms(ctx, f.redis.Name, version, found.Shown(f.top)); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(rows, hasOrigins) {
-			return nil
-		}
-		versions, err := admin.Versions(ctx, f.redis.Name)
-		if err != nil {
-			return err
-		}
-		if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
-			found.Origins = versions[k].Origins
-		}
+	found := &tables.Neighbors{
+		Rows: make(map[string]simmatrix.Row), Forms: make(map[string]string),
+		Terms: make(map[string]string), Nearest: make(map[string]string),
+	}
+	if f.file == "" {
+		return found, f.redis.With(func(admin *rowstore.Admin) error { return f.lookUpInRedis(ctx, admin, found, words, asked) })
+	}
+	m, err := files.ReadMatrix(ctx, f.file)
+	if err != nil {
+		return nil, err
+	}
+	found.Matrix, found.Origins = f.file, m.Meta().Origins
+	resolve(found, words, m.TermsOf(asked...), m.Nearest)
+	for _, term := range slices.Concat(words, slices.Collect(maps.Values(found.Terms))) {
+		found.Rows[term] = m.Row(term)
+	}
+	for _, term := range found.Shown(f.top) {
+		found.Forms[term] = m.Form(term)
+	}
+	return found, nil
+}
+
+// lookUpInRedis sets what the active version in Redis has of words; asked has
+// them, and in lower case, too.
+func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, found *tables.Neighbors, words, asked []string) error {
+	version, err := f.readRows(ctx, admin, found, "", asked)
+	if err != nil {
+		return err
+	}
+	found.Matrix = f.redis.Name + "@" + version
+	forms, err := admin.AllForms(ctx, f.redis.Name, version)
+	if err != nil {
+		return err
+	}
+	terms := simmatrix.TermsOf(asked, maps.All(forms), func(term string) bool { return !found.Rows[term].IsZero() })
+	resolve(found, words, terms, func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) })
+	if _, err = f.readRows(ctx, admin, found, version, slices.Collect(maps.Values(found.Terms))); err != nil {
+		return err
+	}
+	for _, term := range found.Shown(f.top) {
+		found.Forms[term] = forms[term]
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(found.Rows)), hasOrigins) {
 		return nil
-	})
-	return found, err
+	}
+	versions, err := admin.Versions(ctx, f.redis.Name)
+	if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
+		found.Origins = versions[k].Origins
+	}
+	return err
+}
+
+// readRows adds the rows of terms in a version, "" for the active one, whose
+// name it returns.
+func (f *showFlags) readRows(ctx context.Context, admin *rowstore.Admin, found *tables.Neighbors, version string, terms []string) (string, error) {
+	version, rows, err := admin.Rows(ctx, f.redis.Name, version, terms)
+	for k := range rows {
+		found.Rows[terms[k]] = rows[k]
+	}
+	return version, err
+}
+
+// resolve sets the terms that words stand for, as they are or in lower case,
+// and the nearest spelling of those that stand for none.
+func resolve(found *tables.Neighbors, words []string, terms map[string]string, nearest func(word string) string) {
+	for _, word := range words {
+		lower := strings.ToLower(word)
+		switch term := cmp.Or(terms[word], terms[lower]); term {
+		case word:
+		case "":
+			found.Nearest[word] = nearest(lower)
+		default:
+			found.Terms[word] = term
+		}
+	}
 }
 
 // hasOrigins reports whether the neighbors of a row have origins: all of a

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,9 +60,9 @@ func squeezed(table string) []string {
 
 func TestShowTellsOfTermsThatAreNotThere(t *testing.T) {
 	file := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "car"}, simmatrix.TermRow{Term: "esc\x1b[31m", Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}})
-	stdout, _, status := akin(t, "matrix", "show", "--file", file, "Car", "Lorry", "lorry", "esc\x1b[31m")
+	stdout, _, status := akin(t, "matrix", "show", "--file", file, "Carr", "Lorry", "lorry", "esc\x1b[31m")
 	want := []string{
-		"Car not in " + file + ", but car is",
+		"Carr not in " + file + "; did you mean car?",
 		"Lorry not in " + file,
 		"lorry not in " + file,
 		`"esc\x1b[31m" 1 neighbors in ` + file + " df 0",
@@ -131,5 +132,53 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a 2 neighbors in docs@7 df 1", "b 0.9000 df 0"}, squeezed(out.String())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestShowLooksWordsUpAsPeopleWriteThem(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{},
+		simmatrix.TermRow{Term: "kidnei", Form: "kidney", DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}},
+		simmatrix.TermRow{Term: "renal", DocFreq: 3},
+		simmatrix.TermRow{Term: "ga", Form: "gas", DocFreq: 2},
+		simmatrix.TermRow{Term: "gaa", Form: "ga", DocFreq: 1},
+	)
+	url := redisServer(t)
+	mustAkin(t, "matrix", "push", "--redis", url, "--name", "words", "--activate", file)
+	for name, from := range map[string][]string{"file": {"--file", file}, "Redis": {"--redis", url, "--name", "words"}} {
+		show := append([]string{"matrix", "show"}, from...)
+		stdout, stderr, status := akin(t, append(show, "kidney", "Kidney", "kidnei", "ga", "kidnay")...)
+		var got []string
+		for _, line := range squeezed(stdout) {
+			before, after, _ := strings.Cut(line, " in ")
+			_, note, _ := strings.Cut(after, " ")
+			got = append(got, strings.TrimSpace(before+" | "+note))
+		}
+		kidney := []string{"kidney (kidnei) 1 neighbors | df 5", "renal 0.5000 df 3 |"}
+		want := slices.Concat(kidney, kidney, kidney, []string{"ga (gaa) 0 neighbors | df 1 (ga is a term, too: gas (ga))", "kidnay not | did you mean kidney?"})
+		if diff := cmp.Diff(want, got); status != 0 || diff != "" {
+			t.Errorf("%s: status %d\n%s%s", name, status, stderr, diff)
+		}
+		stdout, _, _ = akin(t, append(show, "--json", "kidney", "kidnay")...)
+		_, terms, _ := strings.Cut(stdout, `"terms":`)
+		wantJSON := `[{"term":"kidnei","word":"kidney","doc_freq":5,"asked":"kidney","neighbors":[{"term":"renal","doc_freq":3,"similarity":0.5000076}]},` +
+			`{"term":"kidnay","doc_freq":0,"nearest":"kidney","neighbors":null}]}` + "\n"
+		if diff := cmp.Diff(wantJSON, terms); diff != "" {
+			t.Errorf("%s: --json\n%s", name, diff)
+		}
+	}
+}
+
+func TestOverridesOfACommandNameWordsAsPeopleWriteThem(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{},
+		simmatrix.TermRow{Term: "kidnei", Form: "kidney", Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}}, simmatrix.TermRow{Term: "renal"},
+		simmatrix.TermRow{Term: "ga", Form: "gas"},
+	)
+	rules := write(t, "o.txt", "ban kidney renal\nset gas -> renal 0.8\nset kidnay gas 0.1\n")
+	m, told := built(t, "--from-matrices", file, "--overrides", rules)
+	if m.Row("kidnei").Len() != 0 || m.Row("ga").Len() != 2 || !m.Row("gas").IsZero() {
+		t.Errorf("rows: kidnei %d, ga %d", m.Row("kidnei").Len(), m.Row("ga").Len())
+	}
+	if !strings.Contains(told, "the matrix lacks kidnay; did you mean kidney?") {
+		t.Errorf("told:\n%s", told)
 	}
 }

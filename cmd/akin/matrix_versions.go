@@ -79,7 +79,8 @@ func (f *pushFlags) read(ctx context.Context, path string, report *terminal.Prog
 	if err != nil {
 		return nil, err
 	}
-	return applyOverrides(m, overrides, report)
+	m, _, err = applyOverrides(m, overrides, report)
+	return m, err
 }
 
 // userAtHost says who runs the program and where, as far as the system knows.

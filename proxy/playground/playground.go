@@ -34,9 +34,10 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 type Matrices interface {
 	// Setup returns what there is to choose from.
 	Setup(ctx context.Context) (Setup, error)
-	// Neighbors returns the neighbors of an index term in a version of a matrix, ""
-	// for the one that is served; [ErrUnknown] is wrapped where there is none.
-	Neighbors(ctx context.Context, matrix, version, term string) (Row, error)
+	// Neighbors returns the neighbors of a word, as people write it or else as an
+	// index term, in a version of a matrix, "" for the one that is served.
+	// [ErrUnknown] is wrapped where there is none.
+	Neighbors(ctx context.Context, matrix, version, word string) (Row, error)
 }
 
 // ErrUnknown says that there is no such matrix or version.
@@ -70,9 +71,12 @@ type Version struct {
 }
 
 // A Row has the neighbors of a term, the most similar first. Word is how people
-// write the term, "" where that is the same or not known.
+// write the term, "" where that is the same or not known. Nearest is what is
+// spelled most like a word that stands for no term.
 type Row struct {
 	Version   string     `json:"version"`
+	Term      string     `json:"term"`
+	Nearest   string     `json:"nearest,omitempty"`
 	Word      string     `json:"word,omitempty"`
 	DocFreq   uint32     `json:"doc_freq"`
 	Neighbors []Neighbor `json:"neighbors"`

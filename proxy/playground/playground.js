@@ -386,7 +386,7 @@ function renderVersions() {
 function neighborsButton(term, word) {
   const b = el('button', { type: 'button', 'aria-label': 'Neighbors of ' + word }, 'Neighbors')
   b.addEventListener('click', () => {
-    $('term').value = term
+    $('term').value = word
     neighbors()
     $('neighbors').scrollIntoView()
   })
@@ -398,18 +398,20 @@ const row = (version, term) => call(base + 'neighbors', { matrix: $('matrix').va
 async function neighbors() {
   show('')
   try {
-    let term = $('term').value.trim(), found = await row($('version').value, term)
+    const asked = $('term').value.trim()
+    let found = await row($('version').value, asked)
     if (!found.neighbors.length) { // as the field's analyzer makes it
-      const tokens = await termOf(term)
-      if (tokens && tokens !== term) found = await row($('version').value, term = tokens)
+      const tokens = await termOf(asked)
+      const again = tokens && tokens !== asked ? await row($('version').value, tokens) : found
+      if (again.neighbors.length) found = again
     }
-    const other = $('other').value, word = found.word || term
+    const term = found.term || asked, other = $('other').value, word = found.word || term
     if (!other) {
-      say('found', found.neighbors.length ? count(found.neighbors.length, 'neighbor') + ' of ' + word + ', which is in ' + count(found.doc_freq, 'document') + '.' : 'No neighbors of ' + word + '.')
+      say('found', found.neighbors.length ? count(found.neighbors.length, 'neighbor') + ' of ' + word + ', which is in ' + count(found.doc_freq, 'document') + '.' : 'No neighbors of ' + word + '.' + (found.nearest ? ' Did you mean ' + found.nearest + '?' : ''))
       $('bars').replaceChildren(...found.neighbors.map(n => bar(term, n, n.word || n.term, figure(n.similarity) + ', in ' + count(n.doc_freq, 'document'))))
       return
     }
-    const before = new Map((await row(other, term)).neighbors.map(n => [n.term, n]))
+    const before = new Map((await row(other, word)).neighbors.map(n => [n.term, n]))
     const changes = []
     for (const n of found.neighbors) {
       const was = before.get(n.term)

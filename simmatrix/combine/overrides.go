@@ -25,8 +25,9 @@ const (
 	ActionBan Action = "ban" // removes the pair
 )
 
-// An Override is one rule on the similarity of two index terms, which are what
-// the field's analyzer makes of words.
+// An Override is one rule on the similarity of two terms: as people write them,
+// see [Overrides.Resolve], or index terms, which are what the field's analyzer
+// makes of words.
 type Override struct {
 	Action         Action
 	Term, Neighbor string
@@ -242,6 +243,44 @@ const maxProblems = 100
 
 // oneWaySign is between the terms of a rule that goes one way.
 const oneWaySign = "->"
+
+// Resolve returns the rules with the index terms of a matrix in place of the
+// words that people write for them, see [simmatrix.Matrix.TermsOf], and the
+// words that the matrix does not know, ascending, which stay. It returns an
+// error where two rules are then about one entry.
+func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown []string, err error) {
+	var words []string
+	for r := range o.All() {
+		words = append(words, r.Term, r.Neighbor)
+	}
+	terms := m.TermsOf(words...)
+	term := func(word string) string {
+		if t, known := terms[word]; known {
+			return t
+		}
+		unknown = append(unknown, word)
+		return word
+	}
+	resolved = &Overrides{}
+	for k, l := range o.lines {
+		own := *l
+		resolved.lines = append(resolved.lines, &own)
+		if l.rule == nil {
+			continue
+		}
+		r := *l.rule
+		r.Term, r.Neighbor = term(r.Term), term(r.Neighbor)
+		own.write(r)
+		if err = r.check(); err == nil {
+			err = resolved.adopt(&own)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: line %d: %v: with the terms of the matrix: %w", ErrOverrides, k+1, l.rule, err)
+		}
+	}
+	slices.Sort(unknown)
+	return resolved, slices.Compact(unknown), nil
+}
 
 // ErrOverrides is wrapped by the errors of [ParseOverrides].
 var ErrOverrides = errors.New("bad overrides")

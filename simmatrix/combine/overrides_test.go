@@ -384,3 +384,43 @@ func (o *Overrides) Pin(term, neighbor string, oneWay bool) error {
 func (o *Overrides) Ban(term, neighbor string, oneWay bool) error {
 	return o.Put(Override{Action: ActionBan, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
+
+func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
+	m, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{
+		{Term: "kidnei", Form: "kidney", Neighbors: []simmatrix.Neighbor{{Term: "renal", Similarity: 0.5}}},
+		{Term: "renal"},
+		{Term: "ga", Form: "gas"},
+		{Term: "oil", Form: "oils"},
+		{Term: "petrol"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nset kidnay livers 0.5\n")
+	got, unknown, err := o.Resolve(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# by hand\nban kidnei -> renal # no\nset ga petrol 0.9\npin ga oil\nset kidnay livers 0.5\n"
+	if diff := cmp.Diff(want, got.String()); diff != "" || !slices.Equal(unknown, []string{"kidnay", "livers"}) {
+		t.Errorf("unknown %q (-want +got):\n%s", unknown, diff)
+	}
+	if !got.Protects("ga", "petrol") || got.Protects("kidnei", "renal") {
+		t.Error("the rules are not those of the terms")
+	}
+	if again, _, err := got.Resolve(m); err != nil || again.String() != want {
+		t.Errorf("resolved twice: %v, %v", again, err)
+	}
+	out, counts, err := got.Apply(m)
+	if err != nil || counts.Banned != 1 || out.Row("kidnei").Len() != 0 || out.Row("ga").Len() != 1 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+	for name, file := range map[string]string{
+		"two rules for one entry": "set kidney renal 0.5\nban kidnei renal\n",
+		"a word and its term":     "set gas ga 0.5\n",
+	} {
+		if _, _, err := mustParseOverrides(t, file).Resolve(m); !errors.Is(err, ErrOverrides) || !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -69,6 +69,34 @@ func (a *Admin) Forms(ctx context.Context, name, version string, terms []string)
 	return all, nil
 }
 
+// AllForms returns the forms of all terms of a version that people write in
+// another form, by term, page by page. Those that are lost or damaged are
+// missing.
+func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]string, error) {
+	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
+		return nil, err
+	}
+	forms := make(map[string]string)
+	v, _, err := a.read(ctx, name, version, nil)
+	if total := int(min(v.Forms, simmatrix.MaxTerms)); err == nil && total > 0 {
+		err = a.scan(ctx, formsKey(name, version), total, func(page []string) error {
+			for pair := range slices.Chunk(page, 2) {
+				if simmatrix.CheckForm(pair[1]) == nil {
+					forms[pair[0]] = pair[1]
+				}
+			}
+			if len(forms) > total {
+				return fmt.Errorf("%w: more than %d forms", ErrBadVersion, total)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
+	}
+	return forms, nil
+}
+
 // readForms reads the forms of terms. What is no form is left out.
 func readForms(ctx context.Context, c client, name, id string, terms []string) (map[string]string, error) {
 	if len(terms) == 0 {

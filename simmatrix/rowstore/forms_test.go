@@ -123,6 +123,9 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
 		t.Errorf("forms (-want +got):\n%s", diff)
 	}
+	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
+		t.Errorf("all forms: %v, %v", got, err)
+	}
 	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) {
 		t.Errorf("pull with other forms: %v", err)
 	}

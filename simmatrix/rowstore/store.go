@@ -394,6 +394,9 @@ type Rows struct {
 // Version names the matrix and its version, as name@version.
 func (r *Rows) Version() string { return r.version.label }
 
+// Matrix returns the matrix of a file, nil for one in Redis.
+func (r *Rows) Matrix() *simmatrix.Matrix { return r.version.inMemory }
+
 // Docs is the number of documents that the matrix was built from; 0 is
 // unknown.
 func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }

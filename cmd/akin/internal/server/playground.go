@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -91,7 +93,7 @@ func (m playgroundMatrices) versions(ctx context.Context, s rowstore.State) []pl
 }
 
 // Neighbors implements [playground.Matrices].
-func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, term string) (playground.Row, error) {
+func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word string) (playground.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	if m.store == nil {
@@ -102,22 +104,33 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, term
 	if at < 0 {
 		return playground.Row{}, fmt.Errorf("%w: %.80q", playground.ErrUnknown, matrix)
 	}
-	state, rows := states[at], make([]simmatrix.Row, 1)
+	state := states[at]
+	term, nearest := word, ""
+	rows := make([]simmatrix.Row, 1)
 	var err error
 	if served := m.store.Pin().Of(matrix); version == "" || version == state.Version {
 		if version = state.Version; served == nil {
 			return playground.Row{}, playground.ErrUnknown
 		}
+		if in := served.Matrix(); in != nil {
+			term, nearest = lookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+		} else {
+			term, nearest = m.lookUp(ctx, matrix, version, word)
+		}
 		err = served.Rows(ctx, []string{term}, rows)
 	} else if state.Source != rowstore.SourceRedis || m.redis == nil {
 		err = playground.ErrUnknown
-	} else if version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term}); errors.Is(err, rowstore.ErrUnknownVersion) || errors.Is(err, rowstore.ErrName) {
+	} else {
+		term, nearest = m.lookUp(ctx, matrix, version, word)
+		version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term})
+	}
+	if errors.Is(err, rowstore.ErrUnknownVersion) || errors.Is(err, rowstore.ErrName) {
 		err = fmt.Errorf("%w: %w", playground.ErrUnknown, err)
 	}
 	if err != nil {
 		return playground.Row{}, err
 	}
-	out := playground.Row{Version: version, DocFreq: rows[0].DocFreq(), Neighbors: []playground.Neighbor{}}
+	out := playground.Row{Version: version, Term: term, Nearest: nearest, DocFreq: rows[0].DocFreq(), Neighbors: []playground.Neighbor{}}
 	terms := []string{term}
 	for n := range rows[0].All() {
 		if len(out.Neighbors) == shownNeighbors {
@@ -132,4 +145,37 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, term
 		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
 	}
 	return out, nil
+}
+
+// lookUp is [lookUp] in a version in Redis. A word that is a term and written
+// so is no form of another: only for others are all forms read. Where that
+// fails, the word stands for itself.
+func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
+	lower := strings.ToLower(word)
+	words := []string{word, lower}
+	if m.redis == nil {
+		return word, ""
+	}
+	_, rows, err := m.redis.Rows(ctx, matrix, version, words)
+	if err == nil && !rows[0].IsZero() && m.forms(ctx, matrix+"@"+version, words)[word] == "" {
+		return word, ""
+	}
+	forms, formsErr := m.redis.AllForms(ctx, matrix, version)
+	if err = cmp.Or(err, formsErr); err != nil {
+		m.log.DebugContext(ctx, "the playground looks up an index term", "err", err)
+		return word, ""
+	}
+	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }
+	near := func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) }
+	return lookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
+}
+
+// lookUp returns the term that a word stands for, as it is or in lower case;
+// the word itself where there is none, with the nearest spelling.
+func lookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
+	lower := strings.ToLower(word)
+	if term = cmp.Or(terms[word], terms[lower]); term == "" {
+		return word, near(lower)
+	}
+	return term, ""
 }

@@ -1,12 +1,12 @@
 package tables
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -19,7 +19,13 @@ type Neighbors struct {
 	Origins []string
 	Rows    map[string]simmatrix.Row // by term, the zero Row where there is none
 	Forms   map[string]string        // in which people write terms, by term, those that differ
+	// Terms are the terms that words stand for, by word, those that differ, and
+	// Nearest what is spelled most like a word that stands for none.
+	Terms, Nearest map[string]string
 }
+
+// termOf returns the term that a word stands for.
+func (f *Neighbors) termOf(word string) string { return cmp.Or(f.Terms[word], word) }
 
 // Shown returns the terms that have a row, and the first top neighbors of each.
 func (f *Neighbors) Shown(top int) []string {
@@ -41,20 +47,25 @@ func nearest(row simmatrix.Row, top int) []simmatrix.Neighbor {
 	return all[:min(len(all), top)]
 }
 
-// Print prints the first top neighbors of each term.
-func (f *Neighbors) Print(out io.Writer, terms []string, top int) error {
+// Print prints the first top neighbors of the term of each word.
+func (f *Neighbors) Print(out io.Writer, words []string, top int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, term := range terms {
+	for _, word := range words {
+		term := f.termOf(word)
 		row := f.Rows[term]
 		if row.IsZero() {
 			hint := ""
-			if lower := strings.ToLower(term); !f.Rows[lower].IsZero() {
-				hint = ", but " + terminal.Visible(lower) + " is"
+			if near := f.Nearest[word]; near != "" {
+				hint = "; did you mean " + terminal.Visible(near) + "?"
 			}
-			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.Matrix, hint)
+			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(word), f.Matrix, hint)
 			continue
 		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", readable(term, f.Forms[term]), row.Len(), f.Matrix, row.DocFreq())
+		other := ""
+		if term != word && !f.Rows[word].IsZero() {
+			other = fmt.Sprintf("  (%s is a term, too: %s)", terminal.Visible(word), readable(word, f.Forms[word]))
+		}
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s\n", readable(term, f.Forms[term]), row.Len(), f.Matrix, row.DocFreq(), other)
 		for _, n := range nearest(row, top) {
 			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n",
 				readable(n.Term, f.Forms[n.Term]), decimals(float64(n.Similarity)), n.DocFreq, originColumn(f.Origins, n))
@@ -80,18 +91,26 @@ type shownNeighbor struct {
 type shownRow struct {
 	shownTerm
 
+	// Asked is the word that was asked for, where the term is another, and Nearest
+	// what is spelled most like it, where there is no term.
+	Asked     string          `json:"asked,omitempty"`
+	Nearest   string          `json:"nearest,omitempty"`
 	Neighbors []shownNeighbor `json:"neighbors"` // null for a term that the matrix lacks
 }
 
 // PrintJSON prints the same as Print.
-func (f *Neighbors) PrintJSON(out io.Writer, terms []string, top int) error {
+func (f *Neighbors) PrintJSON(out io.Writer, words []string, top int) error {
 	result := struct {
 		Matrix string     `json:"matrix"`
 		Terms  []shownRow `json:"terms"`
 	}{Matrix: f.Matrix}
-	for _, term := range terms {
+	for _, word := range words {
+		term := f.termOf(word)
 		row := f.Rows[term]
-		shown := shownRow{shownTerm: shownTerm{term, f.Forms[term], row.DocFreq()}}
+		shown := shownRow{shownTerm: shownTerm{term, f.Forms[term], row.DocFreq()}, Nearest: f.Nearest[word]}
+		if term != word {
+			shown.Asked = word
+		}
 		if !row.IsZero() {
 			shown.Neighbors = []shownNeighbor{}
 		}

@@ -1,0 +1,77 @@
+package simmatrix
+
+import (
+	"iter"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// TermsOf returns the terms that words stand for, by word: the one that people
+// write so, else the one of that name. Words that are neither are missing.
+func (m *Matrix) TermsOf(words ...string) map[string]string {
+	return TermsOf(words, m.Forms(), func(term string) bool {
+		_, there := slices.BinarySearch(m.table.Terms, term)
+		return there
+	})
+}
+
+// TermsOf is [Matrix.TermsOf] for the terms and forms of a matrix that is
+// elsewhere, in any order; has reports whether it has a term.
+func TermsOf(words []string, forms iter.Seq2[string, string], has func(term string) bool) map[string]string {
+	written := make(map[string]string, len(words)) // the term of each word, "" for none so far
+	for _, word := range words {
+		written[word] = ""
+	}
+	for term, form := range forms {
+		if before, asked := written[form]; asked && (before == "" || term < before) {
+			written[form] = term
+		}
+	}
+	for word, term := range written {
+		switch {
+		case term != "":
+		case has(word):
+			written[word] = word
+		default:
+			delete(written, word)
+		}
+	}
+	return written
+}
+
+// Nearest returns what people write in m, or a term that they write so, that is
+// spelled most like a word, see [NearestOf].
+func (m *Matrix) Nearest(word string) string {
+	return NearestOf(word, func(yield func(string) bool) {
+		for i, term := range m.table.Terms {
+			if m.table.Forms != nil && m.table.Forms[i] != "" {
+				term = m.table.Forms[i]
+			}
+			if !yield(term) {
+				return
+			}
+		}
+	})
+}
+
+// NearestOf returns which of some words is spelled most like another, the first
+// in byte order of several: within two edits, and one in a word of up to four
+// letters. It returns "" where there is none.
+func NearestOf(word string, words iter.Seq[string]) (nearest string) {
+	const short = 4
+	length, most := utf8.RuneCountInString(word), 2
+	if length <= short {
+		most = 1
+	}
+	for other := range words {
+		if n := utf8.RuneCountInString(other) - length; max(n, -n) > most {
+			continue
+		}
+		if d := levenshtein.ComputeDistance(word, other); d < most || d == most && (nearest == "" || other < nearest) {
+			nearest, most = other, d
+		}
+	}
+	return nearest
+}

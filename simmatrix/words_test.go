@@ -1,0 +1,34 @@
+package simmatrix
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// written is a matrix with a term that is what people write for another.
+func written(t *testing.T) *Matrix {
+	t.Helper()
+	return mustNew(t, Meta{}, []TermRow{
+		{Term: "kidnei", Form: "kidney"}, {Term: "renal"}, {Term: "ga", Form: "gas"}, {Term: "gaa", Form: "ga"}, {Term: "two", Form: "same"}, {Term: "one", Form: "same"},
+	})
+}
+
+func TestWordsAreLookedUpAsPeopleWriteThemThenAsTerms(t *testing.T) {
+	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one"}
+	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNearestSpelling(t *testing.T) {
+	m := written(t)
+	for word, want := range map[string]string{
+		"kidnay": "kidney", "kydnay": "kidney", "kydnays": "", "renals": "renal", "gase": "gas", "gasse": "gas", "gasses": "", "réal": "", "rénal": "renal", "zebra": "",
+	} {
+		if got := m.Nearest(word); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
