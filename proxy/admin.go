@@ -67,6 +67,9 @@ func newAdminEngine(s *Server) *gin.Engine {
 func (a adminPort) letIn(c *gin.Context) {
 	playground.GuardHeaders(c.Writer.Header())
 	if status, why := a.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
+		if status == http.StatusUnauthorized && c.Request.Header.Get("Authorization") != "" {
+			a.tokens.note(c.Request.RemoteAddr)
+		}
 		refuse(c.Writer, status, why)
 		c.Abort()
 	}

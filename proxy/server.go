@@ -166,6 +166,7 @@ type Server struct {
 	guard     *recovery.Guard
 	upstream  *nodes.Pool
 	access    *access
+	tokens    wrongTokens       // that the admin port was sent
 	transport http.RoundTripper // a searchTransport
 	buffers   sync.Pool         // that answers are copied through
 }
@@ -223,6 +224,7 @@ func New(o Options) (*Server, error) {
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
 		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses), interleaving: budget.NewPlaces(maxInterleaved)},
 	}
+	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
 	var err error
 	if o.Previous != nil {
@@ -333,6 +335,7 @@ func (s *Server) Close() {
 	s.shadows.Close()
 	s.clearing.Close()
 	s.access.close()
+	s.tokens.close()
 	s.impressions.Close()
 	s.upstream.Close()
 }
