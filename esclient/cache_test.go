@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -596,11 +597,19 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := clustertest.Engines(t, "testdata")[0]
-		f := library(t).Replay(t, "POST /library/_search", r, "explain nothing")
+		explanation := "explain nothing"
+		search := func(w http.ResponseWriter, asked *http.Request) {
+			answer := []byte(`{"_shards":{"total":1,"successful":1,"failed":0}}`)
+			if strings.Contains(asked.URL.RawQuery, "_explanation") {
+				answer = r.Body(t, explanation)
+			}
+			_, _ = w.Write(answer)
+		}
+		f := library(t).On("POST /library/_search", search)
 		c := cached(t, f)
 		for range 3 {
 			st, _, err := statistics(t.Context(), c)
-			if err != nil || st.Scale != 2.2 || st.Scripts {
+			if err != nil || st.Scale != 2.2 {
 				t.Errorf("%+v, %v, want the scale that goes with the version", st, err)
 			}
 		}
@@ -608,7 +617,7 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 			t.Errorf("asked %d times, want 1", n)
 		}
 		time.Sleep(guessTime + time.Second)
-		f.Replay(t, "POST /library/_search", r, "explain low")
+		explanation = "explain low"
 		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
 			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
 		}
@@ -618,14 +627,91 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 	})
 }
 
-func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
-	f := library(t).Reply("POST /library/_search", http.StatusInternalServerError, `{}`).Reply(
-		"GET /", http.StatusForbidden, `{}`)
-
-	st, dfs, err := statistics(t.Context(), cached(t, f))
-	if err != nil || st != (FieldStatistics{DocCount: 3}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
-		t.Errorf("%+v, %v, %v", st, dfs, err)
+// A probe that the cluster does not answer says neither that scripts run nor
+// that they do not, and nothing of the scale: what the cluster told before holds,
+// and without that the search is not expanded.
+func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
+	answers := map[string]http.HandlerFunc{
+		"429": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"503": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"a block": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, aBlock)
+		},
+		"no shard": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"_shards":{"successful":0}}`) },
+		"no JSON":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<html>`) },
+		"a bad shard": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"_shards":{"successful":1,"failed":1}}`)
+		},
 	}
+	for name, fails := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sick := false
+				f := library(t)
+				r := clustertest.Engines(t, "testdata")[0]
+				f.On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
+					body, _ := io.ReadAll(asked.Body)
+					switch script := strings.Contains(string(body), "script_score"); {
+					case sick && script:
+						fails(w, asked)
+					case script:
+						_, _ = io.WriteString(w, `{"_shards":{"total":1,"successful":1,"failed":0}}`)
+					default:
+						_, _ = w.Write(r.Body(t, "explain low"))
+					}
+				})
+				c := cached(t, f)
+				sick = true
+				for range 2 { // the first one asks, the second one remembers the failure
+					if st, _, err := statistics(t.Context(), c); err == nil {
+						t.Errorf("without knowing: %+v", st)
+					}
+				}
+				time.Sleep(failureTime)
+				sick = false
+				known, _, err := statistics(t.Context(), c)
+				if err != nil || !known.Scripts || known.Scale != 1.9 {
+					t.Fatalf("%+v, %v, want scripts and a scale", known, err)
+				}
+				sick = true
+				time.Sleep(time.Hour) // what was remembered is over
+				if st, _, err := statistics(t.Context(), c); err != nil || st != known {
+					t.Errorf("%+v, %v, want what was known, %+v", st, err, known)
+				}
+			})
+		})
+	}
+}
+
+// The same for the scale, which the version tells where the probe does not.
+func TestScaleThatIsNotKnownIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := clustertest.Engines(t, "testdata")[0]
+		status := http.StatusTooManyRequests
+		f := library(t).On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
+			if strings.Contains(asked.URL.RawQuery, "_explanation") {
+				w.WriteHeader(status)
+				_, _ = w.Write(r.Body(t, "explain low"))
+				return
+			}
+			_, _ = io.WriteString(w, `{"_shards":{"total":1,"successful":1,"failed":0}}`)
+		}).Reply("GET /", http.StatusServiceUnavailable, `{}`)
+		c := cached(t, f)
+		if st, _, err := statistics(t.Context(), c); err == nil {
+			t.Errorf("%+v of a cluster that says nothing", st)
+		}
+		status = http.StatusOK
+		time.Sleep(failureTime)
+		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
+			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
+		}
+		status = http.StatusServiceUnavailable
+		time.Sleep(time.Hour)
+		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
+			t.Errorf("%+v, %v, want the scale of before", st, err)
+		}
+	})
 }
 
 func TestPanicOfALoadIsAnError(t *testing.T) {

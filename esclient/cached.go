@@ -23,6 +23,7 @@ const (
 	maxLoads    = 64
 	failureTime = time.Second      // a sick cluster is not asked again by every search
 	guessTime   = 10 * time.Second // before the cluster is asked again
+	lastTime    = 24 * time.Hour   // for which an answer may stand in for one that does not come
 	maxResolved = 1024             // indices of an expression: each search looks at their names
 )
 
@@ -76,6 +77,10 @@ type statisticsCache struct {
 	infos   *memory.Memo[key, Info]
 	scales  *memory.Memo[key, learned[float64]]
 	scripts *memory.Memo[key, learned[bool]]
+	// The last ones that the cluster told, for when it does not.
+	lastScales  *memory.Memo[key, float64]
+	lastScripts *memory.Memo[key, bool]
+
 	linears *memory.Memo[key, Linear]
 	vectors *memory.Memo[key, bool]
 	// counts are the loads of terms. They end in fields and terms, or failed.
@@ -141,7 +146,9 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
 	s.vectors = memory.NewMemo[key, bool](c.loader, &s.Counters, o.TTL, outer, small/4)
 	s.scales = memory.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
-	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small/2)
+	s.lastScales = memory.NewMemo[key, float64](c.loader, &s.Counters, lastTime, outer, small/4)
+	s.lastScripts = memory.NewMemo[key, bool](c.loader, &s.Counters, lastTime, outer, small/4)
 	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
 	s.fields = memory.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
 	s.failed = memory.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)

@@ -458,11 +458,13 @@ func TermQuery(field, term string) Object {
 func ExistsQuery(field string) Object { return Object{"exists": Object{"field": field}} }
 
 // IsUnknown reports whether the cluster refused a call of akin's own for an
-// index that is missing or closed, or for an analyzer that it does not have.
+// index that is missing, closed or blocked, or for an analyzer that it does not
+// have.
 func IsUnknown(err error) bool {
 	var refused *answers.Error
 	return errors.As(err, &refused) && !IsBarred(err) &&
-		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
+		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound ||
+			refused.Status == http.StatusForbidden && isBlocked(refused))
 }
 
 // IsBarred reports whether the cluster refused a call for its setting

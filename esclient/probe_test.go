@@ -110,6 +110,10 @@ func TestScriptsOfRecordedAnswers(t *testing.T) {
 	}
 }
 
+// aBlock is what engines answer about an index with index.blocks.read.
+const aBlock = `{"error":{"root_cause":[{"type":"cluster_block_exception","reason":"index [i] blocked by: [FORBIDDEN/7/index read (api)];"}],` +
+	`"type":"cluster_block_exception","reason":"index [i] blocked by: [FORBIDDEN/7/index read (api)];"},"status":403}`
+
 func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -118,6 +122,7 @@ func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
 		ok     bool
 	}{
 		{"forbidden", http.StatusForbidden, `{}`, true},
+		{"blocked", http.StatusForbidden, aBlock, false},
 		{"overloaded", http.StatusTooManyRequests, `{}`, false},
 		{"broken", http.StatusInternalServerError, `{}`, false},
 		{"a shard failed", http.StatusOK, `{"_shards":{"successful":1,"failed":1}}`, false},

@@ -324,8 +324,7 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 		"size": 0, "terminate_after": 1,
 		"query": Object{"script_score": Object{"query": Object{"match_all": Object{}}, "script": script}},
 	})
-	var e *answers.Error
-	if errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden) {
+	if isNo(err) {
 		return false, nil
 	}
 	if err == nil && answer.Shards.Successful == 0 {
@@ -336,6 +335,17 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 	}
 	return true, nil
 }
+
+// isNo reports whether the cluster refuses a call for what it asks, and not for
+// the state that the cluster or an index is in.
+func isNo(err error) bool {
+	e, ok := errors.AsType[*answers.Error](err)
+	return ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden && !isBlocked(e))
+}
+
+// isBlocked reports whether a setting of the index, or of the cluster, blocks
+// what a call does.
+func isBlocked(e *answers.Error) bool { return e.Type == "cluster_block_exception" }
 
 // Statistics fills docFreqs[k] with the number of documents that have terms[k]
 // in a field, over all shards of the indices that map the field; of more than
@@ -370,10 +380,10 @@ func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStat
 		}
 		docFreqs[i] = df
 	}
-	scale, scaled, _ := c.statistics.scales.Get(k)
-	scripts, scripted, _ := c.statistics.scripts.Get(k.ofIndices())
+	scale, scaled, unscaled := c.statistics.scales.Get(k)
+	scripts, scripted, unknown := c.statistics.scripts.Get(k.ofIndices())
 	st := FieldStatistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
-	return st, missing, known && scaled && scripted && len(missing) == 0
+	return st, missing, known && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
 }
 
 // learn asks at the same time for all that recallTerms lacks.
@@ -405,8 +415,7 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	group.Go(c.client.guarded(func() error {
 		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learned[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
-			// A call that tells nothing of scripts is no reason to fail.
-			return learned[bool]{value: run, guessed: err != nil}, nil
+			return orLast(c.statistics.lastScripts, k.ofIndices(), run, err)
 		})
 		st.Scripts = scripts.value
 		return err
@@ -465,12 +474,33 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 	if s.Similarity != mapping.BM25 {
 		return learned[float64]{}, nil
 	}
-	if scale, err := c.about(k).probeScale(ctx, s, terms); err == nil && scale > 0 {
-		return learned[float64]{value: scale}, nil
+	scale, unprobed := c.about(k).probeScale(ctx, s, terms)
+	if unprobed == nil && scale > 0 || unprobed != nil && !isNo(unprobed) {
+		if l, err := orLast(c.statistics.lastScales, k, scale, unprobed); err == nil {
+			return l, nil
+		}
 	}
-	guess := learned[float64]{guessed: true}
-	if info, err := c.info(ctx); err == nil {
-		guess.value = scaleOf(s.FieldScoring, info)
+	info, unknown := c.info(ctx)
+	if unknown == nil {
+		scale = scaleOf(s.FieldScoring, info)
 	}
-	return guess, nil
+	for _, err := range []error{unprobed, unknown} {
+		if scale == 0 && err != nil && !isNo(err) {
+			return learned[float64]{}, err
+		}
+	}
+	return learned[float64]{value: scale, guessed: true}, nil
+}
+
+// orLast returns what was learned and notes it. Where err says that nothing
+// was, it returns what was learned the last time, as a guess, else the error.
+func orLast[V any](last *memory.Memo[key, V], k key, v V, err error) (learned[V], error) {
+	if err == nil {
+		last.Put(k, v, nil)
+		return learned[V]{value: v}, nil
+	}
+	if v, known, _ := last.Get(k); known {
+		return learned[V]{value: v, guessed: true}, nil
+	}
+	return learned[V]{}, err
 }

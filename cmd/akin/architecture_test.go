@@ -36,10 +36,10 @@ func TestArchitectureNamesFilesThatExist(t *testing.T) {
 
 // What is larger cannot be read in one go.
 const (
-	maxFields       = 12 // of a struct that is not settings
-	maxMethods      = 25
+	maxFields       = 14 // of a struct that is not settings
+	maxMethods      = 26
 	maxPackageFiles = 25
-	maxPackageLines = 4000
+	maxPackageLines = 4400
 )
 
 // TestArchitectureKeepsTypesAndPackagesSmall counts the fields of structs, the methods of

@@ -348,7 +348,7 @@ func TestEachCauseHasAHint(t *testing.T) {
 	}{
 		{"no credentials", refused(401, ""), "credentials"},
 		{"no rights", refused(403, "security_exception"), "credentials"},
-		{"a blocked index", refused(403, "cluster_block_exception"), "analyze"},
+		{"a blocked index", refused(403, "cluster_block_exception"), "unknown_to_cluster"},
 		{"too many requests", refused(429, ""), "throttled"},
 		{"a missing index", refused(404, ""), "unknown_to_cluster"},
 		{"a failure", refused(503, ""), "analyze"},
