@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -226,6 +227,8 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	switch {
 	case err != nil:
 		return err
+	case status == http.StatusForbidden && answer.ReadRefusal(bytes.NewReader(page), status, false).Blocks():
+		return expand.ErrUnknown // the original search fares the same
 	case answer.IsDenied(status):
 		return expand.ErrNotAuthorized
 	case status == http.StatusNotFound:
@@ -242,10 +245,10 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	return nil
 }
 
-// learn notes the status of the answer to a client's search. A good answer to
-// several searches says nothing about any of them.
-func (a *access) learn(ctx context.Context, x *search, status int) {
-	denied := answer.IsDenied(status)
+// learn notes the status of the answer to a client's search, and whether it
+// denies the client the search. A good answer to several searches says nothing
+// about any of them.
+func (a *access) learn(ctx context.Context, x *search, status int, denied bool) {
 	if denied && a.secured.CompareAndSwap(false, true) {
 		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -193,6 +194,39 @@ func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
 	}
 }
 
+// indexBlock is what engines answer about an index with index.blocks.read.
+const indexBlock = `{"error":{"root_cause":[{"type":"cluster_block_exception","reason":"index [docs] blocked by: [FORBIDDEN/7/index read (api)];"}],` +
+	`"type":"cluster_block_exception","reason":"index [docs] blocked by: [FORBIDDEN/7/index read (api)];"},"status":403}`
+
+// A block by a setting of the index says nothing of the client's rights, and of
+// the cluster's security.
+func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if strings.Contains(r.line, "/docs/") {
+			return answerWith(http.StatusForbidden, jsonType, indexBlock)
+		}
+		return answerWith(200, jsonType, anAccess)
+	})
+	for _, secured := range []bool{false, true} {
+		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Budget: patience, Secured: secured})
+		addr := startServer(t, s)
+		for range 3 {
+			if got := exchangeRaw(t, addr, searchOf("/docs/_search", jsonType, original)); !strings.HasSuffix(got, "\r\n\r\n"+indexBlock) {
+				t.Fatalf("the client got %q", got)
+			}
+		}
+		if s.access.secured.Load() != secured {
+			t.Error("a block has the cluster count as secured")
+		}
+		if n := counter(t, s.registry, "akin_authorization_checks_total", "result", "denied"); n != 0 {
+			t.Errorf("%v checks were denied", n)
+		}
+		if n := counter(t, s.registry, "akin_requests_total", "outcome", explain.FailedOpen) + counter(t, s.registry, "akin_requests_total", "reason", "not_authorized"); n != 0 {
+			t.Errorf("%v searches failed open, or were not authorized", n)
+		}
+	}
+}
+
 func TestDeniedSearchEndsAcceptance(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
 	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
@@ -279,6 +313,14 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 	g.expect(t, maxQuestions/2, 3*maxQuestions, 0)
 	if all := s.health.Report(t.Context(), nil); len(all) != 0 || strings.Contains(book.text(), "failing open") {
 		t.Errorf("one who guesses has akin fail: %v, %s", all, book.text())
+	}
+	if n := counter(t, s.registry, "akin_requests_total", "outcome", explain.FailedOpen); n != 0 {
+		t.Errorf("%v searches of one who guesses are counted as failed open", n)
+	}
+	undecided := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonUndecided)
+	denied := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", "not_authorized")
+	if undecided+denied != 3*maxQuestions || undecided == 0 {
+		t.Errorf("%v searches are counted as undecided, %v as denied", undecided, denied)
 	}
 
 	// Clients at other addresses are asked about all the same, one who gets the
@@ -403,7 +445,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		cache.SetExpiresAfter(key, time.Hour)
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.asked.Store(key, true)
-		s.access.learn(t.Context(), x, http.StatusOK)
+		s.access.learn(t.Context(), x, http.StatusOK, false)
 		entry, _ = cache.GetEntryQuietly(key)
 		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
 			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())

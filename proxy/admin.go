@@ -105,7 +105,7 @@ func (a adminPort) condition(ctx context.Context) (c health.Condition) {
 	if a.draining.Load() {
 		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
 	}
-	c.Degraded = a.health.Report(ctx, c.Degraded)
+	c.Degraded = a.health.Report(ctx, append(c.Degraded, a.pause.degradation()...))
 	return c
 }
 

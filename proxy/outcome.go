@@ -70,7 +70,7 @@ func knownValues(causes map[string]string) metrics.Values {
 // reasons returns those of the proxy's own to leave a search alone.
 func reasons() []string {
 	return []string{
-		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonTypedPath, reasonDryRun, reasonShadow, reasonRejected,
+		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonTypedPath, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		templates.ReasonParameters, templates.ReasonBody, templates.ReasonTooMany, templates.ReasonNotRendered,
@@ -97,6 +97,9 @@ func (o *observed) unchanged(r *http.Request, why string) {
 func (o *observed) searched(x *search) {
 	if x.failedOpen || x.rewritten != nil {
 		o.health.Searched(x.failedOpen)
+	}
+	if x.shadow == nil { // else the shadow is the trial of a pause
+		o.pause.leave(x.ticket)
 	}
 }
 

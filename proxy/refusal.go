@@ -40,7 +40,7 @@ func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *a
 		refused = answer.ReadRefusal(r, res.StatusCode, strict)
 		return nil
 	}) != nil {
-		refused = &answer.Failure{Status: res.StatusCode, Busy: answer.IsBusy(res.StatusCode, nil), Search: answer.UnknownSearch}
+		refused = &answer.Failure{Status: res.StatusCode, Busy: answer.IsBusy(res.StatusCode, nil), Whole: true, Search: answer.UnknownSearch}
 	}
 	return refused
 }
@@ -60,11 +60,31 @@ func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read 
 	})
 }
 
+// backsOff returns why a search is not rewritten, since the cluster recently
+// refused others that were, "" where it is.
+func (s *Server) backsOff(x *search) (why string) {
+	paused := false
+	switch {
+	case s.wasRejected(x):
+		return reasonRejected
+	case !x.control.dryRun: // else no rewritten search is sent
+		x.ticket, paused = s.pause.enter()
+	}
+	if paused {
+		return reasonPaused
+	}
+	return ""
+}
+
 // sendsOriginal decides whether the original of a rejected search is sent, to
-// an overloaded cluster only within the retry budget.
-func (t *searchTransport) sendsOriginal(r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && !t.upstream.MayRepeat() {
+// an overloaded cluster only within the retry budget, or where the search is
+// the trial of a pause.
+func (t *searchTransport) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() {
 		t.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
+		if r.Busy && r.Whole {
+			t.pause.refused(ctx, t.log, x.ticket, r, originalNotSent)
+		}
 		return false
 	}
 	return true
@@ -77,23 +97,27 @@ func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *an
 		failed, _ := t.verdict(x, res) // one that cannot be looked at counts as good
 		taken = failed == nil
 	}
-	if !taken && err == nil && !r.Busy && !answer.IsDenied(res.StatusCode) && !answer.IsBusy(res.StatusCode, nil) {
-		t.shapes.strike(t.shapeOf(x)) // it is wrong in itself
-	}
 	t.refused(ctx, x, taken, r)
 }
 
 // refused notes that the cluster rejected a rewritten search, and whether it
-// accepted the original. Where it did not, the mistake is the client's.
+// accepted the original. Where it did not, the mistake is the client's, and
+// nothing is learned from it.
 func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
 	t.explanations.Refused(x.id)
 	t.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
+	original := originalRejected
+	if taken {
+		original = originalAccepted
+	}
+	t.metrics.Rejected.WithLabelValues(original).Inc()
+	if r.Busy && r.Whole {
+		t.pause.refused(ctx, t.log, x.ticket, r, original)
+	}
 	if !taken {
-		t.metrics.Rejected.WithLabelValues(originalRejected).Inc()
 		return
 	}
-	t.metrics.Rejected.WithLabelValues(originalAccepted).Inc()
 	if x.shadow == nil { // else no client has felt it
 		t.failedOpen(ctx, x, failedSearch, causeRejected)
 	}
@@ -102,15 +126,16 @@ func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r 
 	}
 	news := t.opts.OnRefused != nil &&
 		t.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
-	if !news { // the next one like it would be refused, too
-		t.shapes.note(t.shapeOf(x))
+	if !news { // the next one like it would probably be refused, too
+		t.shapes.failure(t.shapeOf(x))
 	}
 }
 
-// pardon forgets rejections: the cluster has accepted a search of that shape.
-func (t *searchTransport) pardon(x *search) {
+// accepted notes that the cluster accepted a rewritten search.
+func (t *searchTransport) accepted(ctx context.Context, x *search) {
+	t.pause.accepted(ctx, t.log, x.ticket)
 	if t.shapes.count.Load() > 0 {
-		t.shapes.pardon(t.shapeOf(x))
+		t.shapes.reset(t.shapeOf(x))
 	}
 }
 

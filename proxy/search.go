@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,18 +34,20 @@ import (
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
-	reasonNothing     = "nothing_added"    // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off"    // [Options.RankEval] is not set
-	reasonTemplateOff = "templates_off"    // [Options.Templates] is not set
-	reasonTypedPath   = "typed_path"       // the cluster has no mapping types, or does not say so
-	reasonDryRun      = "dry_run"          // the client asked for it
-	reasonShadow      = "shadow"           // [Options.Shadow] is set
-	reasonRejected    = "rejected_before"  // the cluster rejected a search of the same shape of late
-	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
-	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
-	reasonTooLarge    = "body_too_large"   // before or after decompression
-	reasonSlow        = "slow_body"        // it comes too slowly to wait for
-	reasonMemory      = "memory"           // other requests use too much
+	reasonNothing     = "nothing_added"         // the expander gave no reason
+	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
+	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
+	reasonTypedPath   = "typed_path"            // the cluster has no mapping types, or does not say so
+	reasonDryRun      = "dry_run"               // the client asked for it
+	reasonShadow      = "shadow"                // [Options.Shadow] is set
+	reasonPaused      = "paused"                // the cluster refuses rewritten searches as a whole: see pause
+	reasonUndecided   = "authorization_pending" // errUndecided
+	reasonRejected    = "rejected_before"       // the cluster recently rejected searches of the same client and shape
+	reasonContentType = "content_type"          // neither JSON nor, where that is asked for, lines of JSON
+	reasonEncoding    = "content_encoding"      // neither plain nor sound gzip
+	reasonTooLarge    = "body_too_large"        // before or after decompression
+	reasonSlow        = "slow_body"             // it comes too slowly to wait for
+	reasonMemory      = "memory"                // other requests use too much
 )
 
 const (
@@ -61,6 +64,8 @@ type search struct {
 	rawQuery string // without akin's own parameters
 	control  control
 	client   held.Recipient
+	header   http.Header  // of the client's request, not to be modified
+	ticket   uint64       // of the trial in a pause, 0 for none
 	hold     *budget.Hold // the memory that it takes
 	body     body
 	// rewritten is what is sent first, or as a shadow; nil for the original only.
@@ -104,7 +109,7 @@ func searchIn(ctx context.Context) *search {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	x := &search{match: m, asked: new(sync.Map), client: held.Recipient{
+	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: held.Recipient{
 		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
@@ -134,8 +139,8 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.brokenBody(w, x)
 		return
 	}
-	if why == "" && s.wasRejected(x) {
-		why = reasonRejected
+	if why == "" {
+		why = s.backsOff(x)
 	}
 	switch {
 	case why == reasonMemory: // it has failed
@@ -284,14 +289,26 @@ func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expa
 	})
 	took := time.Since(start)
 	w.metrics.Expand.Observe(took.Seconds())
+	if errors.Is(err, errUndecided) {
+		made, err = &rewrittenSearch{Result: &expand.Result{Reason: reasonUndecided}}, nil
+	}
 	if err != nil {
-		cause := w.notExpanded(ctx, x, err)
+		cause := w.cause(err)
+		w.failedOpen(ctx, x, failedSearch, cause)
 		w.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
 		w.record(x, r, took, nil, cause)
 		return nil, err
 	}
+	made.Failures = slices.DeleteFunc(made.Failures, func(err error) bool {
+		undecided := errors.Is(err, errUndecided)
+		if undecided {
+			w.metrics.Unchanged(reasonUndecided)
+		}
+		return undecided
+	})
 	for _, failure := range made.Failures {
-		cause := w.notExpanded(ctx, x, failure)
+		cause := w.cause(failure)
+		w.failedOpen(ctx, x, failedSearch, cause)
 		w.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
 	}
 	w.record(x, r, took, made.Result, "")
@@ -335,16 +352,6 @@ func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, 
 	}
 	made.rawQuery, made.filtered = answer.ShowFailures(x.endpoint, made.RawQuery)
 	return made, err
-}
-
-// notExpanded returns the cause why a search, or one of several, was not
-// expanded, and notes it unless it is not known whether the client may search.
-func (w rewriter) notExpanded(ctx context.Context, x *search, err error) (cause string) {
-	cause = w.cause(err)
-	if !errors.Is(err, errUndecided) {
-		w.failedOpen(ctx, x, failedSearch, cause)
-	}
-	return cause
 }
 
 func (s *Server) cause(err error) string {
@@ -397,7 +404,9 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	}
 	if err == nil {
 		x.mark(res)
-		t.access.learn(out.Context(), x, res.StatusCode) //nolint:contextcheck // It is the client's.
+		// An index that is blocked (index.blocks.read) answers 403, too.
+		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !t.readRefusal(x, res).Blocks())
+		t.access.learn(out.Context(), x, res.StatusCode, denied) //nolint:contextcheck // It is the client's.
 	}
 	return res, err
 }
@@ -449,13 +458,13 @@ func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Respo
 		t.metrics.Unchecked.Inc()
 		t.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
-	if refused != nil && !t.sendsOriginal(refused) {
+	if refused != nil && !t.sendsOriginal(ctx, x, refused) {
 		if refused.Status != 0 {
 			return nil, true, nil
 		}
 		refused = nil // the client gets what there is
 	} else if refused == nil {
-		t.pardon(x)
+		t.accepted(ctx, x)
 	}
 	if refused != nil || len(x.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil

@@ -171,12 +171,14 @@ type Server struct {
 	buffers   sync.Pool         // that answers are copied through
 }
 
-// observed is what operators see. It outlives a server that is replaced.
+// observed is what operators see. It outlives a server that is replaced, as a
+// pause must.
 type observed struct {
 	registry     *prometheus.Registry
 	metrics      *metrics.Metrics
 	explanations *explain.Ring
 	health       *health.Health
+	pause        *pause
 }
 
 // learned is what the answers of the cluster have shown.
@@ -185,7 +187,7 @@ type learned struct {
 	// unfit are searches, by endpoint, path and profile, whose answers could not be
 	// cut, so that their hits stay in the engine's order; shapes those that were
 	// rejected.
-	unfit, shapes *marks
+	unfit, shapes *backoffs
 	now           func() time.Time // replaced by tests
 }
 
@@ -219,7 +221,7 @@ func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
-		learned:    learned{unfit: newMarks(), shapes: newMarks(), now: time.Now},
+		learned:    learned{unfit: newBackoffs(), shapes: newBackoffs(), now: time.Now},
 		background: background{shadows: shadow.NewRunner(), clearing: shadow.NewRunner()},
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
 		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses), interleaving: budget.NewPlaces(maxInterleaved)},
@@ -262,12 +264,12 @@ func New(o Options) (*Server, error) {
 func newObserved(o *Options) (*observed, error) {
 	hints := maps.Clone(ownHints)
 	maps.Copy(hints, o.Causes)
-	shown := &observed{registry: o.Registry, explanations: &explain.Ring{}, health: health.New(o.Logger, hints)}
+	shown := &observed{registry: o.Registry, explanations: &explain.Ring{}, health: health.New(o.Logger, hints), pause: newPause()}
 	var err error
 	if shown.metrics, err = metrics.New(o.Registry, knownValues(o.Causes)); err != nil {
 		return nil, err
 	}
-	return shown, o.Registry.Register(shown.health.Gauge)
+	return shown, errors.Join(o.Registry.Register(shown.health.Gauge), o.Registry.Register(shown.pause.Gauge))
 }
 
 func withDefaults(o Options) Options {

@@ -116,6 +116,7 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 		t.refused(out.Context(), x, true, expanded.Failures)
 		return shadow.Rejected
 	}
+	t.accepted(out.Context(), x)
 	t.metrics.Shadow.Compare(original, expanded, took, expandedTook)
 	return shadow.Compared
 }

@@ -109,6 +109,8 @@ func (s enroller) enroll(x *search, r *http.Request) {
 		s.alone(x, answer.HiddenByFormat)
 	case s.unfit.has(s.unfit.hash(x).Sum64()), s.unfit.has(s.unfit.hash(&second).Sum64()):
 		s.alone(x, string(reason.TooLong))
+	case s.pause.on.Load():
+		s.alone(x, reasonPaused)
 	default:
 		p.second = &second
 	}

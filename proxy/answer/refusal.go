@@ -41,6 +41,11 @@ type Failure struct {
 	Causes []expand.Cause
 	// Busy says that the reason is the state of the cluster, and not the search.
 	Busy bool
+	// Whole says that a whole search was refused, and not only some of its shards.
+	Whole bool
+	// Unserved says that no node has the shards of its indices, it seems: that
+	// tells nothing of the rest of the cluster.
+	Unserved bool
 	// Search is the number of the search, [UnknownSearch] where it is not known.
 	Search int
 }
@@ -57,7 +62,18 @@ func IsBusy(status int, causes []expand.Cause) bool {
 	return slices.ContainsFunc(causes, func(c expand.Cause) bool { return slices.Contains(busyTypes, c.Type) })
 }
 
-// IsDenied reports whether the client may not search.
+// blocked is the type of the error of an index, or a cluster, that is blocked
+// by its settings.
+const blocked = "cluster_block_exception"
+
+// Blocks reports whether an answer with a status of 403 says that the index or
+// the cluster is blocked. Then it tells nothing of the client's rights.
+func (f *Failure) Blocks() bool {
+	return slices.ContainsFunc(f.Causes, func(c expand.Cause) bool { return c.Type == blocked })
+}
+
+// IsDenied reports whether the client may not search, or nobody may: see
+// [Failure.Blocks].
 func IsDenied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
@@ -75,7 +91,19 @@ func ReadRefusal(answer io.Reader, status int, strict bool) *Failure {
 	})
 	// To the original the failure of single shards is no error.
 	partly := strict && slices.ContainsFunc(causes.all, func(c expand.Cause) bool { return c.Reason == "Partial shards failure" })
-	return &Failure{Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Search: UnknownSearch}
+	return &Failure{
+		Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Whole: !partly,
+		Unserved: isUnserved(status, causes.all), Search: UnknownSearch,
+	}
+}
+
+// isUnserved reports whether the cluster answers as for indices whose shards
+// all fail or are on no node, without a shard that is too busy.
+func isUnserved(status int, causes []expand.Cause) bool {
+	return status == http.StatusServiceUnavailable && !IsBusy(0, causes) &&
+		slices.ContainsFunc(causes, func(c expand.Cause) bool {
+			return c.Type == "search_phase_execution_exception" || slices.Contains(unserved, c.Type)
+		})
 }
 
 // A causeReader gathers errors. It looks only at the members of error objects:

@@ -84,7 +84,9 @@ func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 	case IsDenied(status):
 		return nil, err
 	}
-	return &Failure{Causes: causes.all, Busy: IsBusy(status, causes.all), Search: UnknownSearch}, err
+	return &Failure{
+		Causes: causes.all, Busy: IsBusy(status, causes.all), Whole: true, Unserved: isUnserved(status, causes.all), Search: UnknownSearch,
+	}, err
 }
 
 // rankFailures returns the errors in an object by names of searches, nil for

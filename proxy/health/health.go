@@ -33,11 +33,12 @@ const (
 	Matrix      = "matrix"        // a matrix has no version, or its source is not sound
 	Weights     = "weights"       // the same of term weights, or the mode hard has none
 	Reload      = "reload"        // the configuration could not be loaded again
+	Paused      = "paused"        // the cluster refuses rewritten searches
 	FailingOpen = "failing_open"  // too many searches fail open
 )
 
 // degradations are all reasons of a [Degradation].
-var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Reload, FailingOpen}
+var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Reload, Paused, FailingOpen}
 
 // A Degradation keeps akin from expanding searches as configured.
 type Degradation struct {

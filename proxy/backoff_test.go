@@ -8,11 +8,11 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A mark holds for a minute, for twice as long each further time, and is
+// A backoff holds for a minute, for twice as long each further time, and is
 // forgotten ten minutes after that.
-func TestMarksHoldLongerWhereTheyAreMadeAgain(t *testing.T) {
+func TestBackoffsTakeLongerWhereTheyBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMarks()
+		m := newBackoffs()
 		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			m.note(7)
 			m.note(7) // at the same time
@@ -25,12 +25,12 @@ func TestMarksHoldLongerWhereTheyAreMadeAgain(t *testing.T) {
 				t.Errorf("it holds for longer than %v", want)
 			}
 		}
-		time.Sleep(maxMarkTime + markTime)
+		time.Sleep(maxBackoffTime + backoffTime)
 		if m.has(7) || m.count.Load() != 0 || len(m.made) != 0 {
 			t.Error("it is still there")
 		}
 		m.note(7)
-		if time.Sleep(markTime); m.has(7) {
+		if time.Sleep(backoffTime); m.has(7) {
 			t.Error("it does not begin again with a minute")
 		}
 	})
@@ -38,14 +38,14 @@ func TestMarksHoldLongerWhereTheyAreMadeAgain(t *testing.T) {
 
 // Where there are too many the oldest go, not all: one client could make all
 // others' searches run twice again.
-func TestMarksAreBounded(t *testing.T) {
+func TestBackoffsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMarks()
-		for n := range uint64(3 * maxMarks) {
+		m := newBackoffs()
+		for n := range uint64(3 * maxBackoffs) {
 			m.note(n)
 			m.note(n) // not in the place of another
-			for k := n - min(n, maxMarks-1); k <= n; k += maxMarks / 4 {
-				if !m.has(k) || len(m.made) > maxMarks {
+			for k := n - min(n, maxBackoffs-1); k <= n; k += maxBackoffs / 4 {
+				if !m.has(k) || len(m.made) > maxBackoffs {
 					t.Fatalf("%d of %d are held, or %d is not", len(m.made), n+1, k)
 				}
 			}

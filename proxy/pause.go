@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/health"
+)
+
+const (
+	// maxRefusals is how many rewritten searches in a row the cluster refuses
+	// before rewriting is paused.
+	maxRefusals = 3
+	// A pause takes minPause, and twice as long each further time, at most
+	// maxPause.
+	minPause = time.Second
+	maxPause = time.Minute
+)
+
+// A pause is a time in which no search is rewritten, because the cluster
+// refuses rewritten ones as a whole (429, 503). There is one for the cluster,
+// for all clients, profiles and statuses, and it outlives a server that is
+// replaced.
+//
+// After each pause one search is rewritten as a trial. Where the cluster takes
+// it, the pause is over. Where it takes only the original, the next pause is
+// twice as long. A cluster that refuses both is overloaded: akin pauses then,
+// too, because originals cost less, but not longer each time, so that it
+// rewrites again as soon as the cluster is well.
+type pause struct {
+	// Gauge is akin_rewriting_paused.
+	Gauge prometheus.Gauge
+	// on repeats whether there is a pause, refusals counts them in a row: most
+	// searches need no more, and take no lock.
+	on       atomic.Bool
+	refusals atomic.Int32
+
+	mu           sync.Mutex
+	began, until time.Time
+	ended        time.Time     // of the last one
+	span         time.Duration // of this one, or the last one
+	tickets      uint64        // given to trials so far
+	trial        uint64        // the ticket of the trial in progress, 0 for none
+	unchanged    int           // searches sent as they came
+}
+
+func newPause() *pause {
+	return &pause{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "akin_rewriting_paused",
+		Help: "1 while no search is rewritten, because the cluster refused several rewritten ones in a row with 429, 503 or the like.",
+	})}
+}
+
+// enter reports whether a search is to be sent as it came. The one that tries
+// whether the cluster takes rewritten searches again gets a ticket, others 0.
+func (p *pause) enter() (ticket uint64, paused bool) {
+	if !p.on.Load() {
+		return 0, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case !p.on.Load(): // it has just ended
+		return 0, false
+	case now.Before(p.until):
+		p.unchanged++
+		return 0, true
+	}
+	p.until = now.Add(p.span) // where the trial takes longer, another one follows
+	p.tickets++
+	p.trial = p.tickets
+	return p.trial, false
+}
+
+// leave notes that a search has ended. Where it was a trial that told nothing,
+// since nothing was added to it for one, the next search is the trial.
+func (p *pause) leave(ticket uint64) {
+	if ticket == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trial == ticket {
+		p.trial, p.until = 0, time.Now()
+	}
+}
+
+// accepted notes that the cluster took a rewritten search. Only a trial ends a
+// pause: others were sent before it began.
+func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
+	if ticket == 0 {
+		if p.refusals.Load() != 0 {
+			p.refusals.Store(0)
+		}
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trial != ticket {
+		return
+	}
+	p.trial, p.ended = 0, time.Now()
+	p.refusals.Store(0)
+	p.on.Store(false)
+	p.Gauge.Set(0)
+	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
+}
+
+// refused notes that the cluster refused a rewritten search as a whole, and
+// what it said to the original: one of originalAccepted, originalRejected and
+// originalNotSent.
+func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r *answer.Failure, original string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case p.on.Load() && (ticket == 0 || p.trial != ticket): // it was sent before the pause
+		return
+	case p.on.Load():
+		p.trial = 0
+		if original == originalAccepted {
+			p.span = min(2*p.span, maxPause)
+		}
+	case r.Unserved && original != originalAccepted && p.refusals.Load() == 0: // it tells of one index, not of the cluster
+		return
+	case p.refusals.Add(1) < maxRefusals:
+		return
+	case original != originalRejected && now.Sub(p.ended) < maxPause: // the last one was too short
+		p.span, p.began, p.unchanged = min(2*p.span, maxPause), now, 0
+	default:
+		p.span, p.began, p.unchanged = minPause, now, 0
+	}
+	p.until = now.Add(p.span)
+	if p.on.Swap(true) {
+		log.InfoContext(ctx, "rewriting stays paused", "status", r.Status, "original", original, "next_trial_in", p.span)
+		return
+	}
+	p.Gauge.Set(1)
+	log.WarnContext(ctx, "rewriting is paused: the cluster refuses rewritten searches, and all are sent as they came",
+		"status", r.Status, "original", original, "next_trial_in", p.span)
+}
+
+// degradation returns what a pause means for the state of the process, nil
+// where there is none.
+func (p *pause) degradation() []health.Degradation {
+	if !p.on.Load() {
+		return nil
+	}
+	return []health.Degradation{{
+		Reason: health.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
+	}}
+}

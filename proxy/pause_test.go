@@ -1,0 +1,277 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/health"
+)
+
+// A clusterInNeed refuses rewritten searches, or all, as long as it is to.
+type clusterInNeed struct {
+	*rawNode
+
+	refusesRewritten, refusesOriginals atomic.Bool
+	rewritten                          atomic.Int64
+}
+
+// startClusterInNeed starts one that refuses with an answer.
+func startClusterInNeed(t *testing.T, refusal string) *clusterInNeed {
+	t.Helper()
+	c := &clusterInNeed{}
+	c.rawNode = startRawNode(t, func(_ int, r rawRequest) string {
+		isRewritten := strings.Contains(r.body, `"rewritten"`)
+		if isRewritten {
+			c.rewritten.Add(1)
+		}
+		if isRewritten && c.refusesRewritten.Load() || !isRewritten && strings.HasPrefix(r.line, "POST ") && c.refusesOriginals.Load() {
+			return refusal
+		}
+		return answerWith(200, jsonType, searchAnswer(`{"failed":0}`))
+	})
+	c.refusesRewritten.Store(true)
+	return c
+}
+
+// A busyAnswer is that of a cluster that refuses a whole search.
+func busyAnswer(status int) string {
+	return answerWith(status, jsonType, `{"error":{"root_cause":[{"type":"es_rejected_execution_exception","reason":"x"}],"type":"x"},"status":1}`)
+}
+
+// searchN sends n searches and returns how many failed.
+func searchN(t *testing.T, addr, target string, n int) (failed int) {
+	t.Helper()
+	for range n {
+		got := exchangeRaw(t, addr, searchOf(target, jsonType, original))
+		if !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, `"error"`) {
+			failed++
+		}
+	}
+	return failed
+}
+
+// Where the cluster refuses rewritten searches and takes the originals, clients
+// do not pay for it: after a few refusals all searches are sent as they came,
+// until the cluster takes one that is rewritten.
+func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		for _, target := range []string{"/a/_search", "/_count", "/_msearch", "/a/_search?akin_profile=other"} {
+			t.Run(fmt.Sprint(target, status), func(t *testing.T) {
+				t.Parallel()
+				var book logBook
+				node := startClusterInNeed(t, busyAnswer(status))
+				s := newServer(t, Options{
+					Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`), Logger: book.logger(), OnRefused: neverTold(t),
+					Profiles: map[string]Expander{"other": rewriteTo(`{"rewritten":2}`)},
+				})
+				addr := startServer(t, s)
+				// With nothing saved up, the retry budget covers the first one.
+				if failed := searchN(t, addr, target, searches); failed > maxRefusals {
+					t.Errorf("%d of %d searches failed", failed, searches)
+				}
+				paused := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonPaused)
+				if gauge := counter(t, s.registry, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
+					t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
+				}
+				if all := (adminPort{s}).condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != health.Paused {
+					t.Errorf("degraded: %v", all)
+				}
+				if searchN(t, addr, "/elsewhere/_search?akin_profile=other", 1); counter(t, s.registry, "akin_requests_total", "reason", reasonPaused) <= paused {
+					t.Error("there is another state for another profile")
+				}
+				// The one that tries, after each pause, gets its answer as well, also
+				// where the retry budget is used up.
+				before := node.rewritten.Load()
+				waitFor(t, "a trial", func() bool {
+					for s.upstream.MayRepeat() { // until nothing is left
+					}
+					if failed := searchN(t, addr, target, 1); failed > 0 {
+						t.Fatal("a search failed in the pause")
+					}
+					return node.rewritten.Load() > before
+				})
+				node.refusesRewritten.Store(false)
+				waitFor(t, "rewriting to go on", func() bool {
+					if failed := searchN(t, addr, target, 1); failed > 0 {
+						t.Fatal("a search failed in the pause")
+					}
+					return counter(t, s.registry, "akin_rewriting_paused") == 0
+				})
+				if all := (adminPort{s}).condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == health.Paused {
+					t.Errorf("degraded: %v", all)
+				}
+				if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {
+					t.Errorf("the log has %s", text)
+				}
+			})
+		}
+	}
+}
+
+// A cluster that refuses the originals as well gets those only, which cost it
+// less, and rewritten searches again as soon as it is well.
+func TestRewritingPausesWhereTheClusterIsOverloaded(t *testing.T) {
+	node := startClusterInNeed(t, busyAnswer(429))
+	node.refusesOriginals.Store(true)
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
+	if failed := searchN(t, addr, "/a/_search", searches); failed != searches {
+		t.Errorf("%d of %d searches failed", failed, searches)
+	}
+	if n := node.rewritten.Load(); n > 2*maxRefusals || counter(t, registry, "akin_rewriting_paused") != 1 {
+		t.Errorf("%d rewritten searches", n)
+	}
+	node.refusesRewritten.Store(false)
+	node.refusesOriginals.Store(false)
+	waitFor(t, "rewriting to go on", func() bool {
+		if failed := searchN(t, addr, "/a/_search", 1); failed > 0 {
+			t.Fatal("a search failed")
+		}
+		return counter(t, registry, "akin_rewriting_paused") == 0
+	})
+}
+
+// Items of an answer count where they are refused as a whole. What does not tell
+// of the whole cluster is no reason to pause: single shards that are too busy, an
+// index that no node serves, a client that may not search.
+func TestWhatPausesRewriting(t *testing.T) {
+	const (
+		busyItem  = `{"error":{"root_cause":[{"type":"rejected_execution_exception","reason":"x"}],"type":"search_phase_execution_exception","reason":"all shards failed"},"status":429}`
+		busyShard = `{"shard":0,"index":"b","reason":{"type":"es_rejected_execution_exception","reason":"x"}}`
+		noShards  = `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"all shards failed","failed_shards":[]},"status":503}`
+	)
+	for name, tt := range map[string]struct {
+		target, refusal string
+		originals       bool // are refused, too
+		paused          float64
+	}{
+		"an item":                     {"/_msearch", answerOf(responses(busyItem, goodItem, goodItem)), false, 1},
+		"a shard":                     {"/a/_search", answerOf(searchAnswer(failedShards(busyShard))), false, 0},
+		"a shard of an item":          {"/_msearch", answerOf(responses(searchAnswer(failedShards(busyShard)), goodItem, goodItem)), false, 0},
+		"an index that is not served": {"/a/_search", answerWith(503, jsonType, noShards), true, 0},
+		"the same for an item":        {"/_msearch", answerOf(responses(noShards, goodItem, goodItem)), true, 0},
+		"only akin's search":          {"/a/_search", answerWith(503, jsonType, noShards), false, 1},
+		"a denied client":             {"/a/_search", answerWith(403, jsonType, `{}`), true, 0},
+		"a wrong search":              {"/a/_search", answerWith(400, jsonType, `{}`), true, 0},
+		"a balancer":                  {"/a/_search", answerWith(503, "Content-Type: text/html\n", "<html>"), false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startClusterInNeed(t, tt.refusal)
+			node.refusesOriginals.Store(tt.originals)
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
+			if tt.target == "/_msearch" {
+				addr, registry = startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteAllOfThree)})
+			}
+			searchN(t, addr, tt.target, maxRefusals)
+			if got := counter(t, registry, "akin_rewriting_paused"); got != tt.paused {
+				t.Errorf("paused: %v, want %v", got, tt.paused)
+			}
+		})
+	}
+}
+
+// rewriteAllOfThree rewrites a request with three searches.
+func rewriteAllOfThree(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	res := &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: []byte(`{"rewritten":1}`)}
+	for k := range 3 {
+		res.Clauses = append(res.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query", k), Form: "linear"})
+	}
+	return res, nil
+}
+
+// A configuration that is put to use meanwhile does not forget the pause.
+func TestAPauseOutlivesAReload(t *testing.T) {
+	node := startClusterInNeed(t, busyAnswer(503))
+	o := Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)}
+	s := newServer(t, o)
+	searchN(t, startServer(t, s), "/a/_search", maxRefusals)
+	before := node.rewritten.Load()
+	o.Previous = s
+	addr := startServer(t, newServer(t, o))
+	if failed := searchN(t, addr, "/a/_search", 1); failed > 0 || node.rewritten.Load() != before {
+		t.Errorf("%d failed, %d rewritten searches", failed, node.rewritten.Load()-before)
+	}
+}
+
+// A pause is twice as long where the cluster takes the original of a trial and
+// not the trial, or where another one begins within a minute of its end. It takes
+// a minute at most.
+func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, log := newPause(), slog.New(slog.DiscardHandler)
+		busy := &answer.Failure{Busy: true, Whole: true}
+		refuse := func(ticket uint64, original string) { p.refused(t.Context(), log, ticket, busy, original) }
+		begin := func(original string) {
+			for range maxRefusals {
+				refuse(0, original)
+			}
+		}
+		// holds reports a pause of exactly d, and returns the trial after it.
+		holds := func(d time.Duration) (ticket uint64) {
+			t.Helper()
+			time.Sleep(d - time.Millisecond)
+			if _, paused := p.enter(); !paused {
+				t.Errorf("it takes less than %v", d)
+			}
+			time.Sleep(time.Millisecond)
+			ticket, paused := p.enter()
+			if _, others := p.enter(); paused || ticket == 0 || !others {
+				t.Fatalf("after %v there is no trial, or there are two", d)
+			}
+			return ticket
+		}
+		refuse(0, originalAccepted)
+		refuse(0, originalAccepted)
+		p.accepted(t.Context(), log, 0)
+		refuse(0, originalAccepted)
+		if _, paused := p.enter(); paused {
+			t.Error("it pauses though one in between was taken")
+		}
+		p.accepted(t.Context(), log, 0)
+
+		begin(originalAccepted)
+		seconds := time.Second
+		for range 10 {
+			refuse(0, originalAccepted)     // sent before the pause
+			p.accepted(t.Context(), log, 0) // that, too
+			ticket := holds(seconds)
+			refuse(ticket, originalAccepted)
+			refuse(ticket, originalAccepted) // not twice
+			seconds = min(2*seconds, time.Minute)
+		}
+		ticket := holds(time.Minute)
+		p.leave(ticket) // nothing was added to it
+		ticket, _ = p.enter()
+		p.accepted(t.Context(), log, ticket)
+		if got, paused := p.enter(); got != 0 || paused {
+			t.Error("it does not end")
+		}
+
+		begin(originalNotSent)
+		ticket = holds(time.Minute)
+		p.accepted(t.Context(), log, ticket)
+		time.Sleep(time.Minute)
+		begin(originalAccepted)
+		ticket = holds(time.Second)
+		for range 5 { // an overload
+			refuse(ticket, originalRejected)
+			ticket = holds(time.Second)
+		}
+		time.Sleep(time.Second) // this one hangs
+		if next, paused := p.enter(); paused || next == 0 || next == ticket {
+			t.Error("a trial that hangs keeps others away")
+		}
+		p.accepted(t.Context(), log, ticket) // it is too late to end what another one tries
+		if _, paused := p.enter(); !paused {
+			t.Error("a trial of before ends the pause")
+		}
+	})
+}
