@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +57,22 @@ var faults = []fault{
 	{name: "both nodes answer 429 to everything", lost: 1 << 20, start: answerStatus(http.StatusTooManyRequests, 0, 1), after: checkFewCalls},
 	{name: "both nodes answer 503 to everything", lost: 1 << 20, start: answerStatus(http.StatusServiceUnavailable, 0, 1), after: checkFewCalls},
 
+	{name: "both nodes answer 429 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusTooManyRequests)},
+	{name: "both nodes answer 503 to expanded searches, and take the others", lost: 2 * chaosClients, plain: true, start: refuseExpanded(http.StatusServiceUnavailable)},
+	{name: "both nodes answer 503 when akin asks whether scripts run, and akin has just been told to read its configuration again", plain: true, start: refuseProbes, after: checkProbes},
+	{name: "a user sends searches that no engine takes, of the shape of the others' searches", start: sendWrongSearches, after: func(t *testing.T, s *stage) {
+		t.Helper()
+		checkNotCounted(t, s, requestsMetric, `reason="rejected_before"`)
+	}},
+	{name: "a user searches an index that is blocked for reading", start: searchBlocked, after: func(t *testing.T, s *stage) {
+		t.Helper()
+		checkNotCounted(t, s, "akin_authorization_checks_total")
+	}},
+	{name: "eight clients guess passwords", start: guessPasswords, after: func(t *testing.T, s *stage) {
+		t.Helper()
+		checkNotCounted(t, s, requestsMetric, `outcome="failed_open"`, `reason="budget"`)
+	}},
+
 	{name: "400 clients keep the last byte of a search of 1 MiB", start: withholdBytes, after: checkMemory},
 	{name: "100 clients read no answer", start: readNothing, after: checkMemory},
 	{name: "clients send heads of 12 KiB", start: sendLargeHeads},
@@ -64,6 +81,128 @@ var faults = []fault{
 
 	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
 	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},
+}
+
+// isProbe reports whether akin asks by a request whether scripts run.
+func isProbe(body string) bool { return strings.Contains(body, "_score * params.a") }
+
+// isExpanded reports whether a request is a client's search for cars that akin
+// has expanded, and not a call of its own.
+func isExpanded(r *http.Request, body string) bool {
+	return strings.HasSuffix(r.URL.Path, "/_search") && !r.URL.Query().Has("filter_path") && strings.Contains(body, "automobile")
+}
+
+// refuse has all nodes refuse something until it is mended.
+func refuse(s *stage, what refusal) (mend func()) {
+	for _, n := range s.nodes {
+		n.refuses.Store(&what)
+	}
+	return func() {
+		for _, n := range s.nodes {
+			n.refuses.Store(nil)
+		}
+	}
+}
+
+// refuseExpanded has the nodes answer a status to expanded searches only.
+func refuseExpanded(status int) func(*testing.T, *stage) func() {
+	return func(_ *testing.T, s *stage) func() {
+		return refuse(s, func(r *http.Request, body string) int {
+			if isExpanded(r, body) {
+				return status
+			}
+			return 0
+		})
+	}
+}
+
+// refuseProbes has the nodes answer 503 to the question whether scripts run, and
+// akin forget what it knows.
+func refuseProbes(t *testing.T, s *stage) func() {
+	t.Helper()
+	mend := refuse(s, func(_ *http.Request, body string) int {
+		if isProbe(body) {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	})
+	reloads := s.akin.metric(t, "akin_config_reloads_total", `result="ok"`)
+	s.akin.proc.signal(t, syscall.SIGHUP)
+	waitFor(t, recoverWithin, "a reload", func() error {
+		if s.akin.metric(t, "akin_config_reloads_total", `result="ok"`) == reloads {
+			return fmt.Errorf("none yet")
+		}
+		return nil
+	})
+	return mend
+}
+
+// checkProbes checks that no search was ranked in another form.
+func checkProbes(t *testing.T, s *stage) {
+	t.Helper()
+	if s.engine.scripts {
+		checkNotCounted(t, s, "akin_clauses_total", `outcome="rewritten"`, `reason="no_scripts"`)
+	}
+}
+
+// checkNotCounted checks that a metric is 0.
+func checkNotCounted(t *testing.T, s *stage, name string, labels ...string) {
+	t.Helper()
+	if n := s.akin.metric(t, name, labels...); n != 0 {
+		t.Errorf("%s%v is %v", name, labels, n)
+	}
+}
+
+// sendSearches sends searches without a pause from n connections, each of its
+// own, until it is mended.
+func sendSearches(t *testing.T, s *stage, n int, header func(k int64) string, index, body string) (mend func()) {
+	t.Helper()
+	address := strings.TrimPrefix(s.akin.url, "http://")
+	var count atomic.Int64
+	return attack(t, s, n, func(ctx context.Context, _ net.Conn) {
+		for ctx.Err() == nil {
+			head := fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
+				index, len(body), header(count.Add(1)))
+			sendAndRead(ctx, address, head+body)
+			time.Sleep(attackPause)
+		}
+	})
+}
+
+func sendWrongSearches(t *testing.T, s *stage) func() {
+	t.Helper()
+	return sendSearches(t, s, 2, func(int64) string { return "" }, chaosIndex, `{"query":{"match":{"body":"car"}},"size":100000,"_source":false}`)
+}
+
+func searchBlocked(t *testing.T, s *stage) func() {
+	t.Helper()
+	const blocked = "akin-e2e-chaos-blocked"
+	s.engine.makeIndex(t, blocked, relatedDefinition)
+	s.engine.must(t, http.MethodPut, "/"+blocked+"/_settings", `{"index.blocks.read":true}`)
+	return sendSearches(t, s, 2, func(int64) string { return "" }, blocked, relatedSearch("car"))
+}
+
+// guessPasswords has the nodes deny all who show a password, and eight clients
+// try one after the other, from the address of those who search.
+func guessPasswords(t *testing.T, s *stage) func() {
+	t.Helper()
+	mend := refuse(s, func(r *http.Request, _ string) int {
+		if r.Header.Get("Authorization") != "" {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	guess := func(k int64) string { return fmt.Sprintf("Authorization: Basic guess%d\r\n", k) }
+	body := relatedSearch("car")
+	sendAndRead(t.Context(), strings.TrimPrefix(s.akin.url, "http://"), searchHead(len(body), guess(0))+body)
+	waitFor(t, recoverWithin, "a client that may search", func() error {
+		if s.akin.metric(t, "akin_authorization_checks_total", `result="allowed"`) == 0 {
+			return fmt.Errorf("none yet")
+		}
+		return nil
+	})
+	stop := sendSearches(t, s, 8, guess, chaosIndex, body)
+	return func() { stop(); mend() }
 }
 
 func killRedis(t *testing.T, s *stage) func() {

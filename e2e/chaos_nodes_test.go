@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -22,11 +24,22 @@ type frontNode struct {
 	server  *http.Server
 	// status, unless 0, is what it answers to everything.
 	status atomic.Int32
+	// refuses, unless nil, returns the status that it answers to a request, 0 for
+	// the engine's answer, and [cutOff] for none.
+	refuses atomic.Pointer[refusal]
+	// refused counts those.
+	refused atomic.Int64
 	// hung, unless nil, is closed when it goes on.
 	hung atomic.Pointer[chan struct{}]
 	// calls counts the requests.
 	calls atomic.Int64
 }
+
+// A refusal decides what is refused.
+type refusal func(r *http.Request, body string) (status int)
+
+// cutOff has a connection reset in place of an answer.
+const cutOff = -1
 
 func startFrontNode(t *testing.T, engineURL string) *frontNode {
 	t.Helper()
@@ -47,13 +60,27 @@ func startFrontNode(t *testing.T, engineURL string) *frontNode {
 				return
 			}
 		}
-		if status := n.status.Load(); status != 0 {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(int(status))
-			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as ordered"},"status":` + strconv.Itoa(int(status)) + `}`))
-			return
+		status := int(n.status.Load())
+		if refuses := n.refuses.Load(); refuses != nil {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if status = (*refuses)(r, string(body)); status != 0 {
+				n.refused.Add(1)
+			}
 		}
-		proxy.ServeHTTP(w, r)
+		switch status {
+		case 0:
+			proxy.ServeHTTP(w, r)
+		case cutOff:
+			panic(http.ErrAbortHandler)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as ordered"},"status":` + strconv.Itoa(status) + `}`))
+		}
 	})
 	n.listen(t)
 	t.Cleanup(func() { n.resume(); n.server.Close() })

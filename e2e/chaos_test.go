@@ -96,6 +96,7 @@ func TestChaos(t *testing.T) {
 			t.Run(f.name, func(t *testing.T) {
 				t.Parallel()
 				rows[i] = runFault(t, e, file, f)
+				t.Log(rows[i])
 			})
 		}
 	})
