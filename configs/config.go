@@ -135,7 +135,8 @@ const (
 	HighlightOriginal = "original" // of Rewriting.Highlight
 	HighlightRelated  = "related"
 
-	HideFromProfile  = "profile" // of Expansion.HideFrom
+	HideFromAuto     = "auto" // of Expansion.HideFrom, by itself
+	HideFromProfile  = "profile"
 	HideFromExplain  = "explain"
 	HideFromValidate = "validate"
 
@@ -152,13 +153,25 @@ type Expansion struct {
 	RerankBudget Duration `yaml:"rerank_budget" allowed:"1ms 10s"`
 	RankEval     bool     `yaml:"rank_eval"`
 	Templates    bool     `yaml:"templates"`
-	HideFrom     []string `yaml:"hide_from"`
+	HideFrom     HideFrom `yaml:"hide_from"`
 	Shadow       float64  `yaml:"shadow" allowed:"0 1"` // a share
 	Trials       []Trial  `yaml:"trials"`               // the first that fits the index is used
 }
 
 // ArmOff is the arm of a [Trial] whose searches go out as they came.
 const ArmOff = "off"
+
+// HideFrom has the kinds of requests whose answers show no added terms, or only
+// HideFromAuto: all kinds, once the cluster is known to have security.
+type HideFrom []string
+
+// MarshalYAML writes it as [Load] reads it.
+func (h HideFrom) MarshalYAML() (any, error) {
+	if slices.Equal(h, HideFrom{HideFromAuto}) {
+		return HideFromAuto, nil
+	}
+	return []string(h), nil
+}
 
 // A Trial compares two ways of searching, its arms, on live searches.
 type Trial struct {
@@ -305,7 +318,7 @@ func Default() *Config {
 				DefaultFields: []string{}, Highlight: HighlightOriginal, Segments: []Segments{},
 			},
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
-			MaxBody: mebibyte, RankEval: true, HideFrom: []string{}, Trials: []Trial{},
+			MaxBody: mebibyte, RankEval: true, HideFrom: HideFrom{HideFromAuto}, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},

@@ -85,6 +85,11 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
 	case v.Kind() == reflect.Map: // there is one, that of the profiles
 		d.profiles = n
+	case v.Type() == reflect.TypeFor[HideFrom]() && n.Kind == yaml.ScalarNode:
+		if n.Value != HideFromAuto {
+			d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
+		}
+		v.Set(reflect.ValueOf(HideFrom{HideFromAuto}))
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
 	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]():

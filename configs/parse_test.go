@@ -61,6 +61,10 @@ var badFiles = map[string][]string{
 		"hide_from.bad.yml:2: admin.hosts[4]: is the same as admin.hosts[0]",
 		"hide_from.bad.yml:4: expansion.hide_from[1]: must be one of profile, explain, validate",
 		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
+		"hide_from.bad.yml:4: expansion.hide_from[3]: must be one of profile, explain, validate",
+	},
+	"hide_from_word": {
+		"hide_from_word.bad.yml:2: expansion.hide_from: must be auto or a list of profile, explain, validate",
 	},
 	"key_not_a_word": {
 		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
@@ -376,7 +380,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Expansion: Expansion{
 			Rewriting: common,
 			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
-			HideFrom: []string{HideFromProfile, HideFromExplain, HideFromValidate}, Trials: []Trial{},
+			HideFrom: HideFrom{HideFromProfile, HideFromExplain, HideFromValidate}, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},

@@ -49,7 +49,8 @@ func (d *decoder) check(c *Config) {
 func (d *decoder) expansion(e *Expansion) {
 	d.rewriting("expansion", &e.Rewriting)
 	d.patterns("expansion.hide_from", e.HideFrom, func(s string) error {
-		if !slices.Contains([]string{HideFromProfile, HideFromExplain, HideFromValidate}, s) {
+		alone := s == HideFromAuto && len(e.HideFrom) == 1
+		if !alone && !slices.Contains([]string{HideFromProfile, HideFromExplain, HideFromValidate}, s) {
 			return errors.New("must be one of profile, explain, validate")
 		}
 		return nil

@@ -195,8 +195,8 @@ func documentSecurity(t *testing.T, e *engine) {
 		{"_explain", "/" + relatedIndex + "/_explain/car-automobile", `{"query":{"match":{"body":"car"}}}`},
 		{"_validate", "/" + relatedIndex + "/_validate/query?explain=true", `{"query":{"match":{"body":"boat"}}}`},
 	}
-	open, _ := serveSecured(t, e, nil)
-	hiding, _ := serveSecured(t, e, section{"hide_from": []string{"profile", "explain", "validate"}})
+	open, _ := serveSecured(t, e, section{"hide_from": []string{}})
+	hiding, _ := serveSecured(t, e, nil)
 	for _, tt := range requests {
 		t.Run(tt.name, func(t *testing.T) {
 			for a, shown := range map[*akin]bool{open: true, hiding: false} {

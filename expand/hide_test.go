@@ -59,6 +59,26 @@ func TestWhatAnAnswerDiscloses(t *testing.T) {
 	}
 }
 
+func TestAnswersDiscloseNothingWhereTheClusterHasSecurity(t *testing.T) {
+	for _, tt := range []struct {
+		body            string
+		secured, hidden bool
+	}{
+		{`{"explain":true,"query":{"match":{"body":"car"}}}`, true, true},
+		{`{"explain":true,"query":{"match":{"body":"car"}}}`, false, false},
+		{`{"query":{"match":{"body":"car"}}}`, true, false},
+	} {
+		req := Request{Body: []byte(tt.body)}
+		if tt.secured {
+			req.Allowed = func(context.Context, esclient.Indices) error { return nil }
+		}
+		res := expandRequest(t, &req, func(_ *fakeCluster, o *Options) { o.HideSecured = true })
+		if res.Rewritten == tt.hidden || (res.Reason == reason.Hidden) != tt.hidden {
+			t.Errorf("%s, secured %v: rewritten %v, reason %q", tt.body, tt.secured, res.Rewritten, res.Reason)
+		}
+	}
+}
+
 // A gate lets nobody search the index "secret". A question to the cluster or for a
 // matrix about indices that it has not let through fails the test.
 type gate struct {

@@ -66,8 +66,11 @@ type Options struct {
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool
 	// HideFrom lists the requests that are left alone because their answers
-	// show the added terms. Those on an alias with a filter always are.
-	HideFrom Disclosure
+	// show the added terms. Those on an alias with a filter always are, and with
+	// HideSecured all those of a cluster with security, where [Request.Allowed] is
+	// set.
+	HideFrom    Disclosure
+	HideSecured bool
 	// Feedback says how the terms of the first hits are added.
 	Feedback FeedbackOptions
 	// Segments are the fields whose text documents hold in parts, too, each with

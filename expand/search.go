@@ -44,7 +44,7 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 	switch {
 	case s.PIT.Has && !s.usePIT():
 		return s, reason.PIT
-	case s.disclosed()&e.options.HideFrom != 0:
+	case s.disclosed()&e.options.HideFrom != 0, s.discloses != 0 && e.options.HideSecured && req.Allowed != nil:
 		return s, reason.Hidden
 	case s.Scores.Min && !e.options.NormalizeScores:
 		return s, reason.MinScore

@@ -68,7 +68,7 @@ var errUndecided = errors.New("it is not known yet whether the client may search
 // them.
 type access struct {
 	server   *Server
-	secured  atomic.Bool       // the cluster has security; it stays true
+	secured  atomic.Bool       // the cluster has security; it stays true, over reloads too
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
 	verdicts verdictCache
 	places   *budget.Places // of checks that the cluster works on
@@ -245,12 +245,19 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	return nil
 }
 
+// secure notes that the cluster has security, which a status has shown.
+func (a *access) secure(ctx context.Context, status int) {
+	if a.secured.CompareAndSwap(false, true) {
+		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
+	}
+}
+
 // learn notes the status of the answer to a client's search, and whether it
 // denies the client the search. A good answer to several searches says nothing
 // about any of them.
 func (a *access) learn(ctx context.Context, x *search, status int, denied bool) {
-	if denied && a.secured.CompareAndSwap(false, true) {
-		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
+	if denied {
+		a.secure(ctx, status)
 	}
 	for k := range x.asked.Range {
 		key := k.(accessKey)

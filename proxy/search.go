@@ -390,7 +390,10 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	x := searchIn(out.Context())
 	out = markSafe(out, t.upstream, x != nil)
 	if x == nil {
-		return t.next.RoundTrip(out)
+		if res, err = t.next.RoundTrip(out); err == nil && res.StatusCode == http.StatusUnauthorized {
+			t.access.secure(out.Context(), res.StatusCode) //nolint:contextcheck // It is the client's.
+		}
+		return res, err
 	}
 	start := time.Now()
 	defer func() { t.metrics.Upstream.Observe(time.Since(start).Seconds()) }()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -27,7 +28,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	hidden := hideFrom(cfg.Expansion.HideFrom) // in every profile: the clients choose it
 	rewriting := func(r configs.Rewriting) expand.Options {
 		o := ExpandOptions(r)
-		o.HideFrom = hidden
+		o.HideFrom, o.HideSecured = hidden, slices.Contains(cfg.Expansion.HideFrom, configs.HideFromAuto)
 		return o
 	}
 	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting))
