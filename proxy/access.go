@@ -28,6 +28,7 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 const (
@@ -136,14 +137,14 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 	if !a.secured.Load() {
 		return nil
 	}
-	h, owner := a.server.sentHeader(r), x.client.Name
+	h, parameters, owner := a.server.sentHeader(r), wire.Unknown(x.rawQuery), x.client.Name
 	return func(ctx context.Context, indices esclient.Indices) error {
-		key := a.keyOf(h, indices)
+		key := a.keyOf(h, parameters, indices)
 		x.asked.Store(key, true)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		client, life := &http.Request{Header: h.Clone()}, tracing.Follow(a.life, ctx)
+		client, life := asClient(h, parameters), tracing.Follow(a.life, ctx)
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
 		check := a.asking.DoChan(string(key[:]), func() (any, error) {
 			if v, known := a.verdicts.GetIfPresent(key); known { // of late
@@ -231,8 +232,8 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 		return expand.ErrUnknown // the original search fares the same
 	case answer.IsDenied(status):
 		return expand.ErrNotAuthorized
-	case status == http.StatusNotFound:
-		return expand.ErrUnknown
+	case status == http.StatusNotFound, status == http.StatusBadRequest && client.URL.RawQuery != "":
+		return expand.ErrUnknown // the cluster does not know a parameter either, and refuses the search itself
 	case status != http.StatusOK:
 		return fmt.Errorf("the cluster answers %d to an empty search of the client", status)
 	}
@@ -285,9 +286,11 @@ func identifies(name string) bool {
 	return name != "user-agent" && slices.ContainsFunc(identity[:], func(part string) bool { return strings.Contains(name, part) })
 }
 
-// keyOf names the client that sends the headers and the indices.
-func (a *access) keyOf(h http.Header, indices esclient.Indices) accessKey {
+// keyOf names the client, by headers and by parameters that no search has, and
+// the indices.
+func (a *access) keyOf(h http.Header, parameters string, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
+	addText(mac, parameters)
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if identifies(name) {
 			for _, value := range h[name] {

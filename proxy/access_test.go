@@ -22,6 +22,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/templates"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 // guarded expands a search where the client is allowed to, as the real expander
@@ -103,10 +104,12 @@ func always(status int, answer string) func(*http.Request) (int, string) {
 	return func(*http.Request) (int, string) { return status, answer }
 }
 
-// searchAs searches as the client with a value of Authorization.
+// searchAs searches as the client with a value of Authorization. Parameters may
+// stand behind the index.
 func searchAs(t *testing.T, addr, who, index string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/"+index+"/_search", strings.NewReader(`{"original":1}`))
+	index, query, _ := strings.Cut(index, "?")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/"+index+"/_search?"+query, strings.NewReader(`{"original":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +141,66 @@ func TestDeniedClientCostsOneQuestion(t *testing.T) {
 		}
 		if n := counter(t, registry, "akin_authorization_checks_total", "result", "denied"); n != 1 {
 			t.Errorf("%v questions were denied, want 1", n)
+		}
+	}
+}
+
+// TestClientIsKnownByAParameterOfTheURL has the check carry the parameters that
+// no search has, and only these, and a verdict hold for them.
+func TestClientIsKnownByAParameterOfTheURL(t *testing.T) {
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		asked := r.URL.Query()
+		question := asked.Get("filter_path") == "_shards.total"
+		switch {
+		case question && (asked.Get("size") != "0" || asked.Has("routing") || asked.Has("akin")):
+			t.Errorf("question %s", r.URL)
+		case asked.Has("unheard_of"):
+			return http.StatusBadRequest, `{"error":{}}`
+		case asked.Get("jwt_token") != "good":
+			return http.StatusUnauthorized, `{"error":{}}`
+		}
+		return http.StatusOK, anAccess
+	})
+	addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	for _, tt := range []struct {
+		query  string
+		status int
+	}{
+		{"size=3&jwt_token=good&routing=x&akin=explain", http.StatusOK},
+		{"jwt_token=bad", http.StatusUnauthorized},
+		{"size=3", http.StatusUnauthorized},
+		{"routing=y&jwt_token=good", http.StatusOK}, // known already
+		{"jwt_token=good&unheard_of=1", http.StatusBadRequest},
+	} {
+		if got := searchAs(t, addr, "", "docs?"+tt.query); got != tt.status {
+			t.Errorf("%s: the client got %d, want %d", tt.query, got, tt.status)
+		}
+	}
+	g.expect(t, 4, 5, 2)
+	if n := counter(t, registry, "akin_requests_total", "reason", "unknown_to_cluster"); n != 1 {
+		t.Errorf("%v searches that the cluster does not know, want the one with a parameter that it does not", n)
+	}
+}
+
+// TestAnyUnauthorizedRequestShowsSecurity takes a 401 of a request that is no
+// search for what it is, and a 403 not: an index may be blocked.
+func TestAnyUnauthorizedRequestShowsSecurity(t *testing.T) {
+	for status, shows := range map[int]bool{http.StatusUnauthorized: true, http.StatusForbidden: false, http.StatusNotFound: false} {
+		g := startGuard(t, func(r *http.Request) (int, string) {
+			if strings.HasSuffix(r.URL.Path, "/_search") {
+				return http.StatusOK, anAccess
+			}
+			return status, `{"error":{}}`
+		})
+		addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
+		res, err := client.Get("http://" + addr + "/_cat/indices")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		searchAs(t, addr, "", "docs")
+		if asked := g.questions.Load() > 0; asked != shows {
+			t.Errorf("after a %d akin asks whether the client may search: %v", status, asked)
 		}
 	}
 }
@@ -466,7 +529,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		if header != "" {
 			h.Set(header, value)
 		}
-		return s.access.keyOf(h, esclient.Indices{Expression: index, Options: options})
+		return s.access.keyOf(h, "", esclient.Indices{Expression: index, Options: options})
 	}
 	plain := key("", "", "docs", "")
 	for _, name := range []string{
@@ -486,12 +549,18 @@ func TestClientsAreToldApart(t *testing.T) {
 	if key("", "", "docs2", "") == plain || key("", "", "docs", "x") == plain || key("", "", "", "docs") == plain {
 		t.Error("the indices are no part of the key")
 	}
+	withToken := func(token string) accessKey {
+		return s.access.keyOf(http.Header{"Authorization": {"Basic x"}}, wire.Unknown("size=3&jwt_token="+token), esclient.Indices{Expression: "docs"})
+	}
+	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
+		t.Error("a token in the URL does not tell clients apart")
+	}
 	other, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, esclient.Indices{Expression: "docs"}) == plain {
+	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, "", esclient.Indices{Expression: "docs"}) == plain {
 		t.Error("the key of a client is the same in every process")
 	}
 }

@@ -109,7 +109,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 	coding, _ := wire.ContentEncoding(r.Header)
 	kept := &explain.Record{
 		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
-		Original: explain.Message{RawQuery: x.rawQuery, Body: x.body.raw}, Packed: coding != "",
+		Original: explain.Message{RawQuery: wire.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
 	if x.part != nil {
@@ -118,6 +118,9 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 	if res != nil {
 		s.metrics.Clauses(res)
 		kept.Reason = reasonOf(res)
+		shown := *res
+		shown.RawQuery = wire.Known(res.RawQuery)
+		kept.Result = &shown
 	}
 	x.id = s.explanations.Add(kept)
 }

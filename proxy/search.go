@@ -313,8 +313,8 @@ func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expa
 	}
 	w.record(x, r, took, made.Result, "")
 	if w.opts.LogQueries {
-		w.log.InfoContext(ctx, "search", "index", x.index, "query", x.rawQuery, "body", string(x.body.plain),
-			"rewritten", made.Rewritten, "rewritten_query", made.RawQuery, "rewritten_body", string(made.Body))
+		w.log.InfoContext(ctx, "search", "index", x.index, "query", wire.Known(x.rawQuery), "body", string(x.body.plain),
+			"rewritten", made.Rewritten, "rewritten_query", wire.Known(made.RawQuery), "rewritten_body", string(made.Body))
 	}
 	return made, nil
 }
@@ -438,7 +438,7 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 	if gone != nil {
 		return nil, gone
 	}
-	t.clearScroll(out.Header, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
+	t.clearScroll(out, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
 	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
 	res, err = t.sendOriginal(out.WithContext(again), x)
 	span.End(err)

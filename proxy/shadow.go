@@ -140,11 +140,11 @@ func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.R
 // clearScroll has the cluster close, with the client's credentials, a scroll
 // whose first answer the client does not get, as the original opens another. If
 // that fails the scroll ends when its time is over.
-func (t *searchTransport) clearScroll(h http.Header, id string) {
+func (t *searchTransport) clearScroll(out *http.Request, id string) {
 	if id == "" || !t.clearing.Reserve() {
 		return
 	}
-	as := &http.Request{Header: h.Clone()}
+	as := asClient(out.Header, out.URL.RawQuery)
 	t.clearing.Start(func(ctx context.Context) {
 		err := t.guard.Do("clearing scrolls", func() error {
 			body, err := json.Marshal(map[string][]string{"scroll_id": {id}})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -43,13 +44,23 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 	return pr.Out.Header
 }
 
-// ask makes a call of akin's own with the headers and credentials of the client
-// that sent r, but those about body, connection and answer. It reads at most
+// asClient returns what [Server.ask] takes of a request, as a copy for later:
+// who its client is.
+func asClient(header http.Header, rawQuery string) *http.Request {
+	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(wire.Unknown(rawQuery))}}
+}
+
+// ask makes a call of akin's own with the credentials of the client that sent
+// r: its headers but those about body, connection and answer, and where the
+// cluster has security the parameters that no search has. It reads at most
 // MaxBody bytes.
 func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
 	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body)) //nolint:gosec // The pool sets the host.
 	if err != nil {
 		return 0, nil, err
+	}
+	if s.access.secured.Load() {
+		out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+wire.Unknown(r.URL.RawQuery), "&")
 	}
 	out.Header = s.sentHeader(r).Clone()
 	for name := range out.Header {

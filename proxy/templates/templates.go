@@ -77,7 +77,7 @@ type Renderer struct {
 // error says that the cluster did not answer.
 func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Rendering, reason string, err error) {
 	known := true
-	wire.EachParameter(in.RawQuery, func(name, _ string) {
+	wire.EachParameter(wire.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
 	})
 	if !known {
