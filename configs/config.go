@@ -88,10 +88,13 @@ type Cluster struct {
 	Auth Auth      `yaml:"auth"`
 }
 
-// ClientTLS says how the nodes' certificates are verified.
+// ClientTLS says how the nodes' certificates are verified, and which one akin's
+// own calls show them.
 type ClientTLS struct {
 	CAFile             string `yaml:"ca_file"` // "" trusts the system's authorities
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"`
+	Certificate        string `yaml:"certificate"` // a PEM file, "" for none
+	Key                string `yaml:"key"`         // a PEM file
 }
 
 // Auth has the credentials of akin's own calls: a user name with a password, or
@@ -158,9 +161,6 @@ type Expansion struct {
 	Trials       []Trial  `yaml:"trials"`               // the first that fits the index is used
 }
 
-// ArmOff is the arm of a [Trial] whose searches go out as they came.
-const ArmOff = "off"
-
 // HideFrom has the kinds of requests whose answers show no added terms, or only
 // HideFromAuto: all kinds, once the cluster is known to have security.
 type HideFrom []string
@@ -172,6 +172,9 @@ func (h HideFrom) MarshalYAML() (any, error) {
 	}
 	return []string(h), nil
 }
+
+// ArmOff is the arm of a [Trial] whose searches go out as they came.
+const ArmOff = "off"
 
 // A Trial compares two ways of searching, its arms, on live searches.
 type Trial struct {

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -88,15 +89,18 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 // files reads the credentials in files, unless the environment has them, and
 // makes file names relative to dir.
 func files(ctx context.Context, d *decoder, c *Config, dir string) {
-	auth, tls, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
+	auth, listen, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
+	content := map[string][]byte{}
 	for _, f := range []struct {
 		key    string
 		name   *string
 		secret *Secret // nil: the file must exist, and is read later.
 	}{
-		{"listen.tls.cert_file", &tls.CertFile, nil},
-		{"listen.tls.key_file", &tls.KeyFile, nil},
+		{"listen.tls.cert_file", &listen.CertFile, nil},
+		{"listen.tls.key_file", &listen.KeyFile, nil},
 		{"cluster.tls.ca_file", &c.Cluster.TLS.CAFile, nil},
+		{"cluster.tls.certificate", &c.Cluster.TLS.Certificate, nil},
+		{"cluster.tls.key", &c.Cluster.TLS.Key, nil},
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
 		{"admin.token_file", &c.Admin.TokenFile, &c.Admin.Token},
@@ -118,8 +122,11 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		}
 		if err != nil {
 			d.add(f.key, "%w", err)
+			continue
 		}
+		content[f.key] = data
 	}
+	pair(d, "cluster.tls.certificate", content["cluster.tls.certificate"], content["cluster.tls.key"])
 	if c.Log.Impressions != "" {
 		c.Log.Impressions = under(dir, c.Log.Impressions)
 	}
@@ -129,6 +136,17 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 				m.File = under(dir, m.File)
 			}
 		}
+	}
+}
+
+// pair reports a certificate, found at key, that does not go with its private
+// key, if both could be read.
+func pair(d *decoder, key string, cert, private []byte) {
+	if cert == nil || private == nil {
+		return
+	}
+	if _, err := tls.X509KeyPair(cert, private); err != nil {
+		d.add(key, "%w", err)
 	}
 }
 

@@ -173,6 +173,11 @@ log: {level: loud}
 			want:  []string{"akin.yml:1: cluster.tls.ca_file: the file cannot be read: is a directory"},
 		},
 		{
+			name:  "certificate that is none",
+			files: map[string]string{"akin.yml": "cluster:\n  tls: {certificate: crt.pem, key: key.pem}", "crt.pem": "", "key.pem": "hunter2"},
+			want:  []string{"akin.yml:2: cluster.tls.certificate: tls: failed to find any PEM data in certificate input"},
+		},
+		{
 			name:  "environment",
 			files: map[string]string{"akin.yml": "matrices:\n  - {name: main}\n"},
 			env:   map[string]string{EnvClusterUsername: "akin", EnvRedisURL: "akin:hunter2@127.0.0.1"},

@@ -198,6 +198,7 @@ var badFiles = map[string][]string{
 	},
 	"tls": {
 		"tls.bad.yml:2: listen.tls.key_file: must be set together with listen.tls.cert_file",
+		"tls.bad.yml:5: cluster.tls.key: must be set together with cluster.tls.certificate",
 		"tls.bad.yml:7: cluster.tls.insecure_skip_verify: must be false where ca_file is set: it would leave that unused",
 	},
 	"tls_key_only": {
@@ -374,7 +375,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Shutdown: Shutdown{Timeout: Duration(time.Hour)},
 		Cluster: Cluster{
 			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
-			TLS:  ClientTLS{CAFile: "ca.pem"},
+			TLS:  ClientTLS{CAFile: "ca.pem", Certificate: "akin.pem", Key: "akin.key"},
 			Auth: Auth{Username: "akin", PasswordFile: "password"},
 		},
 		Expansion: Expansion{

@@ -268,6 +268,7 @@ func (d *decoder) crossCheck(c *Config) {
 			d.add(fmt.Sprintf("cluster.urls[%d]", i), "is akin's own listen.address; name a node of the cluster")
 		}
 	}
+	d.together("cluster.tls.certificate", c.Cluster.TLS.Certificate, "cluster.tls.key", c.Cluster.TLS.Key)
 	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
 		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
 	}

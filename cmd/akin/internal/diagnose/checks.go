@@ -30,6 +30,7 @@ func (r *Report) certificates(cfg *configs.Config) {
 	for _, f := range []struct{ key, path string }{
 		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
 		{"cluster.tls.ca_file", cfg.Cluster.TLS.CAFile},
+		{"cluster.tls.certificate", cfg.Cluster.TLS.Certificate},
 		{"redis.tls.ca_file", cfg.Redis.TLS.CAFile},
 		{"redis.tls.cert_file", cfg.Redis.TLS.CertFile},
 	} {
@@ -70,29 +71,25 @@ func (r *Report) certificate(about string, c *x509.Certificate) {
 // nodes asks each node of the cluster what it is, and reports whether one
 // answers with akin's credentials.
 func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
-	authorities, err := files.Authorities(cfg.Cluster.TLS.CAFile)
+	clients, own, err := files.ClusterTLS(cfg.Cluster.TLS)
 	if err != nil {
-		r.fail("cluster.tls.ca_file", err)
+		r.fail("cluster.tls", err)
 		return false
-	}
-	encrypted := &tls.Config{
-		MinVersion: tls.VersionTLS12, RootCAs: authorities,
-		InsecureSkipVerify: cfg.Cluster.TLS.InsecureSkipVerify, //nolint:gosec // as the operator says
 	}
 	if cfg.Cluster.TLS.InsecureSkipVerify {
 		r.add(Warning, "cluster.tls", "insecure_skip_verify: whoever is on the way can pass for the cluster")
 	}
 	for _, node := range cfg.Cluster.URLs {
 		about := "node " + node
-		own, err := ask(ctx, node, encrypted, &cfg.Cluster.Auth)
+		runs, err := ask(ctx, node, own, &cfg.Cluster.Auth)
 		if err != nil {
 			r.fail(about, err)
 			continue
 		}
-		r.add(OK, about, own.Distribution+" "+own.Version)
+		r.add(OK, about, runs.Distribution+" "+runs.Version)
 		if !reached {
 			reached = true
-			r.security(ctx, node, encrypted, &cfg.Cluster.Auth)
+			r.security(ctx, node, clients, &cfg.Cluster)
 		}
 	}
 	return reached
@@ -117,10 +114,10 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 }
 
 // security says whether the cluster answers those without credentials.
-func (r *Report) security(ctx context.Context, node string, encrypted *tls.Config, auth *configs.Auth) {
+func (r *Report) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
 	const about = "security of the cluster"
-	given := auth.Username != "" || auth.APIKey.Reveal() != ""
-	_, err := ask(ctx, node, encrypted, &configs.Auth{})
+	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
+	_, err := ask(ctx, node, clients, &configs.Auth{})
 	refused, ok := errors.AsType[*answers.Error](err)
 	plain := strings.HasPrefix(node, "http:") && given
 	if u, err := url.Parse(node); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {

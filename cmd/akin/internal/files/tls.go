@@ -58,6 +58,29 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// ClusterTLS returns how the requests of clients reach the nodes, and how
+// akin's own calls do: these show the certificate that is named. Without one
+// the two are the same.
+func ClusterTLS(paths configs.ClientTLS) (clients, own *tls.Config, err error) {
+	clients = &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: paths.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it
+	}
+	if clients.RootCAs, err = Authorities(paths.CAFile); err != nil {
+		return nil, nil, fmt.Errorf("cluster.tls.ca_file: %w", err)
+	}
+	if paths.Certificate == "" {
+		return clients, clients, nil
+	}
+	shown, err := LoadPair(paths.Certificate, paths.Key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cluster.tls.certificate: %w", err)
+	}
+	own = clients.Clone()
+	own.Certificates = []tls.Certificate{*shown}
+	return clients, own, nil
+}
+
 // RedisTLS reads the certificates that are named; nil where none is.
 func RedisTLS(paths configs.RedisTLS) (*tls.Config, error) {
 	if paths == (configs.RedisTLS{}) {

@@ -8,8 +8,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -231,22 +229,28 @@ func (unclosed) Close() error { return nil }
 // openCluster makes the upstream.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
-	encrypted := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: cfg.TLS.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it
-	}
-	if encrypted.RootCAs, err = files.Authorities(cfg.TLS.CAFile); err != nil {
-		return fmt.Errorf("cluster.tls.ca_file: %w", err)
+	clients, encrypted, err := files.ClusterTLS(cfg.TLS)
+	if err != nil {
+		return err
 	}
 	if a.nodes, err = nodes.New(nodes.Options{
-		URLs: cfg.URLs, TLS: encrypted, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+		URLs: cfg.URLs, TLS: clients, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
 		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()),
 	}); err != nil {
 		return err
 	}
 	a.onClose(a.nodes.Close)
+	own := a.nodes
+	if encrypted != clients {
+		// Connections of their own: over one with akin's certificate the cluster would take
+		// a client's request without credentials for akin's.
+		if own, err = nodes.New(nodes.Options{URLs: cfg.URLs, TLS: encrypted, Guard: a.process.guard}); err != nil {
+			return err
+		}
+		a.onClose(own.Close)
+	}
 	if a.client, err = esclient.New(esclient.Options{
-		Transport: a.nodes,
+		Transport: own,
 		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
 		Guard: a.process.guard, Memory: a.process.memory.Hold(budget.OwnCall, ""),
 	}); err != nil {
@@ -282,7 +286,7 @@ func (a *App) proxyOptions() proxy.Options {
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
 		Trials: trials(cfg.Expansion.Trials), Impressions: cfg.Log.Impressions,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
-		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
+		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
 		Gate: gate.Gate{
 			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
 		},
