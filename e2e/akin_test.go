@@ -257,11 +257,21 @@ type commandResult struct {
 // runAkin runs a command of akin to its end.
 func runAkin(tb testing.TB, args ...string) commandResult {
 	tb.Helper()
+	return runAkinAs(tb, "", args...)
+}
+
+// runAkinAs is runAkin with the credentials of a user of the secured engine in
+// the environment, "" for none.
+func runAkinAs(tb testing.TB, user string, args ...string) commandResult {
+	tb.Helper()
 	binary := akinPath(tb) // built first, which is not part of the command's time
 	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = cleanEnvironment()
+	if user != "" {
+		cmd.Env = append(cmd.Env, "AKIN_CLUSTER_USERNAME="+user, "AKIN_CLUSTER_PASSWORD="+password)
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

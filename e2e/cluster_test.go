@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,8 +17,10 @@ import (
 
 // client is what the tests speak HTTP with, except where bytes matter.
 var client = &http.Client{
-	Timeout:   60 * time.Second,
-	Transport: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
+	Timeout: 60 * time.Second,
+	Transport: &http.Transport{
+		MaxIdleConnsPerHost: 16, DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: runAuthority.pool},
+	},
 }
 
 // A cluster is a search API at an address: an engine's own or akin's.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,8 @@ type engine struct {
 	ours  bool // started here, so cluster settings may be changed
 	proc  *process
 	start func() error // once
-	// user is "NAME:PASSWORD@" where the engine has security.
-	user string
+	// before is what stands before the address in the URL, "" for "http://".
+	before string
 
 	mu      sync.Mutex
 	users   map[string]int // of the shared indices
@@ -173,7 +174,7 @@ func (e *engine) awaitServing(home string) error {
 			continue
 		}
 		first, _, _ := strings.Cut(string(address), "\n")
-		e.url = "http://" + e.user + first
+		e.url = cmp.Or(e.before, "http://") + first
 		var info map[string]any
 		if e.getJSON(context.Background(), "/", &info) == nil {
 			return nil

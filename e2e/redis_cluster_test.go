@@ -1,16 +1,8 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -236,7 +228,7 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
-	dir := certificates(t)
+	dir := certificates(t, "server", "client")
 	n := startNode(t, "--port", "0", "--tls-port", "PORT", "--bind", "127.0.0.1", "--dir", "DIR", "--unixsocket", "DIR/s", "--save", "",
 		"--tls-ca-cert-file", filepath.Join(dir, "ca.crt"), "--tls-cert-file", filepath.Join(dir, "server.crt"),
 		"--tls-key-file", filepath.Join(dir, "server.key"))
@@ -277,46 +269,6 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 	if content, err := os.ReadFile(a.proc.stderr); err != nil || strings.Contains(string(content), "secret") {
 		t.Errorf("%v; the log has the password:\n%s", err, content)
 	}
-}
-
-// certificates makes a folder with an authority and what it signed for
-// 127.0.0.1: NAME.crt and NAME.key of ca, server and client.
-func certificates(t *testing.T) string {
-	t.Helper()
-	dir := newDir(t, "certificates")
-	var ca *x509.Certificate
-	var signer *ecdsa.PrivateKey
-	for i, name := range []string{"ca", "server", "client"} {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name},
-			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true,
-		}
-		if ca == nil {
-			template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
-			ca, signer = template, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		private, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for suffix, block := range map[string]*pem.Block{
-			".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private},
-		} {
-			if err := os.WriteFile(filepath.Join(dir, name+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return dir
 }
 
 // TestRedisOnAUnixSocket serves from one and pushes to it.

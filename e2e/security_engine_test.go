@@ -2,23 +2,19 @@ package e2e
 
 import (
 	"archive/zip"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 )
 
 // securityPlugin is the security plugin for the OpenSearch of engines/opensearch2.
@@ -31,57 +27,160 @@ const (
 	passwordHash = "$2a$04$VcCDgh2NDk07JGN0rjGbM.dAuUrXQj2O7NFquMPWcjsyrl5uDfvkq"
 )
 
-// securityConfig are the files that say who may do what. "akin" has the role that
-// docs/security.md recommends; "reader" may search the indices of the fixture,
-// "own" only those documents of it that are about cars.
-var securityConfig = map[string]string{
-	"internal_users.yml": `_meta: {type: internalusers, config_version: 2}
-admin: {hash: "` + passwordHash + `", backend_roles: [admin]}
-akin: {hash: "` + passwordHash + `"}
-reader: {hash: "` + passwordHash + `"}
-own: {hash: "` + passwordHash + `"}
-stranger: {hash: "` + passwordHash + `"}
-`,
-	"roles.yml": `_meta: {type: roles, config_version: 2}
-akin:
-  cluster_permissions: [cluster:monitor/main, cluster_composite_ops_ro]
-  index_permissions:
-  - {index_patterns: ["akin-e2e-*"], allowed_actions: [read, "indices:admin/get", "indices:admin/mappings/fields/get*", "indices:admin/analyze*", "indices:monitor/settings/get"]}
+// The users of the secured engine. All have the same password, but for the one
+// who has a wrong one.
+const (
+	userAll    = "admin"  // all rights
+	userAkin   = "akin"   // the role that docs/security.md gives to akin
+	userReader = "reader" // searches the indices of the tests
+	userOwn    = "own"    // document-level security
+	userFields = "fields" // field-level security
+	userMasked = "masked" // a masked field
+	userAlias  = "alias"  // an alias with a filter
+	userNone   = "none"   // no role
+	userWrong  = "reader:wrong"
+
+	// userLearner has the role of userAkin on the documents of userOwn, userLacking
+	// without the rights that only building needs.
+	userLearner, userLacking = "learner", "lacking"
+	// userToken is known by a token in the URL, userCert by a certificate.
+	userToken = "token"
+	userCert  = "certificate"
+)
+
+// The parameter of the URL that carries a token, and the key that signs it.
+const (
+	tokenParameter = "jwt_token"
+	tokenKey       = "a key of the tests that is long enough for HMAC with SHA-512, as it has to be"
+)
+
+// visibleToOwn is what a document query of the tests lets through.
+const visibleToOwn = `{"bool":{"must_not":{"term":{"kind":"hidden"}}}}`
+
+// securityConfig returns the files that say who may do what.
+func securityConfig() (map[string]string, error) {
+	role, err := documentedRole("OpenSearch")
+	if err != nil {
+		return nil, err
+	}
+	role = strings.ReplaceAll(role, `"products*"`, `"akin-e2e-*"`)
+	learner := strings.Replace(role, `"index_patterns"`, `"dls":`+quote(visibleToOwn)+`,"index_patterns"`, 1)
+	if learner == role {
+		return nil, fmt.Errorf("the role of docs/security.md has no index_patterns: %s", role)
+	}
+	lacking := strings.NewReplacer(`,"indices:data/read/scroll/clear"`, "", `,"indices:monitor/settings/get"`, "").Replace(role)
+	var users strings.Builder
+	users.WriteString("_meta: {type: internalusers, config_version: 2}\n")
+	for _, name := range []string{userAll, userAkin, userReader, userOwn, userFields, userMasked, userAlias, userNone, userLearner, userLacking} {
+		users.WriteString(name + `: {hash: "` + passwordHash + `"}` + "\n")
+	}
+	const search = `[cluster_composite_ops_ro, "indices:data/read/search/template", "indices:data/read/search/template/render", "indices:data/read/msearch/template", "indices:data/read/scroll/clear"]`
+	const read = `[read, "indices:admin/validate/query*"]`
+	return map[string]string{
+		"internal_users.yml": users.String(),
+		"roles.yml": `_meta: {type: roles, config_version: 2}
+akin: ` + role + `
+learner: ` + learner + `
+lacking: ` + lacking + `
 reader:
-  cluster_permissions: [cluster_composite_ops_ro]
+  cluster_permissions: ` + search + `
   index_permissions:
-  - {index_patterns: ["akin-e2e-related"], allowed_actions: [read]}
+  - {index_patterns: [akin-e2e-related, akin-e2e-secured], allowed_actions: ` + read + `}
 own:
+  cluster_permissions: ` + search + `
   index_permissions:
-  - {index_patterns: ["akin-e2e-related"], allowed_actions: [read, "indices:admin/validate/query*"], dls: '{"match":{"body":"car"}}'}
+  - {index_patterns: [akin-e2e-related], allowed_actions: ` + read + `, dls: '{"match":{"body":"car"}}'}
+  - {index_patterns: [akin-e2e-secured, akin-e2e-learned], allowed_actions: ` + read + `, dls: '` + visibleToOwn + `'}
+fields:
+  cluster_permissions: ` + search + `
+  index_permissions:
+  - {index_patterns: [akin-e2e-secured], allowed_actions: ` + read + `, fls: ["~notes"]}
+masked:
+  cluster_permissions: ` + search + `
+  index_permissions:
+  - {index_patterns: [akin-e2e-secured], allowed_actions: ` + read + `, masked_fields: [notes]}
+alias:
+  cluster_permissions: ` + search + `
+  index_permissions:
+  - {index_patterns: [akin-e2e-visible], allowed_actions: ` + read + `}
 `,
-	"roles_mapping.yml": `_meta: {type: rolesmapping, config_version: 2}
-all_access: {backend_roles: [admin]}
-akin: {users: [akin]}
-reader: {users: [reader]}
+		"roles_mapping.yml": `_meta: {type: rolesmapping, config_version: 2}
+all_access: {users: [admin]}
+akin: {users: [akin, certificate]}
+learner: {users: [learner]}
+lacking: {users: [lacking]}
+reader: {users: [reader, token]}
 own: {users: [own]}
+fields: {users: [fields]}
+masked: {users: [masked]}
+alias: {users: [alias]}
 `,
+		"config.yml": `_meta: {type: config, config_version: 2}
+config:
+  dynamic:
+    http: {anonymous_auth_enabled: false, xff: {enabled: false}}
+    authc:
+      token:
+        {order: 0, http_enabled: true, transport_enabled: true, authentication_backend: {type: noop}, http_authenticator: {type: jwt, challenge: false,
+          config: {signing_key: "` + base64.StdEncoding.EncodeToString([]byte(tokenKey)) + `", jwt_header: X-Unused, jwt_url_parameter: ` + tokenParameter + `, subject_key: sub}}}
+      certificate:
+        {order: 1, http_enabled: true, transport_enabled: true, authentication_backend: {type: noop}, http_authenticator: {type: clientcert, challenge: false,
+          config: {username_attribute: cn}}}
+      basic:
+        {order: 2, http_enabled: true, transport_enabled: true, authentication_backend: {type: intern}, http_authenticator: {type: basic, challenge: true}}
+`,
+	}, nil
 }
 
-// securedEngine starts an OpenSearch with its security plugin, which asks every
-// client for a name and a password.
-func securedEngine(t *testing.T) *engine {
-	t.Helper()
+// documentedRole returns the role of docs/security.md for a family of engines:
+// the block of JSON that comes first after its name in the section on the role.
+func documentedRole(family string) (string, error) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "security.md"))
+	if err != nil {
+		return "", err
+	}
+	_, section, _ := strings.Cut(string(page), "\n### akin's own role\n")
+	_, section, _ = strings.Cut(section, "\n**"+family+"**")
+	_, section, _ = strings.Cut(section, "\n```json\n")
+	role, _, ends := strings.Cut(section, "```")
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(role)); err != nil || !ends {
+		return "", fmt.Errorf("docs/security.md has no role for %s: %w", family, err)
+	}
+	return compact.String(), nil
+}
+
+// theSecuredEngine is an OpenSearch with its security plugin: TLS on both
+// sides, and the users above. One serves the whole run.
+var theSecuredEngine = sync.OnceValues(func() (*engine, error) {
 	all, err := engines()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	k := slices.IndexFunc(all, func(e *engine) bool { return e.name == "opensearch2" && e.ours })
 	if k < 0 {
-		t.Skip("only OpenSearch 2 is started with security")
+		return nil, errNotSecured
 	}
-	e := &engine{engineKind: all[k].engineKind, ours: true, user: "admin:" + password + "@"}
+	e := &engine{engineKind: all[k].engineKind, ours: true, before: "https://" + userAll + ":" + password + "@"}
 	e.start = func() error { return nil }
-	if err := e.launchSecured(newDir(t, "secured")); err != nil {
+	home, err := makeDir("secured")
+	if err != nil {
+		return nil, err
+	}
+	return e, e.launchSecured(home)
+})
+
+var errNotSecured = errors.New("only OpenSearch 2 is started with security")
+
+func securedEngine(t *testing.T) *engine {
+	t.Helper()
+	e, err := theSecuredEngine()
+	if errors.Is(err, errNotSecured) {
+		t.Skip(err)
+	} else if err != nil {
 		skipOrFail(t, "needs OpenSearch with %s: %v", securityPlugin, err)
 	}
 	e.proc.logOnFailure(t)
-	t.Cleanup(func() { _ = e.proc.stop() })
 	return e
 }
 
@@ -98,19 +197,29 @@ func (e *engine) launchSecured(home string) error {
 	if err := os.Rename(filepath.Join(jars, "config"), rules); err != nil {
 		return err
 	}
-	for name, content := range securityConfig {
+	files, err := securityConfig()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(rules, name), []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
-	if err := writeNodeCertificate(config); err != nil {
+	if err := runAuthority.issue(config, "node"); err != nil {
 		return err
 	}
-	const transport = "plugins.security.ssl.transport."
-	return e.launchIn(home, []string{"NODE_PLUGIN=org.opensearch.security.OpenSearchSecurityPlugin", "NODE_JARS=" + jars},
-		transport+"pemcert_filepath=node.pem", transport+"pemkey_filepath=node.key", transport+"pemtrustedcas_filepath=node.pem",
-		transport+"enforce_hostname_verification=false", "plugins.security.authcz.admin_dn=CN=nobody",
-		"plugins.security.ssl.http.enabled=false", "plugins.security.allow_default_init_securityindex=true")
+	settings := []string{
+		"plugins.security.ssl.transport.enforce_hostname_verification=false", "plugins.security.authcz.admin_dn=CN=nobody",
+		"plugins.security.ssl.http.enabled=true", "plugins.security.ssl.http.clientauth_mode=OPTIONAL",
+		"plugins.security.allow_default_init_securityindex=true",
+	}
+	for _, side := range []string{"transport", "http"} {
+		for key, file := range map[string]string{"pemcert": "node.crt", "pemkey": "node.key", "pemtrustedcas": "ca.crt"} {
+			settings = append(settings, "plugins.security.ssl."+side+"."+key+"_filepath="+file)
+		}
+	}
+	return e.launchIn(home, []string{"NODE_PLUGIN=org.opensearch.security.OpenSearchSecurityPlugin", "NODE_JARS=" + jars}, settings...)
 }
 
 // pluginJars unpacks a plugin of the engine, the coordinates of a zip file,
@@ -159,37 +268,6 @@ func unzip(archive, to string) error {
 			err = os.WriteFile(target, content, 0o600)
 		}
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeNodeCertificate writes the certificate that the plugin wants for the
-// traffic between nodes: one that is its own authority.
-func writeNodeCertificate(folder string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "node"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	for name, block := range map[string]*pem.Block{
-		"node.pem": {Type: "CERTIFICATE", Bytes: cert}, "node.key": {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,15 +13,19 @@ import (
 )
 
 // as returns the same address for a user of the secured engine, "" for nobody.
+// A password may stand behind a colon.
 func (c cluster) as(user string) cluster {
-	_, host, _ := strings.Cut(c.url, "//")
+	scheme, host, _ := strings.Cut(c.url, "//")
 	if _, rest, known := strings.Cut(host, "@"); known {
 		host = rest
 	}
-	if user != "" {
-		host = user + ":" + password + "@" + host
+	if user != "" && !strings.Contains(user, ":") {
+		user += ":" + password
 	}
-	return cluster{url: "http://" + host}
+	if user != "" {
+		host = user + "@" + host
+	}
+	return cluster{url: scheme + "//" + host}
 }
 
 // serveSecured starts akin before a secured engine with credentials of its own.
@@ -65,11 +70,11 @@ func checkedRights(t *testing.T, e *engine) {
 	}{
 		{"akin", password, 0, []string{"on: searches are expanded for clients that may search", "indices:admin/analyze", "akin-e2e-related body"}},
 		{"akin", "wrong", 1, []string{"answered 401", "set AKIN_CLUSTER_USERNAME"}},
-		{"reader", password, 1, []string{"answered 403", "the right cluster:monitor/main; README.md"}},
+		{"reader", password, 1, []string{"answered 403", "the right cluster:monitor/main; docs/security.md"}},
 	} {
 		t.Run(c.user+" "+c.password, func(t *testing.T) {
 			config := writeFile(t, "akin.yml", toJSON(t, section{
-				"cluster":  section{"urls": []string{e.cluster.as("").url}, "auth": section{"username": c.user, "password_file": writeFile(t, "password", c.password)}},
+				"cluster":  section{"urls": []string{e.cluster.as("").url}, "tls": section{"ca_file": filepath.Join(certificates(t), "ca.crt")}, "auth": section{"username": c.user, "password_file": writeFile(t, "password", c.password)}},
 				"matrices": []section{{"name": "main", "file": matrix, "indices": []string{"akin-e2e-related"}, "fields": []string{"body"}}},
 			}))
 			r := runAkin(t, "check", "--config", config)
@@ -95,7 +100,7 @@ func deniedSearches(t *testing.T, e *engine, secret string) {
 	}{
 		{"without credentials", "", relatedPath, http.StatusUnauthorized},
 		{"without credentials, of no index", "", "/akin-e2e-nowhere/_search", http.StatusUnauthorized},
-		{"of a user without roles", "stranger", relatedPath, http.StatusForbidden},
+		{"of a user without roles", userNone, relatedPath, http.StatusForbidden},
 		{"of an index that the user may not see", "reader", "/" + secret + "/_search", http.StatusForbidden},
 		{"of an index that the user may not see and that is missing", "reader", "/akin-e2e-nowhere/_search", http.StatusForbidden},
 		{"by a pattern that finds nothing for the user", "reader", "/akin-e2e-secret*/_search?ignore_unavailable=true", 0},
@@ -144,7 +149,7 @@ func acceptedSearches(t *testing.T, e *engine) {
 		t.Errorf("a warm search takes %v", names(trips))
 	}
 	// What another user taught akin is of no use to one who is denied.
-	status, _, err := a.as("stranger").call(t.Context(), http.MethodPost, relatedPath, relatedSearch("car"))
+	status, _, err := a.as(userNone).call(t.Context(), http.MethodPost, relatedPath, relatedSearch("car"))
 	if err != nil || status != http.StatusForbidden {
 		t.Errorf("%v, %d, want 403", err, status)
 	}

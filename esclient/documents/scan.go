@@ -310,7 +310,7 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 
 // scroll searches with body and hands its hits to fn, which must not keep them,
 // page by page until there are none. However it ends, the cluster drops its
-// state.
+// state, at the latest after scrollTime.
 func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
@@ -347,8 +347,9 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	}
 	body := esclient.Object{"scroll_id": []string{id}}
 	err := a.Client.Call(context.WithoutCancel(ctx), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
-	if refusal, ok := errors.AsType[*answers.Error](err); ok && refusal.Status == http.StatusNotFound {
-		return nil // it is gone already
+	refusal, ok := errors.AsType[*answers.Error](err)
+	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
+		return nil // it is gone already, or stays until its time is over: all has been read
 	}
 	return err
 }

@@ -77,6 +77,14 @@ func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
 	}
 }
 
+func TestScrollThatMayNotBeClearedIsNoErrorAtItsEnd(t *testing.T) {
+	f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).Reply("DELETE /_search/scroll", http.StatusForbidden,
+		`{"error":{"type":"security_exception","reason":"no permissions for [indices:data/read/scroll/clear]"},"status":403}`)
+	if err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 	r := clustertest.Engines(t, "../testdata")[0]
 	stop := errors.New("enough")

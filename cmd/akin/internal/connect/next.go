@@ -112,7 +112,7 @@ func lacking(err error) string {
 	e, _ := errors.AsType[*answers.Error](err)
 	right := refusedAction.FindString(e.Reason)
 	if right == "" {
-		return "give akin's user the rights that README.md lists"
+		return "give akin's user the role in docs/security.md"
 	}
-	return "give akin's user the right " + right + "; README.md lists all that it needs"
+	return "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
 }

@@ -33,7 +33,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 		{"no credentials", &answers.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
 		{"no right, OpenSearch", &answers.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},
 		{"no right, Elasticsearch", &answers.Error{Status: http.StatusForbidden, Reason: "action [cluster:monitor/main] is unauthorized for user [a]"}, "the right cluster:monitor/main;"},
-		{"no right, unnamed", &answers.Error{Status: http.StatusForbidden}, "the rights that README.md lists"},
+		{"no right, unnamed", &answers.Error{Status: http.StatusForbidden}, "the role in docs/security.md"},
 		{"block", &answers.Error{Status: http.StatusForbidden, Type: "cluster_block_exception"}, "blocks"},
 		{"no index", &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}, "akin init"},
 		{"throttled", &answers.Error{Status: http.StatusTooManyRequests}, "later"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -116,29 +118,43 @@ func firstField(cfg *configs.Config) string {
 }
 
 // rights tries each kind of call of akin's own in one place, and reports
-// whether all are allowed.
+// whether all that serving needs are allowed.
 func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) bool {
 	all := true
 	for _, right := range []struct {
 		about, name string
 		call        func() error
+		use         string // what else than serving needs it
 	}{
 		{"right to analyze", "indices:admin/analyze", func() error {
 			_, err := client.AnalyzeWords(ctx, p.index, p.field, []string{"akin"})
 			return err
-		}},
+		}, ""},
 		{"right to search", "indices:data/read/search", func() error {
 			_, err := client.SampleText(ctx, p.index, p.field)
 			return err
-		}},
+		}, ""},
 		{"right to count terms", "indices:data/read/tv", func() error {
 			_, _, err := client.DocFreqs(ctx, p.index, p.field, []string{"akin"})
 			return err
-		}},
+		}, ""},
+		{"right to read settings", "indices:monitor/settings/get", func() error {
+			_, err := documents.API{Client: client}.Indices(ctx, p.index)
+			return err
+		}, "akin matrix build, the mode soft and feedback"},
+		{"right to read terms of documents", "indices:data/read/mtv", func() error {
+			_, err := documents.API{Client: client}.DocVectors(ctx, []documents.VectorRequest{{Index: p.index, ID: "akin", Fields: []string{p.field}}})
+			return err
+		}, "akin matrix build --exact-analysis, the mode soft and feedback"},
+		{"right to scroll", "indices:data/read/scroll, indices:data/read/scroll/clear", func() error {
+			return scroll(ctx, client, p.index)
+		}, "akin matrix build"},
 	} {
 		err := right.call()
 		refused, ok := errors.AsType[*answers.Error](err)
 		switch {
+		case right.use != "" && ok && refused.Status == http.StatusForbidden:
+			r.Checks = append(r.Checks, Check{Warning, right.about, "for " + right.use + ": " + err.Error(), connect.Next(err)})
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
 			r.fail(right.about, err)
 			all = false
@@ -149,6 +165,22 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		}
 	}
 	return all
+}
+
+// scroll opens a scroll of one document, goes on with it and ends it.
+func scroll(ctx context.Context, client *esclient.Client, index string) error {
+	var page struct {
+		ID string `json:"_scroll_id"`
+	}
+	call := func(method, path string, body esclient.Object) error {
+		return client.Call(ctx, esclient.Request{Method: method, Path: path, Body: body}, &page)
+	}
+	err := call(http.MethodPost, esclient.IndexPath(index, "/_search?scroll=1m&filter_path=_scroll_id"), esclient.Object{"size": 1})
+	if err != nil {
+		return err
+	}
+	err = call(http.MethodPost, "/_search/scroll?filter_path=_scroll_id", esclient.Object{"scroll": "1m", "scroll_id": page.ID})
+	return errors.Join(err, call(http.MethodDelete, "/_search/scroll", esclient.Object{"scroll_id": []string{page.ID}}))
 }
 
 // judge says what a sight means.

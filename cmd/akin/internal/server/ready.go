@@ -122,7 +122,7 @@ func failures() []failure {
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
 		{"missing", is(rerank.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(rerank.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
-		{health.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists"},
+		{health.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
 		{health.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
 		{"expensive_queries_disabled", esclient.IsBarred, "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
 		{"unknown_to_cluster", esclient.IsUnknown, "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
