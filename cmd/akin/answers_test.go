@@ -1,0 +1,1006 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/vectors"
+)
+
+// TestWhatClientsGet says byte for byte what a client gets from akin, whatever
+// becomes of its search. A process of akin serves each configuration, between
+// raw sockets: the client writes the bytes of a row, the cluster answers as the
+// row says, and what arrives on both sides is compared.
+func TestWhatClientsGet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds a program")
+	}
+	c := newScriptedCluster(t)
+	binary := akinThatPanics(t)
+	folder := answerFiles(t)
+	groups := map[string][]*answerRow{}
+	for i := range answerRows {
+		r := &answerRows[i]
+		name := r.config
+		if r.fresh {
+			name += ": " + r.name
+		}
+		groups[name] = append(groups[name], r)
+		c.rows[r.name] = &arrivals{row: r, more: make(chan struct{}, 1)}
+	}
+	if len(c.rows) != len(answerRows) {
+		t.Fatal("two rows have one name")
+	}
+	for name, rows := range groups {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, _, _ := strings.Cut(name, ": ")
+			p := startProcess(t, binary, fmt.Sprintf(answerConfigs[config], c.address, folder))
+			for _, r := range rows {
+				t.Run(r.name, func(t *testing.T) { c.exchange(t, p, r) })
+			}
+			p.stop(t)
+			for _, r := range rows { // nothing may come later
+				if got := c.rows[r.name].taken(); len(got) != len(r.arrives) {
+					t.Errorf("%s: arrived in the end:\n%s", r.name, strings.Join(got, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// An answerRow is what one client sends, what the cluster says to that, and
+// what the client gets.
+type answerRow struct {
+	name   string
+	config string // of answerConfigs
+	fresh  bool   // with an akin of its own: what that learns reaches no other row
+	sends  string
+	search string // that is in sends, where it is not the body
+	// leaves has the client go away when so many of its requests have arrived, ends
+	// has it send no more than this.
+	leaves int
+	ends   bool
+	// cluster has the answers to what arrives for the client, in turn.
+	cluster []string
+	// arrives has that, each with its method, its path, and its body: "original",
+	// "rewritten" or "first pass" where it is one of these.
+	arrives []string
+	gets    string
+	closed  bool // the connection ends with the answer
+	dead    bool // no node answers
+}
+
+// Answers of the cluster that are none.
+const (
+	closes    = "closes the connection"
+	hangs     = "does not answer"
+	breaksOff = "\x00" // at the end of an answer
+	cutOff    = "akin cuts the request off"
+)
+
+// A scriptedCluster is a node that answers akin's own calls like one with a few
+// documents, and what comes from the client of a row as the row says.
+type scriptedCluster struct {
+	address string
+	rows    map[string]*arrivals
+}
+
+// arrivals are the requests that came for the client of a row.
+type arrivals struct {
+	row  *answerRow
+	more chan struct{} // has a value after one more
+
+	mu       sync.Mutex
+	got      []string
+	answered int
+}
+
+// add notes one and returns the answer to it.
+func (a *arrivals) add(what string) (answer string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.got = append(a.got, what)
+	select {
+	case a.more <- struct{}{}:
+	default:
+	}
+	switch {
+	case strings.HasPrefix(what, http.MethodDelete): // of a scroll, beside the next search
+		return reply(200, `{}`)
+	case a.answered == len(a.row.cluster):
+		return hangs
+	}
+	a.answered++
+	return a.row.cluster[a.answered-1]
+}
+
+// taken returns what arrived, with what goes beside other requests at the end.
+func (a *arrivals) taken() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got := slices.Clone(a.got)
+	aside := func(what string) int { return strings.Index("D", what[:1]) }
+	slices.SortStableFunc(got, func(x, y string) int { return aside(x) - aside(y) })
+	return got
+}
+
+// await returns the first n, or what there is when they do not come.
+func (a *arrivals) await(n int) []string {
+	late := time.After(10 * time.Second)
+	for {
+		if got := a.taken(); len(got) >= n {
+			return got
+		}
+		select {
+		case <-a.more:
+		case <-late:
+			return a.taken()
+		}
+	}
+}
+
+func newScriptedCluster(t *testing.T) *scriptedCluster {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &scriptedCluster{address: l.Addr().String(), rows: map[string]*arrivals{}}
+	var serving sync.WaitGroup
+	t.Cleanup(func() { l.Close(); serving.Wait() })
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { c.serve(conn) })
+		}
+	})
+	return c
+}
+
+// rowHeader names the row in a request of its client. akin passes it on.
+const rowHeader = "X-Row"
+
+func (c *scriptedCluster) serve(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		var answer string
+		if name := req.Header.Get(rowHeader); name == "" {
+			answer = ownAnswer(req, body)
+		} else if a := c.rows[name]; a == nil {
+			answer = reply(200, `"in step"`) // see exchange
+		} else {
+			what := req.Method + " " + req.URL.RequestURI()
+			if len(body) > 0 {
+				what += " " + string(body)
+			}
+			answer = a.add(what)
+			if answer == hangs {
+				if _, err := r.ReadByte(); err != nil {
+					a.add(cutOff)
+				}
+				return
+			}
+		}
+		if answer == closes {
+			return
+		}
+		whole, breaks := strings.CutSuffix(answer, breaksOff)
+		if _, err := io.WriteString(conn, whole); err != nil || breaks {
+			return
+		}
+	}
+}
+
+// ownAnswer answers a call of akin's own.
+func ownAnswer(req *http.Request, body []byte) string {
+	index, api, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	if strings.HasPrefix(index, "_") {
+		index, api = "", index
+	}
+	said := string(body)
+	switch {
+	case index == "slow" && api == "_analyze":
+		return closes
+	case index == "" && api == "":
+		return reply(200, `{"version":{"distribution":"opensearch","number":"2.19.1"}}`)
+	case api == "_settings":
+		return reply(200, `{"`+index+`":{"settings":{"index":{"uuid":"u","number_of_shards":"1"}}}}`)
+	case api == "" && index == "exact":
+		return reply(200, `{"exact":{"mappings":{"properties":{"body":{"type":"text","similarity":"akin_linear"},`+
+			`"akin_norm":{"properties":{"body":{"type":"float"}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}}},`+
+			`"settings":{"index.uuid":"u","index.number_of_shards":"1","index.similarity.akin_linear.type":"scripted",`+
+			`"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;"}}}`)
+	case api == "":
+		return reply(200, `{"`+index+`":{"mappings":{"properties":{"body":{"type":"text"}}},`+
+			`"settings":{"index.uuid":"u","index.number_of_shards":"1"}}}`)
+	case api == "_analyze":
+		return reply(200, analyzed(said))
+	case api == "_termvectors":
+		return reply(200, docFreqsOf(body))
+	case api == "_mtermvectors":
+		return reply(200, `{"docs":[`+
+			`{"_index":"docs","_id":"1","_version":1,"found":true,"term_vectors":{"body":{"terms":{"boat":{"term_freq":1}}}}},`+
+			`{"_index":"docs","_id":"2","_version":1,"found":true,"term_vectors":{"body":{"terms":{"car":{"term_freq":1},"tariff":{"term_freq":3}}}}}]}`)
+	case strings.Contains(said, `"normed"`):
+		return reply(200, `{"_shards":{"failed":0},"aggregations":{"others":{"doc_count":0},"normed":{"doc_count":9,"norm":{"value":2}}}}`)
+	case strings.Contains(said, `"stamped"`):
+		return reply(200, `{"_shards":{"failed":0},"aggregations":{"stamped":{"doc_count":9},"others":{"doc_count":0},"foreign":{"doc_count":0}}}`)
+	}
+	return reply(200, `{"_shards":{"total":1,"failed":0},"hits":{"hits":[]}}`)
+}
+
+// analyzed is the answer of an analyzer that splits at spaces.
+func analyzed(body string) string {
+	var asked struct{ Text []string }
+	_ = json.Unmarshal([]byte(body), &asked)
+	var tokens []string
+	at := 0
+	for k, word := range strings.Fields(strings.Join(asked.Text, " ")) {
+		tokens = append(tokens, fmt.Sprintf(`{"token":%q,"start_offset":%d,"end_offset":%d,"position":%d}`, word, at, at+len(word), k))
+		at += len(word) + 1
+	}
+	return `{"tokens":[` + strings.Join(tokens, ",") + `]}`
+}
+
+// docFreqsOf has each term in 10 of 1,000 documents.
+func docFreqsOf(body []byte) string {
+	var asked struct{ Doc map[string][]string }
+	_ = json.Unmarshal(body, &asked)
+	var terms []string
+	for _, term := range asked.Doc["body"] {
+		terms = append(terms, fmt.Sprintf(`%q:{"doc_freq":10}`, term))
+	}
+	return `{"term_vectors":{"body":{"field_statistics":{"doc_count":1000},"terms":{` + strings.Join(terms, ",") + `}}}}`
+}
+
+// reply is an answer of the cluster, and what the client gets of it.
+func reply(status int, body string, headers ...string) string {
+	lines := append([]string{fmt.Sprintf("Content-Length: %d", len(body))}, headers...)
+	if body != "" {
+		lines = append(lines, "Content-Type: application/json")
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%s\r\n\r\n%s", status, http.StatusText(status), strings.Join(lines, "\r\n"), body)
+}
+
+// exchange sends what the client of a row sends and compares.
+func (c *scriptedCluster) exchange(t *testing.T, p *akinProcess, r *answerRow) {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	sends := strings.Replace(r.sends, "\r\n", "\r\n"+rowHeader+": "+r.name+"\r\n", 1)
+	if _, err := io.WriteString(conn, sends); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case r.leaves > 0:
+		c.rows[r.name].await(r.leaves)
+		conn.Close()
+	case r.ends:
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}
+	var got []byte
+	seen := func() string { return noted.ReplaceAllString(string(got), "$1: *") }
+	for buf := make([]byte, 64<<10); r.leaves == 0 && (r.closed || len(seen()) < len(r.gets)); {
+		n, err := conn.Read(buf)
+		if got = append(got, buf[:n]...); err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("reading the answer: %v", err)
+			}
+			break
+		}
+	}
+	if diff := gocmp.Diff(strings.Split(r.gets, "\r\n"), strings.Split(seen(), "\r\n")); diff != "" {
+		t.Errorf("the client gets (-want +got):\n%s", diff)
+	}
+	if r.leaves == 0 && !r.closed && !r.dead { // and the connection is in step
+		_, _ = io.WriteString(conn, "GET /next HTTP/1.1\r\nHost: akin\r\n"+rowHeader+": next\r\nConnection: close\r\n\r\n")
+		rest, _ := io.ReadAll(conn)
+		if !strings.HasPrefix(string(rest), "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(string(rest), "\r\n\r\n\"in step\"") {
+			t.Errorf("after the answer comes %q", rest)
+		}
+	}
+	arrived := c.rows[r.name].await(len(r.arrives))
+	head, original, _ := strings.Cut(r.sends, "\r\n\r\n")
+	for k, what := range arrived {
+		if parts := strings.SplitN(what, " ", 3); len(parts) == 3 && what != cutOff {
+			arrived[k] = parts[0] + " " + parts[1] + " " + p.name(t, head, original, cmp.Or(r.search, original), parts[2])
+		}
+	}
+	if diff := gocmp.Diff(r.arrives, arrived); diff != "" {
+		t.Errorf("at the cluster arrives (-want +got):\n%s", diff)
+	}
+}
+
+// noted are the headers that are other ones each time.
+var noted = regexp.MustCompile(`\b(X-Akin-Explanation): [^\r]+`)
+
+// An akinProcess is a running akin serve.
+type akinProcess struct {
+	proxy, admin string
+	command      *exec.Cmd
+	ended        chan error
+	log          strings.Builder // to be read when it has ended
+}
+
+func startProcess(t *testing.T, binary, config string) *akinProcess {
+	t.Helper()
+	p := &akinProcess{ended: make(chan error, 1)}
+	file := filepath.Join(t.TempDir(), "akin.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.command = exec.Command(binary, "serve", "--config", file)
+	stderr, err := p.command.StderrPipe()
+	if err == nil {
+		err = p.command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill() // unless it has ended
+		if <-p.ended; t.Failed() {
+			t.Logf("akin's log:\n%s", p.log.String())
+		}
+	})
+	listening := make(chan [2]string, 1)
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			fmt.Fprintln(&p.log, lines.Text())
+			var line struct{ Msg, Proxy, Admin string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				listening <- [2]string{line.Proxy, line.Admin}
+			}
+		}
+		p.ended <- p.command.Wait()
+	}()
+	select {
+	case at := <-listening:
+		p.proxy, p.admin = at[0], at[1]
+	case err := <-p.ended:
+		p.ended <- err
+		t.Fatalf("akin serve: %v\n%s", err, p.log.String())
+	case <-time.After(30 * time.Second):
+		t.Fatal("akin does not listen")
+	}
+	return p
+}
+
+// stop ends the process and waits for that.
+func (p *akinProcess) stop(t *testing.T) {
+	t.Helper()
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		if err != nil {
+			t.Errorf("akin serve: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("akin does not end")
+	}
+}
+
+// name returns what a body is of a client's request: its original, its search
+// rewritten, also in a template, or the first pass of that; else the body.
+func (p *akinProcess) name(t *testing.T, head, original, search, body string) string {
+	t.Helper()
+	if body == original {
+		return "original"
+	}
+	rewritten := p.rewritten(t, strings.Fields(head)[1], search)
+	quoted, _ := json.Marshal(rewritten) // a string always encodes
+	switch body {
+	case rewritten, strings.Replace(original, search, rewritten, 1), `{"source":"{{{akin}}}","params":{"akin":` + string(quoted) + `}}`:
+		return "rewritten"
+	case `{"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":2,` + rewritten[1:]:
+		return "first pass"
+	}
+	return body
+}
+
+// rewritten returns what akin makes of a search, as the admin port shows it, and
+// of each of several.
+func (p *akinProcess) rewritten(t *testing.T, target, search string) string {
+	t.Helper()
+	path, query, _ := strings.Cut(target, "?")
+	index, _, _ := strings.Cut(path[1:], "/")
+	lines := strings.Split(search, "\n")
+	for k := range lines {
+		if len(lines) > 1 && k%2 == 0 {
+			continue // a header
+		}
+		var answer struct {
+			Rewritten bool
+			Body      json.RawMessage
+		}
+		resp, err := http.Post("http://"+p.admin+"/_akin/expand/"+index+"?"+query, "application/json", strings.NewReader(lines[k]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = json.NewDecoder(resp.Body).Decode(&answer)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Rewritten {
+			lines[k] = string(answer.Body)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// answerFiles writes a matrix, which is weights, too, and a model of vectors.
+func answerFiles(t *testing.T) (folder string) {
+	t.Helper()
+	near := func(term string, s float32) []simmatrix.Neighbor {
+		return []simmatrix.Neighbor{{Term: term, Similarity: s}}
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: 1000}, []simmatrix.TermRow{
+		{Term: "automobile", DocFreq: 10},
+		{Term: "boat", DocFreq: 10},
+		{Term: "hire", DocFreq: 10},
+		{Term: "tariff", DocFreq: 10},
+		{Term: "car", DocFreq: 10, Neighbors: near("automobile", 0.75)},
+		{Term: "rental", DocFreq: 10, Neighbors: near("hire", 0.5)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := vectors.New(vectors.Meta{Store: vectors.RankFeatures, Normalization: vectors.Soft, Field: "body", Strength: 1}, m, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = t.TempDir()
+	for name, write := range map[string]func(io.Writer) error{
+		"s.akin": func(w io.Writer) error { return simmatrix.Encode(w, m) }, "model": func(w io.Writer) error { return model.Write(w) },
+	} {
+		var content bytes.Buffer
+		if err := errors.Join(write(&content), os.WriteFile(filepath.Join(folder, name), content.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// mistakes are where akinThatPanics panics: at the beginning of a function of a
+// file, if a text is in what it gets.
+var mistakes = []struct{ file, function, given string }{
+	{"expand/expand.go", "func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {\n", `mistake("expand", string(req.Body)); if len(req.FirstHits) > 0 { mistake("again", string(req.Body)) }`},
+	{"esclient/analyze.go", "func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {\n", `mistake("analyze", body.Text...)`},
+	{"rerank/rerank.go", "func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {\n", `for _, h := range hits { mistake("scores", h.ID) }`},
+	{"rerank/rerank.go", "func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {\n", `for _, h := range hits { mistake("terms", h.ID) }`},
+}
+
+// akinThatPanics builds akin with mistakes in it, and returns its path.
+func akinThatPanics(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, replaced := map[string]string{}, map[string]string{}
+	for _, m := range mistakes {
+		if sources[m.file] == "" {
+			content, err := os.ReadFile(filepath.Join(repository, m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Base(filepath.Dir(m.file))
+			sources[m.file] = string(content)
+			sources[filepath.Join(filepath.Dir(m.file), "mistake.go")] = "package " + name + "\n\nimport \"strings\"\n\n" +
+				"func mistake(where string, texts ...string) {\n\tif strings.Contains(strings.Join(texts, \" \"), \"mistake-\"+where) {\n\t\tpanic(\"a mistake\")\n\t}\n}\n"
+		}
+		with := strings.Replace(sources[m.file], m.function, m.function+m.given+"\n", 1)
+		if with == sources[m.file] {
+			t.Fatalf("%s has no %s", m.file, m.function)
+		}
+		sources[m.file] = with
+	}
+	for file, content := range sources {
+		written := filepath.Join(folder, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(written, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replaced[filepath.Join(repository, file)] = written
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, binary := filepath.Join(folder, "overlay.json"), filepath.Join(folder, "akin")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", file, "-o", binary, "./cmd/akin")
+	build.Dir = repository
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return binary
+}
+
+// answerConfigs are the configurations, for the address of the cluster and the
+// folder of the files. No node listens at port 1.
+var answerConfigs = map[string]string{
+	"bm25":      answerConfig(`{"urls":["http://%[1]s"]}`, ``),
+	"feedback":  answerConfig(`{"urls":["http://%[1]s"]}`, `,"feedback":{"documents":2}`),
+	"soft":      answerConfig(`{"urls":["http://%[1]s"]}`, `,"mode":"soft","soft_weight":1`),
+	"hard":      answerConfig(`{"urls":["http://%[1]s"]}`, `,"mode":"hard"`),
+	"vectors":   answerConfig(`{"urls":["http://%[1]s"]}`, `,"mode":"vectors"`),
+	"shadow":    answerConfig(`{"urls":["http://%[1]s"]}`, `,"shadow":1`),
+	"templates": answerConfig(`{"urls":["http://%[1]s"]}`, `,"templates":true`),
+	"one dead":  answerConfig(`{"urls":["http://127.0.0.1:1","http://%[1]s"]}`, ``),
+	"all dead":  answerConfig(`{"urls":["http://127.0.0.1:1"]}`, ``),
+	"secured":   answerConfig(`{"urls":["http://%[1]s"]}`, ``),
+}
+
+func answerConfig(cluster, expansion string) string {
+	return `{"listen":{"address":"127.0.0.1:0","body_timeout":"1s"},"admin":{"address":"127.0.0.1:0"},"shutdown":{"delay":"0s"},` +
+		`"cluster":` + cluster + `,"expansion":{"budget":"10s","rerank_budget":"10s","max_body":"16KiB"` + expansion + `},` +
+		`"profiles":{"few":{"max_added_terms":1}},` +
+		`"matrices":[{"name":"s","file":"%[2]s/s.akin"}],"weights":[{"name":"w","file":"%[2]s/s.akin"}],"vectors":["%[2]s/model"]}`
+}
+
+// posts is a request with a JSON body.
+func posts(path, body string, headers ...string) string {
+	lines := append([]string{"POST " + path + " HTTP/1.1", "Host: akin", "Content-Type: application/json"}, headers...)
+	return fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", strings.Join(lines, "\r\n"), len(body), body)
+}
+
+// gzipped is a body as gzip.
+func gzipped(body string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, body) // memory takes all
+	_ = w.Close()
+	return b.String()
+}
+
+// Searches, and answers of the cluster to them.
+const (
+	carSearch = `{"query":{"match":{"body":"car rental"}}}`
+	carLines  = "{}\n" + carSearch + "\n{}\n" + `{"query":{"match_all":{}}}` + "\n"
+
+	good       = `{"took":1,"_shards":{"total":2,"failed":0},"hits":{"hits":[{"_index":"docs","_id":"1","_score":2},{"_index":"docs","_id":"2","_score":1}]}}`
+	other      = `{"took":2,"_shards":{"total":2,"failed":0},"hits":{"hits":[]}}`
+	failing    = `{"took":1,"_shards":{"total":2,"failed":1,"failures":[{"reason":{"type":"query_shard_exception","reason":"no"}}]},"hits":{"hits":[]}}`
+	failing2   = `{"took":2,"_shards":{"total":2,"failed":1,"failures":[{"reason":{"type":"query_shard_exception","reason":"no"}}]},"hits":{"hits":[]}}`
+	wrong      = `{"error":{"root_cause":[],"type":"illegal_argument_exception","reason":"no"},"status":400}`
+	wrong2     = `{"error":{"root_cause":[],"type":"parsing_exception","reason":"no"},"status":400}`
+	busy       = `{"error":{"root_cause":[],"type":"es_rejected_execution_exception","reason":"no"},"status":429}`
+	away       = `{"error":{"root_cause":[],"type":"cluster_block_exception","reason":"no"},"status":503}`
+	denied     = `{"error":{"root_cause":[],"type":"security_exception","reason":"no"},"status":403}`
+	bothFound  = `{"took":1,"responses":[` + good + `,` + other + `]}`
+	firstFails = `{"took":1,"responses":[` + wrong + `,` + other + `]}`
+	lastFails  = `{"took":1,"responses":[` + good + `,` + wrong + `]}`
+)
+
+// What arrives of akin's own with the headers of the client.
+const (
+	mayISearch   = "GET /docs/_search?size=0&terminate_after=1&track_total_hits=false&filter_path=_shards.total"
+	firstPass    = "POST /docs/_search?filter_path=timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing,hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version first pass"
+	withFeedback = "POST /docs/_search " + `{"query":{"bool":{"must":[{"bool":{"should":[{"bool":{"filter":[{"match":{"body":"car rental"}}]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3749981}}}]}}]}},` +
+		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"hire","boost":0.2500038}}}]}}]}}]}}],` +
+		`"should":[{"term":{"body":{"value":"boat","boost":0.32818517}}},{"term":{"body":{"value":"tariff","boost":0.17240107}}},{"term":{"body":{"value":"car","boost":0.09941376}}}]}}}`
+	softPage = `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":0.2236068,"hits":[{"_index":"docs","_id":"2","_score":0.2236068}]}}`
+)
+
+// ownError is an answer of akin's own.
+func ownError(status int, header, kind, reason string) string {
+	cause := fmt.Sprintf(`"type":%q,"reason":%q}`, kind, reason)
+	body := fmt.Sprintf(`{"error":{"root_cause":[{%s],%s,"status":%d}`, cause, cause, status)
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		status, http.StatusText(status), header, len(body), body)
+}
+
+var noNode = ownError(502, "", "akin_upstream_exception", "no node of the cluster answered the request")
+
+var answerRows = []answerRow{
+	// Searches that are rewritten, and those that are not.
+	{
+		name: "rewritten", config: "bm25", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "compressed", config: "bm25", sends: posts("/docs/_search", gzipped(carSearch), "Content-Encoding: gzip"), search: carSearch, cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "in pieces", config: "bm25",
+		search:  carSearch,
+		sends:   "POST /docs/_search HTTP/1.1\r\nHost: akin\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + carSearch[:5] + "\r\n24\r\n" + carSearch[5:] + "\r\n0\r\n\r\n",
+		cluster: []string{reply(200, good)}, arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "q", config: "bm25", sends: "GET /docs/_search?q=car&df=body&size=3 HTTP/1.1\r\nHost: akin\r\n\r\n", cluster: []string{reply(200, good)},
+		search: " ", arrives: []string{"GET /docs/_search?size=3 rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "a 100 is expected", config: "bm25", sends: posts("/docs/_search", carSearch, "Expect: 100-continue"), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: "HTTP/1.1 100 Continue\r\n\r\n" + reply(200, good),
+	},
+	{
+		name: "no text", config: "bm25", sends: posts("/docs/_search", `{"query":{"term":{"body":"car"}}}`), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "no JSON", config: "bm25", sends: posts("/docs/_search", `{"query":`), cluster: []string{reply(400, wrong)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(400, wrong),
+	},
+	{
+		name: "off", config: "bm25", sends: posts("/docs/_search", carSearch, "X-Akin: off"), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "off in the URL", config: "bm25", sends: posts("/docs/_search?a=b&akin=off&c=d", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search?a=b&c=d original"}, gets: reply(200, good),
+	},
+	{
+		name: "dry run", config: "bm25", sends: posts("/docs/_search", carSearch, "X-Akin: dry-run"), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good, "X-Akin-Explanation: *"),
+	},
+	{
+		name: "explained", config: "bm25", sends: posts("/docs/_search", carSearch, "X-Akin: explain"), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good, "X-Akin-Explanation: *"),
+	},
+	{
+		name: "a profile", config: "bm25", sends: posts("/docs/_search?akin_profile=few", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "an unknown profile", config: "bm25", sends: posts("/docs/_search", carSearch, "X-Akin-Profile: nobody"), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "a count", config: "bm25", sends: posts("/docs/_count", carSearch), cluster: []string{reply(200, `{"count":3}`)},
+		arrives: []string{"POST /docs/_count " + `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"terms":{"body":["automobile","hire"]}}]}}}`},
+		gets:    reply(200, `{"count":3}`),
+	},
+	{
+		name: "a validation", config: "bm25", sends: posts("/docs/_validate/query", carSearch), cluster: []string{reply(200, `{"valid":true}`)},
+		arrives: []string{"POST /docs/_validate/query rewritten"}, gets: reply(200, `{"valid":true}`),
+	},
+	{
+		name: "an asynchronous search", config: "bm25", sends: posts("/docs/_async_search", carSearch), cluster: []string{reply(200, `{"is_running":true,"response":`+good+`}`)},
+		arrives: []string{"POST /docs/_async_search rewritten"}, gets: reply(200, `{"is_running":true,"response":`+good+`}`),
+	},
+	{
+		name: "rated searches", config: "bm25", sends: posts("/docs/_rank_eval", `{"requests":[{"id":"a","request":`+carSearch+`}]}`), search: carSearch, cluster: []string{reply(200, `{"failures":{}}`)},
+		arrives: []string{"POST /docs/_rank_eval rewritten"}, gets: reply(200, `{"failures":{}}`),
+	},
+	{
+		name: "another format", config: "bm25", sends: posts("/docs/_search?format=yaml", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search?format=yaml&allow_partial_search_results=false rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "an answer that is no JSON", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch),
+		cluster: []string{strings.Replace(reply(200, good), "/json", "/yaml", 1)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: strings.Replace(reply(200, good), "/json", "/yaml", 1),
+	},
+	{
+		name: "a scroll", config: "bm25", sends: posts("/docs/_search?scroll=1m", carSearch), cluster: []string{reply(200, `{"_scroll_id":"x","_shards":{"failed":0}}`)},
+		arrives: []string{"POST /docs/_search?scroll=1m rewritten"}, gets: reply(200, `{"_scroll_id":"x","_shards":{"failed":0}}`),
+	},
+	{
+		name: "a point in time that is not akin's to read", config: "bm25", sends: posts("/_search", `{"pit":{"id":"x"},`+carSearch[1:]), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "a template, off", config: "bm25", sends: posts("/docs/_search/template", `{"id":"t","params":{"q":"car"}}`), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search/template original"}, gets: reply(200, good),
+	},
+	{
+		name: "no search", config: "bm25", sends: posts("/docs/_doc/1", `{"body":"car"}`), cluster: []string{reply(201, `{"result":"created"}`, "Location: /docs/_doc/1", "Warning: 299 a \"b\"")},
+		arrives: []string{"POST /docs/_doc/1 original"}, gets: reply(201, `{"result":"created"}`, "Location: /docs/_doc/1", "Warning: 299 a \"b\""),
+	},
+	{
+		name: "an answer in pieces", config: "bm25", sends: posts("/docs/_search", carSearch),
+		cluster: []string{"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n" + good[:4] + "\r\n1\r\n" + good[4:5] + "\r\n0\r\n\r\n"},
+		arrives: []string{"POST /docs/_search rewritten"},
+		gets:    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + good[:5] + "\r\n0\r\n\r\n",
+	},
+
+	// Bodies that akin does not take, and clients and nodes that break off.
+	{
+		name: "too large", config: "bm25", sends: posts("/docs/_search", carSearch+strings.Repeat(" ", 16<<10)), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "broken gzip", config: "bm25", sends: posts("/docs/_search", gzipped(carSearch)[:30], "Content-Encoding: gzip"), cluster: []string{reply(400, wrong)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(400, wrong),
+	},
+	{
+		name: "another type", config: "bm25", sends: strings.Replace(posts("/docs/_search", carSearch), "/json", "/yaml", 1), cluster: []string{reply(406, wrong)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(406, wrong),
+	},
+	{
+		name: "too slow", config: "bm25", sends: strings.Replace(posts("/docs/_search", carSearch), "Length: 4", "Length: 5", 1),
+		gets: ownError(408, "Connection: close\r\n", "akin_request_exception", "the body of the search came too slowly"), closed: true,
+	},
+	{
+		name: "broken off", config: "bm25", sends: strings.Replace(posts("/docs/_search", carSearch), "Length: 4", "Length: 5", 1), ends: true,
+		gets: ownError(400, "", "akin_request_exception", "the body of the request broke off"), closed: true,
+	},
+	{
+		name: "the client leaves", config: "bm25", sends: posts("/docs/_search", carSearch), leaves: 1, cluster: []string{hangs},
+		arrives: []string{"POST /docs/_search rewritten", cutOff},
+	},
+	{
+		name: "the client leaves after a refusal", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), leaves: 2, cluster: []string{reply(400, wrong), hangs},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original", cutOff},
+	},
+	{
+		name: "the node breaks off", config: "bm25", sends: posts("/docs/_search", carSearch),
+		cluster: []string{reply(200, good)[:120] + breaksOff}, arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good)[:120], closed: true,
+	},
+	{
+		name: "the node goes", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{closes, closes, closes},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: noNode,
+	},
+	{
+		name: "one of two nodes is dead", config: "one dead", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "all nodes are dead", config: "all dead", sends: posts("/docs/_search", carSearch), gets: noNode, dead: true,
+	},
+
+	// Rewritten searches that the cluster does not take.
+	{
+		name: "refused", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(400, wrong), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "refused twice", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(400, wrong), reply(400, wrong2)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(400, wrong2),
+	},
+	{
+		name: "refused, explained", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch, "X-Akin: explain"), cluster: []string{reply(400, wrong), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good, "X-Akin-Explanation: *"),
+	},
+	{
+		name: "failed shards", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, failing), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "failed shards twice", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, failing), reply(200, failing2)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, failing2),
+	},
+	{
+		name: "failed shards of a scroll", config: "bm25", fresh: true, sends: posts("/docs/_search?scroll=1m", carSearch),
+		cluster: []string{reply(200, `{"_scroll_id":"x",`+failing[1:]), reply(200, good)},
+		arrives: []string{"POST /docs/_search?scroll=1m rewritten", "POST /docs/_search?scroll=1m original", "DELETE /_search/scroll " + `{"scroll_id":["x"]}`},
+		gets:    reply(200, good),
+	},
+	{
+		name: "busy", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(429, busy), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "busy twice", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(429, busy), reply(503, away)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(503, away),
+	},
+	{
+		name: "away", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(503, away), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "not signed in", config: "bm25", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(401, denied, "Www-Authenticate: Basic")},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(401, denied, "Www-Authenticate: Basic"),
+	},
+
+	// A cluster with security, which the first of these rows shows: the next two
+	// come after it.
+	{
+		name: "denied", config: "secured", sends: posts("/docs/_search", carSearch, "Authorization: Basic YQ=="), cluster: []string{reply(403, denied)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(403, denied),
+	},
+	{
+		name: "another client may search", config: "secured", sends: posts("/docs/_search", carSearch, "Authorization: Basic Yg=="),
+		cluster: []string{reply(200, `{"_shards":{"total":1}}`), reply(200, good)},
+		arrives: []string{mayISearch, "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "a third may not", config: "secured", sends: posts("/docs/_search", carSearch, "Authorization: Basic Yw=="),
+		cluster: []string{reply(403, denied), reply(403, denied)},
+		arrives: []string{mayISearch, "POST /docs/_search original"}, gets: reply(403, denied),
+	},
+
+	// Several searches.
+	{
+		name: "several", config: "bm25", sends: posts("/docs/_msearch", carLines), cluster: []string{reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch rewritten"}, gets: reply(200, bothFound),
+	},
+	{
+		name: "several, none with text", config: "bm25", sends: posts("/docs/_msearch", "{}\n{\"query\":{\"match_all\":{}}}\n"), cluster: []string{reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch original"}, gets: reply(200, bothFound),
+	},
+	{
+		name: "several, of lines that do not fit", config: "bm25", sends: posts("/docs/_msearch", carLines+"{}\n"), cluster: []string{reply(400, wrong)},
+		arrives: []string{"POST /docs/_msearch original"}, gets: reply(400, wrong),
+	},
+	{
+		name: "several, the rewritten one fails", config: "bm25", fresh: true, sends: posts("/docs/_msearch", carLines), cluster: []string{reply(200, firstFails), reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch rewritten", "POST /docs/_msearch original"}, gets: reply(200, bothFound),
+	},
+	{
+		name: "several, another one fails", config: "bm25", fresh: true, sends: posts("/docs/_msearch", carLines), cluster: []string{reply(200, lastFails)},
+		arrives: []string{"POST /docs/_msearch rewritten"}, gets: reply(200, lastFails),
+	},
+	{
+		name: "several, refused", config: "bm25", fresh: true, sends: posts("/docs/_msearch", carLines), cluster: []string{reply(400, wrong), reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch rewritten", "POST /docs/_msearch original"}, gets: reply(200, bothFound),
+	},
+	{
+		name: "several, busy", config: "bm25", fresh: true, sends: posts("/docs/_msearch", carLines), cluster: []string{reply(429, busy), reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch rewritten", "POST /docs/_msearch original"}, gets: reply(200, bothFound),
+	},
+
+	// What fails in akin, or panics.
+	{
+		name: "the cluster does not analyze", config: "bm25", fresh: true, sends: posts("/slow/_search", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /slow/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "the expansion panics", config: "bm25", sends: posts("/docs/_search", strings.Replace(carSearch, "car", "car mistake-expand", 1)), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "the expansion of several panics", config: "bm25", sends: posts("/docs/_msearch", strings.Replace(carLines, "car", "car mistake-expand", 1)), cluster: []string{reply(200, bothFound)},
+		arrives: []string{"POST /docs/_msearch original"}, gets: reply(200, bothFound),
+	},
+	{
+		name: "a call of akin's own panics", config: "bm25", sends: posts("/docs/_search", strings.Replace(carSearch, "car", "car mistake-analyze", 1)), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+
+	// Feedback.
+	{
+		name: "with feedback", config: "feedback", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, firstHitsOf("1", "2")), reply(200, good)},
+		arrives: []string{firstPass, withFeedback}, gets: reply(200, good),
+	},
+	{
+		name: "the first pass is refused", config: "feedback", sends: posts("/docs/_search", carSearch), cluster: []string{reply(400, wrong), reply(200, good)},
+		arrives: []string{firstPass, "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "the first pass is not answered", config: "feedback", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{closes, reply(200, good)},
+		arrives: []string{firstPass, "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "the terms of the first hits panic", config: "feedback", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, firstHitsOf("1", "mistake-terms")), reply(200, good)},
+		arrives: []string{firstPass, "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "the expansion by the first hits panics", config: "feedback", sends: posts("/docs/_search", strings.Replace(carSearch, "car", "car mistake-again", 1)), cluster: []string{reply(200, firstHitsOf("1", "2")), reply(200, good)},
+		arrives: []string{firstPass, "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+
+	// The other modes.
+	{
+		name: "hard", config: "hard", sends: posts("/exact/_search", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /exact/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "vectors", config: "vectors", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "soft", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, firstHitsOf("1", "2"))},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, softPage),
+	},
+	{
+		name: "soft, the order panics", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, firstHitsOf("1", "mistake-scores"))},
+		arrives: []string{"POST /docs/_search rewritten"},
+		gets:    reply(200, `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":2,"hits":[{"_index":"docs","_id":"1","_score":2}]}}`),
+	},
+	{
+		name: "soft, several", config: "soft", sends: posts("/docs/_msearch", "{}\n"+softSearch+"\n"), cluster: []string{reply(200, `{"responses":[`+firstHitsOf("1", "2")+`]}`)},
+		arrives: []string{"POST /docs/_msearch rewritten"}, gets: reply(200, `{"responses":[`+softPage+`]}`),
+	},
+	{
+		name: "soft, the answer has no ids", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, `{"_shards":{"failed":0},"hits":{"hits":[{"_score":2},{"_score":1}]}}`)}, arrives: []string{"POST /docs/_search rewritten"},
+		gets: reply(200, `{"_shards":{"failed":0},"hits":{"hits":[{"_score":2}]}}`),
+	},
+	{
+		name: "soft, the answer cannot be cut", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, `{"hits":7}`), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "soft, refused", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch), cluster: []string{reply(400, wrong), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+
+	// Shadows, which come after the client's answer.
+	{
+		name: "a shadow", config: "shadow", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good), reply(200, other)},
+		arrives: []string{"POST /docs/_search original", "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "no shadow of what failed", config: "shadow", sends: posts("/docs/_search", carSearch), cluster: []string{reply(400, wrong)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(400, wrong),
+	},
+	{
+		name: "a shadow that is refused", config: "shadow", fresh: true, sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good), reply(400, wrong)},
+		arrives: []string{"POST /docs/_search original", "POST /docs/_search rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "a shadow that panics", config: "shadow", sends: posts("/docs/_search", strings.Replace(carSearch, "car", "car mistake-expand", 1)), cluster: []string{reply(200, good)},
+		arrives: []string{"POST /docs/_search original"}, gets: reply(200, good),
+	},
+
+	// Templates.
+	{
+		name: "a template", config: "templates", sends: posts("/docs/_search/template", `{"id":"t","params":{"q":"car"}}`),
+		cluster: []string{reply(200, `{"template_output":`+carSearch+`}`), reply(200, good)}, search: carSearch,
+		arrives: []string{"POST /_render/template original", "POST /docs/_search/template rewritten"}, gets: reply(200, good),
+	},
+	{
+		name: "a template that is not there", config: "templates", sends: posts("/docs/_search/template", `{"id":"t","params":{"q":"car"}}`),
+		cluster: []string{reply(404, wrong), reply(404, wrong2)},
+		arrives: []string{"POST /_render/template original", "POST /docs/_search/template original"}, gets: reply(404, wrong2),
+	},
+	{
+		name: "a template that is refused", config: "templates", fresh: true, sends: posts("/docs/_search/template", `{"id":"t","params":{"q":"car"}}`),
+		cluster: []string{reply(200, `{"template_output":`+carSearch+`}`), reply(400, wrong), reply(200, good)}, search: carSearch,
+		arrives: []string{"POST /_render/template original", "POST /docs/_search/template rewritten", "POST /docs/_search/template original"}, gets: reply(200, good),
+	},
+}
+
+const softSearch = `{"size":1,"query":{"match":{"body":"car rental"}}}`
+
+// firstHitsOf is an answer with these hits, with all that names a state of them.
+func firstHitsOf(ids ...string) string {
+	var hits []string
+	for k, id := range ids {
+		hits = append(hits, fmt.Sprintf(`{"_index":"docs","_id":%q,"_version":1,"_seq_no":%d,"_primary_term":1,"_score":%d}`, id, k, len(ids)-k))
+	}
+	return `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":2,"hits":[` + strings.Join(hits, ",") + `]}}`
+}
