@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 // queriesDocument returns the text of docs/queries.md.
@@ -23,16 +25,16 @@ func queriesDocument(t *testing.T) string {
 func TestDocumentedSearchesStandInTheCorpus(t *testing.T) {
 	searches := map[string]bool{}
 	for _, f := range requestFiles(t) {
-		searches[compact(f.body)] = true
-		wanted, _, _ := strings.Cut(f.want, "\n"+separator)
-		searches[compact(wanted)] = true
+		searches[requests.Compact(f.Body)] = true
+		wanted, _, _ := strings.Cut(f.Want, "\n"+requests.Separator)
+		searches[requests.Compact(wanted)] = true
 	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(queriesDocument(t), -1)
 	if len(blocks) == 0 {
 		t.Error("no block found")
 	}
 	for _, block := range blocks {
-		if !searches[compact(block[1])] {
+		if !searches[requests.Compact(block[1])] {
 			t.Errorf("in no file of testdata/requests: %s", block[1])
 		}
 	}
@@ -41,9 +43,9 @@ func TestDocumentedSearchesStandInTheCorpus(t *testing.T) {
 // TestDocumentedNamesStandInTheCorpus looks for a request with each of the
 // queries, retrievers, members and parameters that the document names.
 func TestDocumentedNamesStandInTheCorpus(t *testing.T) {
-	var requests strings.Builder
+	var all strings.Builder
 	for _, f := range requestFiles(t) {
-		requests.WriteString(f.target + "\n" + strings.Join(f.headers, "\n") + f.body + "\n")
+		all.WriteString(f.Target + "\n" + strings.Join(f.Headers, "\n") + f.Body + "\n")
 	}
 	name := regexp.MustCompile("`([a-z_]+)`")
 	n := 0
@@ -52,7 +54,7 @@ func TestDocumentedNamesStandInTheCorpus(t *testing.T) {
 			for _, m := range name.FindAllStringSubmatch(cell, -1) {
 				n++
 				used := regexp.MustCompile(`"` + m[1] + `" ?:|[?&]` + m[1] + `=`)
-				if !used.MatchString(requests.String()) {
+				if !used.MatchString(all.String()) {
 					t.Errorf("%s%s: in no file of testdata/requests", heading, m[1])
 				}
 			}

@@ -12,18 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-)
 
-// The indices that the files of testdata/requests search.
-const (
-	shopIndex    = "akin-e2e-shop"    // one shard
-	depotIndex   = "akin-e2e-depot"   // two shards
-	archiveIndex = "akin-e2e-archive" // title is no text, and body is analyzed in another way
-	// measuredIndex has weights and norms for the modes hard and soft.
-	measuredIndex = "akin-e2e-measured"
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 const archiveDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
@@ -39,84 +31,50 @@ const measuredDefinition = `{"settings":{"number_of_shards":1,"number_of_replica
 	"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false,"index_options":"freqs"}}},
 	"tags":{"type":"keyword"},"price":{"type":"integer"}}}}`
 
-// requestProfiles are what a file can name in "# profile".
-var requestProfiles = section{
-	"grouped":           section{"scoring": "grouped"},
-	"saturated":         section{"scoring": "saturated"},
-	"rescore":           section{"scoring": "saturated", "phase": "rescore"},
-	"auto":              section{"scoring": "auto", "phase": "auto"},
-	"same":              section{"matching": "same"},
-	"same-saturated":    section{"matching": "same", "scoring": "saturated"},
-	"same-grouped":      section{"matching": "same", "scoring": "grouped"},
-	"related":           section{"highlight": "related"},
-	"related-saturated": section{"highlight": "related", "scoring": "saturated"},
-	"normalized":        section{"normalize_score": true},
-	"phrases":           section{"phrases": true},
-	"rescorers":         section{"rescore_queries": true},
-	"few":               section{"max_added_terms": 3},
-	"short":             section{"max_query_terms": 2},
-	"disabled":          section{"enabled": false},
-	"hard":              section{"mode": "hard"},
-	"soft":              section{"mode": "soft", "soft_weight": 1},
-	"segments":          section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name"}}},
-	"segments-replace":  section{"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "combine": "replace"}}},
-	"segments-first": section{"segments": []section{{
-		"field": "body", "path": "parts", "text": "parts.name", "position": "parts.size", "aggregate": "first-heavy", "inner_hits": 1,
-	}}},
-	"segments-saturated": section{
-		"segments": []section{{"field": "body", "path": "parts", "text": "parts.name", "aggregate": "avg"}}, "scoring": "saturated", "highlight": "related",
-	},
-	// Of one hit, so that the digits of scores do not matter.
-	"feedback":      section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5},
-	"same-feedback": section{"feedback": section{"documents": 1, "terms": 3}, "max_doc_share": 0.5, "matching": "same"},
-}
-
 // A requestSetting is an engine with the indices of the corpus and akin in
 // front of it, with something between them that writes down what arrives.
 type requestSetting struct {
-	engine  *engine
-	akin    *akin
-	record  *arrivals
-	changed []string // files that only akin made the engine refuse
-	pit     string
+	engine   *engine
+	akin     *akin
+	arrivals requests.Arrivals
+	recorder *requests.Recorder // nil where the engine's answers are not recorded
+	weights  string             // their file
+	changed  []string           // files that only akin made the engine refuse
+	pit      string
 }
 
 func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 	t.Helper()
-	s := &requestSetting{engine: e, record: &arrivals{}}
+	s := &requestSetting{engine: e}
 	mapping := requestMapping(t, e)
 	docs := requestDocuments(t, "documents.jsonl")
-	e.makeIndex(t, shopIndex, toJSON(t, mapping))
-	e.indexRouted(t, shopIndex, docs)
+	e.makeIndex(t, requests.Shop, toJSON(t, mapping))
+	e.indexRouted(t, requests.Shop, docs)
 	if e.scripts {
-		e.indexRouted(t, shopIndex, requestDocuments(t, "documents_modules.jsonl"))
+		e.indexRouted(t, requests.Shop, requestDocuments(t, "documents_modules.jsonl"))
 	}
 	mapping["settings"].(section)["number_of_shards"] = 2
-	e.makeIndex(t, depotIndex, toJSON(t, mapping))
-	e.indexRouted(t, depotIndex, docs)
-	e.makeIndex(t, archiveIndex, archiveDefinition)
-	e.index(t, archiveIndex, []document{{"a", section{"title": "red car", "body": "an old car"}}})
-	weights := e.makeMeasured(t, docs)
+	e.makeIndex(t, requests.Depot, toJSON(t, mapping))
+	e.indexRouted(t, requests.Depot, docs)
+	e.makeIndex(t, requests.Archive, archiveDefinition)
+	e.index(t, requests.Archive, []document{{"a", section{"title": "red car", "body": "an old car"}}})
+	s.weights = e.makeMeasured(t, docs)
 	if e.scripts {
 		e.must(t, http.MethodPut, "/_scripts/akin-e2e-by-title", storedTemplate)
 		t.Cleanup(func() { e.dropIndex("_scripts/akin-e2e-by-title") })
 	}
 
-	between := httptest.NewServer(s.record.before(t, e.url))
+	forward := forwardTo(t, e.url)
+	questions := forward
+	if *update && requests.Records(e.name) {
+		s.recorder = requests.NewRecorder(e.url, forward)
+		questions = s.recorder
+	}
+	between := httptest.NewServer(s.arrivals.Before(forward, questions))
 	t.Cleanup(between.Close)
 	matrix := filepath.Join(newDir(t, "matrix"), "main.akin")
 	mustAkin(t, "matrix", "build", "--from-tsv", requestFixture("matrix.tsv"), "--out", matrix)
-	s.akin = startAkin(t, section{
-		"cluster": section{"urls": []string{between.URL}},
-		"expansion": section{
-			"budget": widePatience, "scoring": "linear", "phase": "query", "default_fields": []string{"body"}, "templates": true,
-		},
-		"profiles": requestProfiles,
-		"matrices": []section{{"name": "main", "file": matrix, "fields": []string{
-			"title", "body", "english", "note", "label", "cjk", "flag", "heading", "tags", "price", "parts.name", "synonyms", "grams", "review", "title.raw", "ghost",
-		}}},
-		"weights": []section{{"name": "weights", "file": weights, "indices": []string{measuredIndex}}},
-	})
+	s.akin = startAkin(t, requests.Config(between.URL, matrix, s.weights))
 	s.akin.awaitMatrix(t, "main")
 	s.akin.awaitWeights(t, "weights")
 	return s
@@ -141,12 +99,12 @@ func (e *engine) makeMeasured(t *testing.T, docs []document) string {
 	if e.scripts {
 		linear = `{"type":"scripted","script":{"source":"return query.boost * doc.freq;"}}`
 	}
-	e.makeIndex(t, measuredIndex, strings.Replace(measuredDefinition, "LINEAR", linear, 1))
-	e.indexRouted(t, measuredIndex, docs)
+	e.makeIndex(t, requests.Measured, strings.Replace(measuredDefinition, "LINEAR", linear, 1))
+	e.indexRouted(t, requests.Measured, docs)
 	files := hardFiles{weights: filepath.Join(newDir(t, "weights"), "weights.akin")}
-	e.freezeWeights(t, measuredIndex, files)
-	mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", measuredIndex, "--field", "title", "--weights", files.weights)
-	e.storeNorms(t, measuredIndex, files)
+	e.freezeWeights(t, requests.Measured, files)
+	mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", requests.Measured, "--field", "title", "--weights", files.weights)
+	e.storeNorms(t, requests.Measured, files)
 	return files.weights
 }
 
@@ -224,27 +182,26 @@ func (c cluster) indexRouted(t *testing.T, index string, docs []document) {
 	}
 }
 
-// fillIn puts the id of a point in time of the shop's index in the place of
-// {{pit}}. The function that it returns undoes the replacement in a text.
-func (s *requestSetting) fillIn(t *testing.T, f requestFile) (requestFile, func(string) string) {
+// fillIn puts the id of a point in time of the shop's index in its place. The
+// function that it returns undoes the replacement in a text.
+func (s *requestSetting) fillIn(t *testing.T, f requests.File) (*requests.File, func(string) string) {
 	t.Helper()
-	const place = "{{pit}}"
-	if !strings.Contains(f.body, place) {
-		return f, func(text string) string { return text }
+	if !strings.Contains(f.Body, requests.PIT) {
+		return &f, func(text string) string { return text }
 	}
 	if s.pit == "" {
 		s.pit = s.engine.openPIT(t)
 	}
-	f.body = strings.ReplaceAll(f.body, place, s.pit)
-	return f, func(text string) string { return strings.ReplaceAll(text, s.pit, place) }
+	f.Body = strings.ReplaceAll(f.Body, requests.PIT, s.pit)
+	return &f, func(text string) string { return strings.ReplaceAll(text, s.pit, requests.PIT) }
 }
 
 // openPIT opens a point in time of the shop's index for as long as the test.
 func (e *engine) openPIT(t *testing.T) string {
 	t.Helper()
-	path := "/" + shopIndex + "/_pit?keep_alive=5m"
+	path := "/" + requests.Shop + "/_pit?keep_alive=5m"
 	if e.family == "opensearch" {
-		path = "/" + shopIndex + "/_search/point_in_time?keep_alive=5m"
+		path = "/" + requests.Shop + "/_search/point_in_time?keep_alive=5m"
 	}
 	var answer struct {
 		ID    string
@@ -256,62 +213,40 @@ func (e *engine) openPIT(t *testing.T) string {
 	return answer.ID + answer.PITID
 }
 
-// requestMark is the X-Opaque-Id of the requests to write down; akin's own
-// questions to the cluster do not have it.
-const requestMark = "akin-e2e-corpus"
-
-// arrivals are in front of an engine and record the marked requests.
-type arrivals struct {
-	mu   sync.Mutex
-	seen []arrived
-}
-
-func (r *arrivals) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = nil
-}
-
-func (r *arrivals) taken() []arrived {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen
-}
-
-// before returns a handler that hands everything on to the engine.
-func (r *arrivals) before(t *testing.T, engine string) http.Handler {
+// forwardTo returns a handler that hands everything on to an engine.
+func forwardTo(t *testing.T, engine string) http.Handler {
 	t.Helper()
 	target, err := url.Parse(engine)
 	if err != nil {
 		t.Fatal(err)
 	}
-	forward := &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{
 		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16},
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.SetURL(target)
 			pr.Out.URL.RawQuery = pr.In.URL.RawQuery
 		},
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		// akin renders templates, and asks for the version and for the first hits, in the client's name.
-		prepares := in.URL.Path == "/" || strings.HasSuffix(in.URL.Path, "/_render/template") ||
-			strings.Contains(in.URL.RawQuery, "hits.hits._primary_term")
-		if in.Header.Get("X-Opaque-Id") == requestMark && !prepares {
-			body := readAll(in)
-			in.Body = http.NoBody
-			if body != "" {
-				in.Body = readCloser{strings.NewReader(body)}
-			}
-			r.mu.Lock()
-			r.seen = append(r.seen, arrived{in.Method, in.URL.RequestURI(), body})
-			r.mu.Unlock()
-		}
-		forward.ServeHTTP(w, in)
-	})
 }
 
-// A readCloser is a body in memory.
-type readCloser struct{ *strings.Reader }
+// requestFiles reads the files of testdata/requests.
+func requestFiles(t *testing.T) []requests.File {
+	t.Helper()
+	files, err := requests.Files(filepath.Join("testdata", "requests"), *update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
 
-// Close does nothing.
-func (readCloser) Close() error { return nil }
+// writeRecording records what the engine answers to akin, where that is asked
+// for and files are replayed by it.
+func (s *requestSetting) writeRecording(t *testing.T) {
+	t.Helper()
+	if s.recorder == nil {
+		return
+	}
+	if err := s.recorder.Write(t.Context(), requestFixture("recorded"), s.engine.name, s.pit, requestFixture("matrix.tsv"), s.weights); err != nil {
+		t.Error(err)
+	}
+}

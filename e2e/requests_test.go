@@ -1,21 +1,25 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 // TestRequestsBecomeWhatTheirFilesSay sends every request of testdata/requests
 // through akin to a real engine and directly, and compares what arrives there
 // and what is answered with what the file says. With -update it writes into the
-// files what akin does now; every difference is then to be read and judged.
+// files what akin does now; every difference is then to be read and judged. It
+// also records what the engines answer to akin, for the test of the same name in
+// expand.
 func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	files := requestFiles(t)
 	if len(files) < 150 {
@@ -24,16 +28,21 @@ func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	var written sync.Map
 	eachEngine(t, func(t *testing.T, e *engine) {
 		s := newRequestSetting(t, e)
-		for _, f := range files {
-			if !f.suits(e) {
-				continue
-			}
-			t.Run(f.name, func(t *testing.T) {
-				if _, was := written.LoadOrStore(f.name, true); *update && !was {
-					f.want = ""
+		for _, recorded := range []bool{true, false} {
+			for _, f := range files {
+				if !f.Suits(e.name, e.scripts) || recorded != (f.Recorded() == e.name) {
+					continue
 				}
-				s.check(t, f)
-			})
+				t.Run(f.Name, func(t *testing.T) {
+					if _, was := written.LoadOrStore(f.Name, true); *update && !was {
+						f.Want = ""
+					}
+					s.check(t, f)
+				})
+			}
+			if recorded {
+				s.writeRecording(t)
+			}
 		}
 		if n := len(s.changed); n > 0 {
 			t.Errorf("the cluster refused %d of the rewritten searches whose original it took: %v", n, s.changed)
@@ -42,54 +51,61 @@ func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 }
 
 // check sends the request of a file and compares.
-func (s *requestSetting) check(t *testing.T, f requestFile) {
+func (s *requestSetting) check(t *testing.T, file requests.File) {
 	t.Helper()
-	f, restore := s.fillIn(t, f)
-	direct := exchange(t, s.engine.url, f.raw("", nil))
-	before := requestOutcomes(t, s.akin)
-	s.record.reset()
-	through := exchange(t, s.akin.url, f.raw(requestMark, f.headers))
-	sent := s.record.taken()
-	outcome, reason := newOutcome(before, requestOutcomes(t, s.akin))
+	f, restore := s.fillIn(t, file)
+	direct := exchange(t, s.engine.url, toCluster(f))
+	before := s.counters(t)
+	s.arrivals.Take()
+	through := exchange(t, s.akin.url, rawRequest{method: f.Method, target: f.Target, header: f.ToAkin(), body: f.Body})
+	sent := s.arrivals.Take()
+	outcome := requests.OutcomeOf(before, s.counters(t))
 	if len(sent) == 0 {
 		t.Fatalf("nothing arrived at the cluster: %s %s", through.status, through.body)
 	}
 	first, last := sent[0], sent[len(sent)-1]
-	original := arrived{f.method, f.targetWithoutControl(), f.body}
+	original := requests.Arrived{Method: f.Method, Target: f.ClusterTarget(), Body: f.Body}
 
-	got := first.text(f)
-	if outcome != "rewritten" {
-		got = outcome + " " + reason + "\n"
-	}
-	if clauses, ok := s.shown(t, f, first, outcome, reason); ok && clauses != "" {
-		got += separator + clauses
-	}
-	f.compare(t, restore(got))
+	compareRequest(t, &file, restore(f.Got(outcome, first, s.shown(t, f, first, outcome))))
 
-	if outcome != "rewritten" && (len(sent) > 1 || first != original) {
-		t.Errorf("%s, but what arrived is\n%+v\nand not\n%+v", outcome, sent, original)
+	if !outcome.Rewritten() && (len(sent) > 1 || first != original) {
+		t.Errorf("%s, but what arrived is\n%+v\nand not\n%+v", outcome.Outcome, sent, original)
 	}
-	if outcome != "rewritten" || last == original { // the engine takes neither
+	if !outcome.Rewritten() || last == original { // the engine takes neither
 		if want, got := stableAnswer(t, direct), stableAnswer(t, through); want != got {
 			t.Errorf("directly\n%.600s\nthrough akin\n%.600s", want, got)
 		}
 	}
 	// A search that is not valid is answered with 200, too.
 	if strings.HasPrefix(direct.status, "2") && !strings.Contains(direct.body, `"valid":false`) && len(sent) > 1 {
-		s.changed = append(s.changed, f.name)
-		t.Errorf("refused by the cluster, which takes the original: %s", first.body)
+		s.changed = append(s.changed, f.Name)
+		t.Errorf("refused by the cluster, which takes the original: %s", first.Body)
 	}
-	if record := through.header.Get("X-Akin-Explanation"); (record != "") != f.wantsRecord() {
+	if record := through.header.Get("X-Akin-Explanation"); (record != "") != f.WantsRecord() {
 		t.Errorf("the answer names the explanation %q", record)
 	} else if record != "" {
 		s.akin.admin.must(t, http.MethodGet, "/_akin/explanations/"+record, "")
 	}
-	if err := f.keepsMatches(direct.body, through.body); err != nil {
+	if err := keepsMatches(f, direct.body, through.body); err != nil {
 		t.Error(err)
 	}
 	s.checkCount(t, f, through.body)
 	if want, got := failedShards(direct), failedShards(through); want != got {
 		t.Errorf("failed shards directly %d, through akin %d: %s", want, got, through.body)
+	}
+}
+
+// compareRequest compares what became of a request with what its file says, or
+// writes it there.
+func compareRequest(t *testing.T, f *requests.File, got string) {
+	t.Helper()
+	if got == f.Want {
+		return
+	}
+	if !*update || f.Want != "" {
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", f.Path, got, f.Want)
+	} else if err := f.Write(got); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -108,13 +124,13 @@ var requestVolatile = regexp.MustCompile(`"pit_id":"[^"]*"|"id":"[^"]{40,}"|"too
 
 // keepsMatches compares how many documents are found: related words lose none,
 // and where matching is to stay the same bring none in.
-func (f requestFile) keepsMatches(direct, through string) error {
+func keepsMatches(f *requests.File, direct, through string) error {
 	total := regexp.MustCompile(`"(?:total":\{"value"|count)":(\d+)`)
 	want, got := total.FindAllStringSubmatch(direct, -1), total.FindAllStringSubmatch(through, -1)
 	for i := range min(len(want), len(got)) {
 		before, _ := strconv.Atoi(want[i][1])
 		after, _ := strconv.Atoi(got[i][1])
-		if after < before || strings.HasPrefix(f.profile, "same") && after != before {
+		if after < before || strings.HasPrefix(f.Profile, "same") && after != before {
 			return fmt.Errorf("%d documents found directly, %d through akin", before, after)
 		}
 	}
@@ -123,11 +139,11 @@ func (f requestFile) keepsMatches(direct, through string) error {
 
 // checkCount compares the total of a search through akin with what _count says
 // of its query, for searches whose total is the number of documents that match.
-func (s *requestSetting) checkCount(t *testing.T, f requestFile, answer string) {
+func (s *requestSetting) checkCount(t *testing.T, f *requests.File, answer string) {
 	t.Helper()
 	var search map[string]json.RawMessage
-	path, isSearch := strings.CutSuffix(f.target, "/_search")
-	if json.Unmarshal([]byte(f.body), &search) != nil || !isSearch || search["query"] == nil || f.headers != nil {
+	path, isSearch := strings.CutSuffix(f.Target, "/_search")
+	if json.Unmarshal([]byte(f.Body), &search) != nil || !isSearch || search["query"] == nil || f.Headers != nil {
 		return
 	}
 	for _, other := range []string{"post_filter", "min_score", "terminate_after", "knn", "pit", "slice", "runtime_mappings"} {
@@ -139,9 +155,9 @@ func (s *requestSetting) checkCount(t *testing.T, f requestFile, answer string) 
 	if err := json.Unmarshal([]byte(answer), &hits); err != nil || hits.Shards.Total == 0 {
 		return // an error
 	}
-	ask := rawRequest{method: http.MethodPost, target: path + "/_count", header: []string{jsonType}, body: `{"query":` + string(search["query"]) + `}`}
-	if f.profile != "" {
-		ask.header = append(ask.header, "X-Akin-Profile: "+f.profile)
+	ask := rawRequest{method: http.MethodPost, target: path + "/_count", header: []string{jsonType, "X-Opaque-Id: " + requests.Mark}, body: `{"query":` + string(search["query"]) + `}`}
+	if f.Profile != "" {
+		ask.header = append(ask.header, "X-Akin-Profile: "+f.Profile)
 	}
 	var counted struct{ Count int }
 	counts := exchange(t, s.akin.url, ask)
@@ -154,101 +170,35 @@ var failedShard = regexp.MustCompile(`"_shards":\{[^}]*"failed":([1-9])`)
 
 func failedShards(r rawResponse) int { return len(failedShard.FindAllString(r.body, -1)) }
 
-// requestOutcomes returns the counters of requests by outcome and reason.
-func requestOutcomes(t *testing.T, a *akin) map[string]string {
+// counters returns the counters of requests by outcome and reason.
+func (s *requestSetting) counters(t *testing.T) map[string]string {
 	t.Helper()
-	counters := map[string]string{}
-	for line := range strings.Lines(string(a.admin.must(t, http.MethodGet, "/metrics", ""))) {
-		if rest, ok := strings.CutPrefix(line, requestsMetric+"{"); ok {
-			labels, n, _ := strings.Cut(rest, "} ")
-			counters[labels] = n
-		}
-	}
-	return counters
-}
-
-var outcomeLabels = regexp.MustCompile(`outcome="([^"]*)",reason="([^"]*)"`)
-
-// newOutcome returns the labels of the counter that differs: "rewritten" where
-// a part of several searches failed as well.
-func newOutcome(before, after map[string]string) (outcome, reason string) {
-	for labels, n := range after {
-		if before[labels] == n {
-			continue
-		}
-		if m := outcomeLabels.FindStringSubmatch(labels); m != nil && n != "0\n" && outcome != "rewritten" {
-			outcome, reason = m[1], m[2]
-		}
-	}
-	return outcome, reason
+	return requests.Counters(string(s.akin.admin.must(t, http.MethodGet, "/metrics", "")))
 }
 
 // shown asks the admin port what becomes of the request and compares that with
-// what became of it. It returns what is reported of the clauses, and false for a
-// request that the admin port cannot be asked about.
-func (s *requestSetting) shown(t *testing.T, f requestFile, sent arrived, outcome, reason string) (string, bool) {
+// what became of it. It returns what is reported of the clauses.
+func (s *requestSetting) shown(t *testing.T, f *requests.File, sent requests.Arrived, outcome requests.Outcome) string {
 	t.Helper()
-	path, ok := f.adminPath()
-	if !ok || outcome == "passed_through" || strings.HasSuffix(f.profile, "feedback") { // the admin port shows searches without
-		return "", false
+	target, ok := f.AdminTarget()
+	if !ok || outcome.Outcome == "passed_through" {
+		return ""
 	}
-	ask := f.raw("", nil)
-	ask.method, ask.target = http.MethodPost, path
+	ask := toCluster(f)
+	ask.method, ask.target = http.MethodPost, target
 	answer := exchange(t, s.akin.admin.url, ask)
-	var e struct {
-		explanation
-		Rewritten     bool
-		Reason, Cause string
-		RawQuery      string `json:"raw_query"`
-	}
+	var e requests.Explanation
 	if err := json.Unmarshal([]byte(answer.body), &e); err != nil || !strings.HasPrefix(answer.status, "200") {
 		t.Errorf("admin port: %s %v: %s", answer.status, err, answer.body)
-		return "", false
+		return ""
 	}
-	var text string
-	if json.Unmarshal(e.Body, &text) != nil { // the lines of _msearch are a text
-		text = string(e.Body)
+	if err := e.Compare(outcome, sent); err != nil {
+		t.Error(err)
 	}
-	if e.Rewritten != (outcome == "rewritten") || e.Reason+e.Cause != reason {
-		t.Errorf("the admin port says rewritten %t, reason %q", e.Rewritten, e.Reason)
-	}
-	if _, query, _ := strings.Cut(sent.target, "?"); e.Rewritten && (compact(text) != compact(sent.body) || e.RawQuery != query) {
-		t.Errorf("the admin port shows ?%s\n%s\nand what was sent is\n%+v", e.RawQuery, text, sent)
-	}
-	return e.text(), true
+	return e.Text()
 }
 
-// compact takes the white space out of JSON, as the admin port does.
-func compact(s string) string {
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(s)) != nil {
-		return s
-	}
-	return b.String()
-}
-
-// text describes each clause in one line.
-func (e explanation) text() string {
-	var b strings.Builder
-	for _, c := range e.Clauses {
-		b.WriteString(c.Path)
-		if c.Field != "" {
-			b.WriteString(" " + c.Field)
-		}
-		b.WriteString(": " + c.Form)
-		if c.Phase == "rescore" {
-			b.WriteString(" as rescore")
-		}
-		switch {
-		case c.Form == "":
-			b.WriteString(c.Reason)
-		case c.Reason != "":
-			b.WriteString(" (" + c.Reason + ")")
-		}
-		for _, a := range c.Added {
-			fmt.Fprintf(&b, ", %s → %s", a.From, a.Term)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
+// toCluster is the request as it is sent to the cluster without akin.
+func toCluster(f *requests.File) rawRequest {
+	return rawRequest{method: f.Method, target: f.ClusterTarget(), header: slices.Clone(f.ToCluster()), body: f.Body}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 // TestBlendedOrderIsTheFormula ranks judged queries by 0.8 of the engine's
@@ -95,7 +97,7 @@ func checkBlendOfSeveral(t *testing.T, a *akin, index string, queries []judgedQu
 	answers := answersOf(t, a.must(t, http.MethodPost, "/"+index+"/_msearch?akin_profile=blend", linesOf(searches)))
 	for i, s := range searches {
 		want := a.must(t, http.MethodPost, "/"+index+"/_search?akin_profile=blend", s.body)
-		if got, want := asSingle(answers[i]), softTook.ReplaceAllString(compact(string(want)), `"took":0`); got != want {
+		if got, want := asSingle(answers[i]), softTook.ReplaceAllString(requests.Compact(string(want)), `"took":0`); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	}

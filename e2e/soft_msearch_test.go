@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/requests"
 )
 
 // A searchOfSeveral is one search of a _msearch.
@@ -96,7 +98,7 @@ func checkSoftSearches(t *testing.T, a *akin, path string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := asSingle(answers[i]), softTook.ReplaceAllString(compact(string(want)), `"took":0`); got != want {
+		if got, want := asSingle(answers[i]), softTook.ReplaceAllString(requests.Compact(string(want)), `"took":0`); got != want {
 			t.Errorf("%s: got %s\nwant %s", s.name, got, want)
 		}
 	}
@@ -106,7 +108,7 @@ func checkSoftSearches(t *testing.T, a *akin, path string) {
 func answersOf(t *testing.T, answer []byte) []string {
 	t.Helper()
 	var several struct{ Responses []json.RawMessage }
-	decode(t, []byte(compact(string(answer))), &several)
+	decode(t, []byte(requests.Compact(string(answer))), &several)
 	answers := make([]string, len(several.Responses))
 	for i, one := range several.Responses {
 		answers[i] = string(one)
