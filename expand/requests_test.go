@@ -1,0 +1,266 @@
+package expand_test
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/e2e/requests"
+)
+
+const (
+	repository   = ".."
+	requestsPath = "../e2e/testdata/requests"
+	// recordAgain is how what the test asks of the cluster is recorded.
+	recordAgain = "go test ./e2e -run TestRequestsBecomeWhatTheirFilesSay -count=1 -update"
+)
+
+// TestRequestsBecomeWhatTheirFilesSay sends every request of
+// e2e/testdata/requests through the program to a cluster that answers from what
+// was recorded of real engines, and compares what arrives there with what the
+// file says. All files are replayed. What only the test of the same name in e2e
+// sees is what real engines make of the searches: refusals, after which the
+// original is sent, and the hits.
+func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
+	files, err := requests.Files(requestsPath, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recordings, err := requests.Recordings(filepath.Join(requestsPath, "fixture", "recorded"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := buildProgram(t)
+	for engine, facts := range recordings {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			r := serveRecording(t, program, facts)
+			for _, f := range files {
+				if f.Recorded() == engine {
+					t.Run(f.Name, func(t *testing.T) { r.check(t, f) })
+				}
+			}
+		})
+	}
+	for _, f := range files {
+		if recordings[f.Recorded()] == nil {
+			t.Errorf("%s: there is no recording of %q; record: %s", f.Name, f.Recorded(), recordAgain)
+		}
+	}
+}
+
+// A replay is akin before a cluster that answers from a recording.
+type replay struct {
+	cluster      *requests.Cluster
+	arrivals     requests.Arrivals
+	pit          string
+	proxy, admin string            // host and port
+	counters     map[string]string // of requests, as they were last
+}
+
+// check sends the request of a file and compares.
+func (r *replay) check(t *testing.T, f requests.File) {
+	t.Helper()
+	path := f.Path
+	want := strings.ReplaceAll(f.Want, requests.PIT, r.pit)
+	f.Body = strings.ReplaceAll(f.Body, requests.PIT, r.pit)
+	answer := send(t, r.proxy, f.Method, f.Target, f.Body, f.ToAkin())
+	sent := r.arrivals.Take()
+	before := r.counters
+	r.counters = requests.Counters(r.metrics(t))
+	outcome := requests.OutcomeOf(before, r.counters)
+	if len(sent) == 0 {
+		t.Fatalf("nothing arrived at the cluster: %s", answer)
+	}
+	clauses := ""
+	if target, ok := f.AdminTarget(); ok && outcome.Outcome != "passed_through" {
+		var e requests.Explanation
+		shown := send(t, r.admin, http.MethodPost, target, f.Body, f.ToCluster())
+		if err := json.Unmarshal(shown, &e); err != nil {
+			t.Fatalf("admin port: %v: %s", err, shown)
+		}
+		if err := e.Compare(outcome, sent[0]); err != nil {
+			t.Error(err)
+		}
+		clauses = e.Text()
+	}
+	if got := f.Got(outcome, sent[0], clauses); got != want {
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", path, got, want)
+	}
+	if original := (requests.Arrived{Method: f.Method, Target: f.ClusterTarget(), Body: f.Body}); !outcome.Rewritten() && sent[0] != original {
+		t.Errorf("%s, but what arrived is\n%+v\nand not\n%+v", outcome.Outcome, sent[0], original)
+	}
+	for _, question := range r.cluster.Unknown() {
+		t.Errorf("not in the recording: %s\nrecord it on real engines: %s", question, recordAgain)
+	}
+}
+
+// metrics returns what /metrics says.
+func (r *replay) metrics(t *testing.T) string {
+	t.Helper()
+	return string(send(t, r.admin, http.MethodGet, "/metrics", "", nil))
+}
+
+// send sends a request with its target as it is, which may be broken, and
+// returns the body of the answer.
+func send(t *testing.T, host, method, target, body string, header []string) []byte {
+	t.Helper()
+	path, query, has := strings.Cut(target, "?")
+	req := &http.Request{
+		Method: method, Header: http.Header{}, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)),
+		URL: &url.URL{Scheme: "http", Host: host, Opaque: path, RawQuery: query, ForceQuery: has},
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Add(name, value)
+	}
+	res, err := http.DefaultClient.Do(req.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// found is the answer to every search: what becomes of the hits is not tested
+// here.
+const found = `{"took":1,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
+	`"hits":{"total":{"value":0,"relation":"eq"},"max_score":null,"hits":[]},"count":0,"responses":[]}`
+
+// serveRecording starts the program before a cluster of facts.
+func serveRecording(t *testing.T, program string, facts *requests.Facts) *replay {
+	t.Helper()
+	r := &replay{cluster: requests.NewCluster(facts), pit: facts.PIT}
+	searches := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, found)
+	})
+	cluster := httptest.NewServer(r.arrivals.Before(searches, r.cluster))
+	t.Cleanup(cluster.Close)
+
+	dir := t.TempDir()
+	matrix, weights := filepath.Join(dir, "matrix.akin"), filepath.Join(dir, "weights.akin")
+	run(t, exec.CommandContext(t.Context(), program, "matrix", "build", "--from-tsv", filepath.Join(requestsPath, "fixture", "matrix.tsv"), "--out", matrix))
+	config := requests.Config(cluster.URL, matrix, weights)
+	config["listen"] = map[string]any{"address": "127.0.0.1:0"}
+	config["admin"] = map[string]any{"address": "127.0.0.1:0"}
+	config["shutdown"] = map[string]any{"delay": "0s"}
+	written, err := json.Marshal(config) // which is YAML, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{weights: facts.Weights, filepath.Join(dir, "akin.yml"): written} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.serve(t, program, dir)
+	return r
+}
+
+// serve runs the program with the configuration in a folder until the test has
+// ended. It returns when the program is ready.
+func (r *replay) serve(t *testing.T, program, dir string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	serve := exec.Command(program, "serve", "--config", filepath.Join(dir, "akin.yml"))
+	serve.Stderr = log
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve.Wait() }()
+	t.Cleanup(func() {
+		_ = serve.Process.Signal(syscall.SIGTERM) // it fails where the program has ended
+		err := <-ended
+		said, _ := os.ReadFile(log.Name()) // the more important error is the program's
+		if err != nil {
+			t.Errorf("akin serve: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("%s", said)
+		}
+	})
+	deadline := time.After(time.Minute)
+	for poll := time.Tick(10 * time.Millisecond); !r.ready(t, log.Name()); {
+		select {
+		case <-poll:
+		case err := <-ended:
+			ended <- err
+			t.Fatal("akin serve has ended")
+		case <-deadline:
+			t.Fatal("akin serve does not become ready")
+		}
+	}
+	r.counters = requests.Counters(r.metrics(t))
+}
+
+// ready reports whether akin listens, has the matrix and the weights, and has
+// asked what it asks at its start.
+func (r *replay) ready(t *testing.T, log string) bool {
+	t.Helper()
+	said, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(said)) {
+		var listening struct{ Msg, Proxy, Admin string }
+		if json.Unmarshal([]byte(line), &listening) == nil && listening.Msg == "listening" {
+			r.proxy, r.admin = listening.Proxy, listening.Admin
+		}
+	}
+	if r.admin == "" {
+		return false
+	}
+	metrics := r.metrics(t)
+	return strings.Contains(metrics, "akin_matrix_info{") && strings.Contains(metrics, "akin_weights_info{") &&
+		strings.Contains(string(send(t, r.admin, http.MethodGet, "/readyz", "", nil)), `"status":"ok"`)
+}
+
+// buildProgram builds the program, and opens the folders that it is built from:
+// go test takes a result from its cache where what the test itself has opened is
+// as it was.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	err := filepath.WalkDir(repository, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "bin", "engines"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "akin")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, repository+"/cmd/akin")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile has it, so that what is compiled is shared
+	run(t, build)
+	return program
+}
+
+// run runs a command to its end.
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, output)
+	}
+}
