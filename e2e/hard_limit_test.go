@@ -18,10 +18,6 @@ func TestHardModeFillsTheClauseLimit(t *testing.T) {
 	const limit, neighbors = 1024, 1500
 	eachEngine(t, func(t *testing.T, e *engine) {
 		const index = "akin-e2e-hard-limit"
-		scripted := "no"
-		if e.scripts {
-			scripted = "auto"
-		}
 		docs := []document{{"car", map[string]any{"body": "car"}}, {"cars", map[string]any{"body": "car boat car"}}}
 		row := simmatrix.TermRow{Term: "car", DocFreq: 2}
 		rows := []simmatrix.TermRow{{Term: "boat", DocFreq: 1}}
@@ -32,7 +28,7 @@ func TestHardModeFillsTheClauseLimit(t *testing.T) {
 			rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 1})
 		}
 		rows = append([]simmatrix.TermRow{rows[0], row}, rows[1:]...)
-		e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", docs)
+		e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "standard", docs)
 		dir := newDir(t, "hard")
 		files := hardFiles{filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin")}
 		m, err := simmatrix.New(simmatrix.Meta{Docs: uint64(len(docs))}, rows)

@@ -26,11 +26,7 @@ type shownHits struct {
 func TestHardModeInEverySearch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		const index = "akin-e2e-hard-related"
-		scripted := "no"
-		if e.scripts {
-			scripted = "auto"
-		}
-		e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", relatedDocuments())
+		e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "standard", relatedDocuments())
 		files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
 		e.freezeWeights(t, index, files)
 		e.storeNorms(t, index, files)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -19,7 +21,7 @@ import (
 // how many shards.
 type hardSetting struct {
 	name     string
-	scripted string // of akin index advise
+	scripted bool // else by BM25
 	shards   int
 	// sorted keeps the documents of a segment in the order of their ids, so that
 	// hits with the same score do not come in the order of a backfill's writes.
@@ -35,10 +37,10 @@ func hardSettings(e *engine, collection string) []hardSetting {
 	shards := map[string]int{"med": 1, "cran": 3}[collection]
 	var settings []hardSetting
 	if !e.scripts || e.name == qualityEngine {
-		settings = append(settings, hardSetting{name: "bm25", scripted: "no", shards: shards, tolerance: 5e-3})
+		settings = append(settings, hardSetting{name: "bm25", scripted: false, shards: shards, tolerance: 5e-3})
 	}
 	if e.scripts {
-		settings = append(settings, hardSetting{name: "scripted", scripted: "yes", shards: 4 - shards, tolerance: 1e-5})
+		settings = append(settings, hardSetting{name: "scripted", scripted: true, shards: 4 - shards, tolerance: 1e-5})
 	}
 	return settings
 }
@@ -47,7 +49,7 @@ func hardSettings(e *engine, collection string) []hardSetting {
 // longest query to stay within the 1,024 clauses that the engines take.
 const hardNeighbors = 30
 
-// TestHardModeScoresAreTheMeasure makes an index as akin index advise says,
+// TestHardModeScoresAreTheMeasure makes an index as docs/modes.md says,
 // learns S from it, freezes weights, stores the norms, and has akin rank all
 // judged queries in the mode hard. The scores have to be those that softcosine
 // computes from the two files and the terms of the index, with no factor
@@ -112,18 +114,21 @@ func hardDepth(e *engine) int {
 	return 200
 }
 
-// makeHardIndex indexes documents as akin index advise says.
+// makeHardIndex indexes documents in an index as docs/modes.md has it.
 func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyzer string, docs []document) {
 	t.Helper()
-	body := mustAkin(t, "index", "advise", "--cluster", e.url, "--index", index, "--field", "body",
-		"--new", "--analyzer", analyzer, "--scripted", s.scripted)
-	var definition map[string]any
-	if err := json.Unmarshal([]byte(body), &definition); err != nil {
-		t.Fatalf("%v: %s", err, body)
+	blocks := openPage(t, "modes.md", e).blocks("json")
+	body := strings.NewReplacer(`"title"`, `"body"`, "english", analyzer).Replace(blocks[0])
+	var definition, bm25 map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(body), &definition), json.Unmarshal([]byte(blocks[1]), &bm25)); err != nil {
+		t.Fatalf("%v: %s", err, blocks)
 	}
 	settings, _ := definition["settings"].(map[string]any)
-	if settings == nil {
-		t.Fatalf("no settings in %s", body)
+	if settings["similarity"] == nil {
+		t.Fatalf("no similarity in %s", body)
+	}
+	if !s.scripted {
+		settings["similarity"] = bm25
 	}
 	properties, _ := definition["mappings"].(map[string]any)["properties"].(map[string]any)
 	properties["uid"] = section{"type": "keyword"}

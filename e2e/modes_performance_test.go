@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// modesIndex is an index for all modes: that of the others with what akin index
-// advise asks for.
+// modesIndex is an index for all modes: that of the others with what docs/modes.md
+// asks for.
 const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 		"index.similarity.akin_linear.type":"scripted",
 		"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;"},

@@ -26,7 +26,7 @@ var modeFloors = map[rankKey]float64{
 }
 
 // TestModes ranks the judged queries in each mode, on indices that were made as
-// akin index advise says, with S learned from them: the default one, and rows of
+// docs/modes.md says, with S learned from them: the default one, and rows of
 // 30 neighbors for the mode hard.
 func TestModes(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestModes(t *testing.T) {
 // each mode.
 func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 	t.Helper()
-	e.makeHardIndex(t, index, hardSetting{scripted: "yes", shards: 1, sorted: true}, "english", c.docs)
+	e.makeHardIndex(t, index, hardSetting{scripted: true, shards: 1, sorted: true}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
 	e.storeNorms(t, index, files)
 	// Statistics count the old versions of documents until they are merged away.

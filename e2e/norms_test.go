@@ -438,7 +438,7 @@ func TestNormsOfAFewDocumentsAreNone(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		const index = "akin-e2e-norms-few"
 		docs := relatedDocuments()
-		e.makeHardIndex(t, index, hardSetting{scripted: "no", shards: 1}, "standard", docs[:len(docs)/2])
+		e.makeHardIndex(t, index, hardSetting{shards: 1}, "standard", docs[:len(docs)/2])
 		files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
 		e.freezeWeights(t, index, files)
 		reason := func() string {

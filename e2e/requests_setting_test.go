@@ -21,8 +21,8 @@ import (
 const archiveDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
 	"title":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}}}}`
 
-// measuredDefinition is what akin index advise says, without the linear
-// similarity itself.
+// measuredDefinition is what docs/modes.md says, without the linear similarity
+// itself.
 const measuredDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"index.similarity.akin_linear":LINEAR},
 	"mappings":{"dynamic":false,"properties":{
 	"akin_norm":{"properties":{"title":{"type":"float","index":false},"body":{"type":"float","index":false}}},

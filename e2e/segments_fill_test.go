@@ -162,7 +162,6 @@ func TestSegmentsAreFilled(t *testing.T) {
 		})
 		t.Run("a raised limit", func(t *testing.T) { f.with(t).testRaisedLimit() })
 		t.Run("texts that changed", func(t *testing.T) { f.with(t).testChanged() })
-		t.Run("advised", func(t *testing.T) { f.with(t).testAdvised() })
 		t.Run("not nested", func(t *testing.T) {
 			r := runAkin(t, "segments", "backfill", "--cluster", e.url, "--index", f.index, "--field", "text.body", "--path", "flat")
 			if r.status != 1 || !strings.Contains(r.stderr, "flat is mapped as object, and segments need a field that is nested") {
@@ -248,23 +247,6 @@ func (f *fillFixture) testChanged() {
 	}
 	if d := f.stored()["shares"]; len(d.texts()) != 0 {
 		f.t.Errorf("without a text %q", d.texts())
-	}
-}
-
-// testAdvised does what akin advises for long texts.
-func (f *fillFixture) testAdvised() {
-	r := runAkin(f.t, "index", "advise", "--cluster", f.url, "--index", f.index, "--field", "text.body")
-	_, steps, _ := strings.Cut(r.stdout, "# Segments")
-	_, body, found := strings.Cut(steps, "PUT /"+f.index+"/_mapping\n")
-	if !found {
-		f.t.Fatalf("no mapping in\n%s%s", r.stdout, r.stderr)
-	}
-	body, _, _ = strings.Cut(body, "\n\n")
-	f.must(f.t, http.MethodPut, "/"+f.index+"/_mapping", body)
-	mustAkin(f.t, "segments", "backfill", "--cluster", f.url, "--index", f.index, "--field", "text.body")
-	answer := f.must(f.t, http.MethodGet, "/"+f.index+"/_doc/one", "")
-	if !strings.Contains(string(answer), `"segments_by":"text.body:paragraphs"`) {
-		f.t.Errorf("after the backfill: %s", answer)
 	}
 }
 

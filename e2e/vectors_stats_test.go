@@ -64,11 +64,7 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	t.Helper()
 	kind := strings.ReplaceAll(string(store), "_", "-")
 	index := "akin-e2e-stats-" + kind + "-" + c.name
-	scripted := "no"
-	if e.scripts {
-		scripted = "yes"
-	}
-	e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "english", c.docs)
+	e.makeHardIndex(t, index, hardSetting{scripted: e.scripts, shards: 1}, "english", c.docs)
 	files := e.makeHardFiles(t, index, c)
 	e.storeNorms(t, index, files)
 	_, whole := e.judged(t, c)

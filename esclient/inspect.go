@@ -20,10 +20,9 @@ import (
 	"github.com/akin-search/akin/esclient/memory"
 )
 
-// Inspect says what each index of an expression has of what exact scores of a
-// field need, by name. Indices that do not map it, or not as text, and closed
-// ones are among them. norm and weights are as in [Cached.Linear].
-func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string) ([]mapping.Inspection, error) {
+// Inspect says what each index of an expression has of a text field, by name.
+// Indices that do not map it, or not as text, and closed ones are among them.
+func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
 	q := c.about(index, field)
 	if err := q.check(); err != nil {
 		return nil, err
@@ -35,34 +34,13 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 	}
 	var all []mapping.Inspection
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		i, err := mapping.Inspect(name, answer[name], field, norm, weights)
+		i, err := mapping.Inspect(name, answer[name], field)
 		if err != nil {
 			return nil, fmt.Errorf("mappings of index %q: %w", name, err)
 		}
 		all = append(all, i)
 	}
 	return all, nil
-}
-
-// SimilarityScripts reports whether the cluster takes scripts in the settings
-// of similarities. The error says that it does not tell, as hosted ones may.
-func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
-	var answer struct {
-		Types     []string `json:"types_allowed"`
-		Languages []struct {
-			Language string   `json:"language"`
-			Contexts []string `json:"contexts"`
-		} `json:"language_contexts"`
-	}
-	if err := c.get(ctx, "/_script_language", &answer); err != nil || !slices.Contains(answer.Types, "inline") {
-		return false, err
-	}
-	for _, l := range answer.Languages {
-		if l.Language == "painless" && slices.Contains(l.Contexts, "similarity") {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Texts lists the fields with text of the open indices of an expression, by the
@@ -165,26 +143,6 @@ func (c *Client) SampleTexts(ctx context.Context, index, field string, documents
 		}
 	}
 	return texts, nil
-}
-
-// AverageLength returns how many terms documents that have the field have in it
-// on average, by what one shard tells; 0 where none has it.
-func (c *Client) AverageLength(ctx context.Context, index, field string) (float64, error) {
-	const filter = "?filter_path=term_vectors.*.field_statistics"
-	body := Object{
-		"doc": Object{field: "x"}, "fields": []string{field}, "field_statistics": true, "positions": false, "offsets": false,
-	}
-	var answer struct {
-		Fields map[string]struct {
-			Statistics struct {
-				Terms float64 `json:"sum_ttf"`
-				Docs  float64 `json:"doc_count"`
-			} `json:"field_statistics"`
-		} `json:"term_vectors"`
-	}
-	err := c.Call(ctx, Request{Method: http.MethodPost, Path: IndexPath(index, "/_termvectors"+filter), Body: body}, &answer)
-	s := answer.Fields[field].Statistics
-	return max(s.Terms, 0) / max(s.Docs, 1), err
 }
 
 // Settings that bound what a search may ask for.

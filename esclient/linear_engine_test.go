@@ -3,6 +3,7 @@ package esclient
 import (
 	"errors"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,11 @@ import (
 // 0.3 %, a script's within a millionth.
 func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 	e := newEngine(t)
-	scripts, err := e.SimilarityScripts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	// Elasticsearch 8 and later as built for these tests has no painless.
+	scripts := e.Call(t.Context(), Request{
+		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
+		Body: Object{"script": Object{"source": "1"}},
+	}, nil) == nil
 	kinds := map[string]Object{"bm25": {"type": "BM25", "k1": 10000, "b": 0}}
 	if scripts {
 		kinds["script"] = Object{"type": "scripted", "script": Object{"source": mapping.LinearScript}}

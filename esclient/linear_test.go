@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -352,77 +350,25 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 	}
 }
 
-// TestInspectionTellsWhatIsThere compares what is not compared with real
-// engines.
-func TestInspectionTellsWhatIsThere(t *testing.T) {
-	f := linearFake(nil)
-	f.Reply("GET /x", 200, `{
-		"a":{"mappings":{"subobjects":false,"properties":{
-			"o.body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear","analyzer":"english"},"raw":{"type":"keyword"}}},
-			"akin_norm.o__body":{"type":"long"}}},
-			"settings":{"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"1.2"}},
-		"b":{"mappings":{"properties":{"o":{"properties":{"body":{"type":"text","similarity":"boolean"}}},
-			"akin_norm_weights":{"properties":{"o__body":{"type":"text"}}}}},"settings":{}},
-		"c":{"mappings":{},"settings":{}},
-		"d":{"settings":{"index.verified_before_close":"true"}}}`)
-
-	all, err := client(t, f).Inspect(t.Context(), "x", "o.body", "akin_norm.o__body", "akin_norm_weights.o__body")
-	if err != nil || len(all) != 4 {
-		t.Fatalf("%d: %v", len(all), err)
-	}
-	a, b := all[0], all[1]
-	if a.Field != "o.body" || a.Source != "o.body" || a.Analyzer != "english" || a.Norm.Problem == "" || a.Weights.Type != "" ||
-		a.Linear("akin_linear") || len(a.Siblings) != 2 || a.Siblings[0].Retunable || !a.Siblings[1].Retunable {
-		t.Errorf("%+v", a)
-	}
-	if b.Source != "o.body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Siblings[0].Retunable {
-		t.Errorf("%+v", b)
-	}
-	if c := all[2]; c.Field != "" || c.Closed {
-		t.Errorf("%+v", c)
-	}
-	if !all[3].Closed {
-		t.Errorf("%+v", all[3])
-	}
-}
-
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 	f := clustertest.New().Reply("GET /x", 200, `{
 		"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}},
 		"b":{"mappings":{"properties":{"body":{"type":"alias","path":"gone"}}},"settings":{}},
-		"c":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{}},
-		"d":{"mappings":{"properties":{"body":{"type":"text","similarity":"flat"}}},"settings":{"index.similarity.flat.type":"BM25","index.similarity.flat.k1":"2000"}},
-		"e":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.number_of_shards":"3"}}}`)
+		"c":{"mappings":{},"settings":{}},
+		"d":{"settings":{"index.verified_before_close":"true"}},
+		"e":{"mappings":{"properties":{"body":{"type":"alias","path":"title.en"},"title":{"type":"text","fields":{"en":{"type":"text"}}}}},"settings":{}}}`)
 
-	all, err := client(t, f).Inspect(t.Context(), "x", "body", "n", "w")
+	all, err := client(t, f).Inspect(t.Context(), "x", "body")
 	if err != nil || len(all) != 5 {
 		t.Fatalf("%d: %v", len(all), err)
 	}
-	if all[0].Problem != "maps it as keyword: not a text field" || all[0].Field != "" || !strings.Contains(all[1].Problem, `"gone"`) {
-		t.Errorf("%q, %q", all[0].Problem, all[1].Problem)
-	}
-	c, d, e := &all[2], &all[3], &all[4]
-	if c.Problem != "" || c.Alike(d) || !c.Alike(e) || d.Siblings[0].K1 != 2000 || c.Siblings[0].K1 != 1.2 {
-		t.Errorf("%+v\n%+v\n%+v", c, d, e)
-	}
-}
-
-func TestSimilarityScriptsNeedLanguageTypeAndContext(t *testing.T) {
-	answers := map[string]bool{
-		`{"types_allowed":["inline"],"language_contexts":[{"language":"painless","contexts":["score","similarity"]}]}`: true,
-		`{"types_allowed":["inline"],"language_contexts":[{"language":"painless","contexts":["score"]}]}`:              false,
-		`{"types_allowed":["stored"],"language_contexts":[{"language":"painless","contexts":["score","similarity"]}]}`: false,
-		`{"types_allowed":["inline"],"language_contexts":[{"language":"expression","contexts":["similarity"]}]}`:       false,
-		`{"types_allowed":["inline","stored"],"language_contexts":[]}`:                                                 false,
-	}
-	for _, answer := range slices.Sorted(maps.Keys(answers)) {
-		got, err := client(t, clustertest.New().Reply("GET /_script_language", 200, answer)).SimilarityScripts(t.Context())
-		if err != nil || got != answers[answer] {
-			t.Errorf("%s: %v, %v", answer, got, err)
+	for _, i := range all[:4] {
+		if i.Field != "" {
+			t.Errorf("%+v", i)
 		}
 	}
-	if _, err := client(t, clustertest.New()).SimilarityScripts(t.Context()); err == nil {
-		t.Error("no answer, no error")
+	if e := &all[4]; e.Field != "title.en" || e.Source != "title" {
+		t.Errorf("%+v", e)
 	}
 }
 

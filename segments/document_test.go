@@ -53,7 +53,7 @@ func inspect(f *Filling, settings, properties string) (string, error) {
 	if settings != "" {
 		raw.Settings = mapping.Settings{LimitSetting: []byte(settings)}
 	}
-	i, err := mapping.Inspect("i", raw, "body", "", "")
+	i, err := mapping.Inspect("i", raw, "body")
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,6 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 	matrix := encodedFile(t, "docs.akin", fleet(t))
 	t.Setenv("AKIN_REDIS_URL", redisServer(t))
 	mustAkin(t, "matrix", "push", "--name", "docs", "--activate", matrix)
-	cluster := advised{index: oneIndex(`"body":{"type":"text"}`, "")}.serve(t)
 	for _, args := range [][]string{
 		{"version"},
 		{"matrix", "list"},
@@ -65,7 +64,6 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 		{"matrix", "show", "--file", matrix, "car"},
 		{"matrix", "check", matrix},
 		{"matrix", "diff", matrix, matrix},
-		{"index", "advise", "--cluster", cluster, "--index", "docs", "--field", "body"},
 		{"check", "--config", filepath.Join(t.TempDir(), "none.yml")},
 	} {
 		t.Run(strings.Join(args[:min(len(args), 2)], " "), func(t *testing.T) {

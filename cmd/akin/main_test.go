@@ -135,8 +135,6 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{"matrix", "diff"},
 		{"matrix", "export"},
 		{"matrix", "plot"},
-		{"index"},
-		{"index", "advise"},
 	} {
 		check(path)
 	}

@@ -31,7 +31,7 @@ file, "norms backfill" computes and stores the lengths of the documents that are
 and with --follow of those that are written later.
 The similarities of terms are not in it; they may change at any time.
 
-"akin index advise" says what the index needs before.`,
+docs/modes.md has the mapping and the similarity that the index needs before.`,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
 	}, newNormsSnapshot(), newNormsBackfill())

@@ -24,8 +24,7 @@ whole, and cut into segments, which are nested documents. "segments backfill" cu
 texts of the documents that are there, and with --follow of those that are written later;
 "segments pipeline" prints an ingest pipeline that has the cluster cut new ones itself.
 
-"akin index advise" says whether the texts of a field are long, and docs/segments.md how
-searches use the segments.`,
+docs/segments.md has the mapping, and says how searches use the segments.`,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body
   akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body`,
 	}, newSegmentsBackfill(), newSegmentsPipeline())
@@ -72,7 +71,7 @@ func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field
 	if _, err := cluster.Countable(ctx, index, field); err != nil {
 		return filling, nil, err
 	}
-	found, err := cluster.Client.Inspect(ctx, index, field, "", "")
+	found, err := cluster.Client.Inspect(ctx, index, field)
 	var indices []string
 	for i := 0; i < len(found) && err == nil; i++ {
 		if found[i].Field == "" {

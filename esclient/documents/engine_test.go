@@ -85,7 +85,6 @@ func TestRealEngine(t *testing.T) {
 	t.Run("tells of a lost scroll", e.testLostScroll)
 	t.Run("names indices", e.testIndices)
 	t.Run("updates documents", e.testNormDocs)
-	t.Run("counts norms", e.testCountNorms)
 	t.Run("leaves no scroll open", e.testScrollsEnd)
 }
 
@@ -222,19 +221,5 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 	}
 	if after := open(); after > before {
 		t.Errorf("%d scrolls open, %d before", after, before)
-	}
-}
-
-func (e *engine) testCountNorms(t *testing.T) {
-	e.Create(t, "counted", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
-		"body": object{"type": "text", "fields": object{"lin": object{"type": "text"}}},
-		"n":    object{"type": "float", "index": false}, "w": object{"type": "keyword"},
-	}})
-	e.Put(t, "counted", object{"body": "a", "n": 1, "w": "x"}, object{"body": "b", "n": 2, "w": "x"},
-		object{"body": "c", "w": "y"}, object{"body": "d"}, object{"n": 1, "w": "x"})
-	got, err := e.CountNorms(t.Context(), e.At("counted"), "body", "body.lin", "n", "w", "x")
-	want := NormCounts{Docs: 4, Weighted: 2, Bare: 1, Normless: 1, IDs: map[string]int64{"x": 2, "y": 1}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
 	}
 }

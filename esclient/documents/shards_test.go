@@ -1,7 +1,6 @@
 package documents
 
 import (
-	"maps"
 	"net/http"
 	"testing"
 
@@ -28,21 +27,5 @@ func TestShardStatesAreThoseOfThePrimaries(t *testing.T) {
 	f.Reply("GET /logs-*/_stats/docs", http.StatusOK, `{}`)
 	if got, err := client(t, f).ShardStates(t.Context(), "logs-*"); len(got) > 0 || err != nil {
 		t.Errorf("of no index: %v, %v", got, err)
-	}
-}
-
-func TestNormsAreCountedByOneSearch(t *testing.T) {
-	f := clustertest.New().Reply("POST /_search", 200, `{"_shards":{"failed":0},"aggregations":{"docs":{"doc_count":10,
-		"unfilled":{"doc_count":1},"weighted":{"doc_count":7},"bare":{"doc_count":2},"normless":{"doc_count":3},
-		"ids":{"buckets":[{"key":"x","doc_count":7},{"key":"y","doc_count":1}]}}}}`)
-
-	n, err := client(t, f).CountNorms(t.Context(), "i", "body", "body.lin", "n.body", "w.body", "x")
-	if err != nil || n.Docs != 10 || n.Unfilled != 1 || n.Weighted != 7 || n.Bare != 2 || n.Normless != 3 ||
-		!maps.Equal(n.IDs, map[string]int64{"x": 7, "y": 1}) || len(f.Calls()) != 1 {
-		t.Errorf("%+v, %v", n, err)
-	}
-	f.Reply("POST /_search", 200, `{"_shards":{"failed":2},"aggregations":{}}`)
-	if _, err := client(t, f).CountNorms(t.Context(), "i", "body", "", "n.body", "w.body", ""); err == nil {
-		t.Error("counts of some shards are taken for all")
 	}
 }

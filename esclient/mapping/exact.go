@@ -34,14 +34,10 @@ type Linearity struct {
 // itself, a multi-field of it, the field that it is a multi-field of, or
 // another one of that.
 type Sibling struct {
-	// Field is its full name, and Similarity the name of its similarity.
-	Field, Similarity string
+	Field string // its full name
 	Linearity
 	// Problem says why its scores cannot be used, "" where they are linear.
 	Problem string
-	// Retunable says that the similarity only is in the way, and has a definition
-	// of its own in the settings, which can be changed.
-	Retunable bool
 }
 
 // Siblings returns those for f that are text, itself first and its parent
@@ -74,7 +70,7 @@ func (m *Index) Siblings(f *Field, field string) ([]Sibling, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := Sibling{Field: name, Similarity: g.SimilarityName}
+		c := Sibling{Field: name}
 		c.judge(f, &g, p)
 		all = append(all, c)
 	}
@@ -93,7 +89,6 @@ func (c *Sibling) judge(f, g *Field, p *Property) {
 	}
 	if c.Problem == "" {
 		c.Linearity, c.Problem = g.linear()
-		c.Retunable = c.Problem != "" && g.Settings.Has("index.similarity."+g.SimilarityName+".")
 	}
 }
 
@@ -189,105 +184,38 @@ func Texts(index string, raw RawIndex) (texts []Text, err error) {
 	return texts, nil
 }
 
-// An Inspection says what one index has of what exact scores of a field need.
+// An Inspection says what one index has of a text field.
 type Inspection struct {
 	RawIndex
 
-	Index  string // the concrete one
-	Closed bool   // then nothing else is known
+	Index string // the concrete one
 	// Field is the field's own name, another one than asked for where that is an
-	// alias; "" where the index does not map it as text.
+	// alias; "" where the index does not map it as text, or is closed.
 	Field string
-	// Problem says why the index has something else than text under the name; ""
-	// that it has none or text.
-	Problem string
-	// Analyzer and SearchAnalyzer are as the mapping names them.
-	Analyzer, SearchAnalyzer string
 	// Source is the full name of the field that a document has the text under:
 	// Field or the one that Field is a multi-field of.
 	Source string
-	// Siblings are the fields of that text, Field itself first.
-	Siblings      []Sibling
-	Norm, Weights StoredField
-
-	treatment Treatment
 }
 
-// A StoredField is what the mapping has of a norm or an id: its type, "" for
-// none, and why it cannot be used, "" where it can.
-type StoredField struct{ Type, Problem string }
-
-// Inspect returns what the mappings and settings of an index say of a field, of
-// the norm and of the id of the weights.
-func Inspect(index string, raw RawIndex, field, norm, weights string) (Inspection, error) {
+// Inspect returns what the mappings and settings of an index say of a field.
+func Inspect(index string, raw RawIndex, field string) (Inspection, error) {
 	i := Inspection{RawIndex: raw, Index: index}
 	m := Index{Settings: raw.Settings}
-	if i.Closed = m.Closed(); i.Closed {
+	if m.Closed() {
 		return i, nil
 	}
-	var err error
 	if len(raw.Mappings) > 0 {
-		err = decode(raw.Mappings, &m.Mappings)
-	}
-	if err == nil {
-		i.Norm, err = m.stored(norm, (*Property).CheckNorm)
-	}
-	if err == nil {
-		i.Weights, err = m.stored(weights, (*Property).checkID)
-	}
-	if err != nil {
-		return i, err
+		if err := decode(raw.Mappings, &m.Mappings); err != nil {
+			return i, err
+		}
 	}
 	fields, err := Fields(map[string]Index{index: m}, field)
 	if errors.Is(err, ErrNotText) {
-		if p, _, findErr := m.Resolve(field); p != nil || findErr != nil { // else an index without the field
-			i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", index))
-		}
 		return i, nil
 	}
 	if err != nil {
 		return i, err
 	}
-	f := &fields[0]
-	i.Field, i.Source, i.treatment = cmp.Or(f.AliasOf, field), f.Source, f.Treatment()
-	own, err := Find(m.Mappings.Properties, i.Field)
-	if err == nil {
-		i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
-		i.Siblings, err = m.Siblings(f, field)
-	}
-	return i, err
-}
-
-// stored returns what the mapping has of a field that is checked so.
-func (m *Index) stored(field string, check func(*Property) error) (s StoredField, err error) {
-	p, err := Find(m.Mappings.Properties, field)
-	if p == nil || err != nil {
-		return s, err
-	}
-	s.Type = p.TypeName()
-	if err := check(p); err != nil {
-		s.Problem = err.Error()
-	}
-	return s, nil
-}
-
-// checkID returns why the field does not have the id of weights.
-func (p *Property) checkID() error {
-	if p.Type != "keyword" || string(p.Index) == "false" || string(p.DocValues) == "false" {
-		return fmt.Errorf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.TypeName())
-	}
-	return nil
-}
-
-// Alike reports whether two indices that map the field analyze and score it
-// alike: searches of both are not expanded otherwise.
-func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
-
-// Linear reports whether the index's settings define a similarity of that name
-// that scores linearly.
-func (i *Inspection) Linear(similarity string) bool {
-	f := Field{Settings: i.Settings, SimilarityName: similarity, FieldScoring: FieldScoring{K1: defaultK1}}
-	f.readSimilarity()
-	_, problem := f.linear()
-	return problem == ""
+	i.Field, i.Source = cmp.Or(fields[0].AliasOf, field), fields[0].Source
+	return i, nil
 }

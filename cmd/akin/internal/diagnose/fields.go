@@ -209,6 +209,8 @@ func judge(s *server.Sight, err error) Field {
 		f.Verdict, f.Says = Warning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
 	case s.Segments != "" && s.Segments != reason.NotText:
 		f.Verdict, f.Says = Warning, "without the segments of expansion.segments: "+string(s.Segments)
+	case lacks(s.Reason) != "":
+		f.Verdict, f.Says = Warning, "ranked as in the mode bm25: "+lacks(s.Reason)
 	case few:
 		f.Verdict, f.Says = Warning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
 	case s.ByVectors():
@@ -222,7 +224,7 @@ func judge(s *server.Sight, err error) Field {
 	case s.Added == 0:
 		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
-		f.Says = "without the segments of expansion.segments, which the index does not map"
+		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
 	case s.Reason == reason.NoScripts: // the line about scripts says it
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
@@ -242,6 +244,22 @@ func leftOut(words []expand.LeftOut) string {
 		out = append(out, fmt.Sprintf("%s (for %s, similarity %.2g) %s", w.Term, w.From, w.Similarity, why))
 	}
 	return strings.Join(out, ", ")
+}
+
+// lacks says what a field lacks for the mode configured, "" for another reason.
+func lacks(why reason.Reason) string {
+	switch why {
+	case reason.NoWeights:
+		return "weights names none for the field (no_weights): akin norms snapshot makes them"
+	case reason.NoLinear:
+		return "no field with this text has a score that is linear in the term frequency (no_linear_field): docs/modes.md has the mapping"
+	case reason.NoNorms:
+		return "the documents have no lengths by these weights (no_norms): docs/modes.md has the mapping, and akin norms backfill stores them"
+	case reason.NoVectors:
+		return "too few documents have vectors of the field (no_vectors): akin vectors backfill maps and stores them, see docs/vectors.md"
+	default:
+		return ""
+	}
 }
 
 // scripts says which form searches have by that.

@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestModesPageMakesAnIndexReadyForModeHard runs the commands of docs/modes.md
+// on an index that is there, with its configuration, and has akin check look at
+// the field before and after.
+func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
+	t.Parallel()
+	const index, similarity = "akin-e2e-catalogue", `{"type": "scripted", "script.source": "return query.boost * doc.freq;"}`
+	e := oneEngine(t)
+	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
+		"mappings":{"properties":{"title":{"type":"text","analyzer":"english"}}}}`)
+	var docs []document
+	for _, d := range relatedDocuments() {
+		docs = append(docs, document{d.id, map[string]any{"title": d.fields["body"]}})
+	}
+	e.index(t, index, docs)
+	p := openPage(t, "modes.md", e)
+	_, p.text, _ = strings.Cut(p.text, "\n## Mode hard, step by step\n")
+	p.text, _, _ = strings.Cut(p.text, "\n## ")
+	if !e.scripts {
+		p.text = strings.ReplaceAll(p.text, similarity, `{"type": "BM25", "k1": 10000, "b": 0}`)
+	}
+	p.text = strings.ReplaceAll(p.text, "catalogue", index)
+	scripts := p.blocks("sh")
+	if len(scripts) != 3 {
+		t.Fatalf("%d blocks", len(scripts))
+	}
+	config := strings.ReplaceAll(p.blocks("yaml")[0], "file: ", "file: "+p.dir+"/")
+	p.write(t, "akin.yml", "cluster:\n  urls: ["+e.url+"]\n"+config)
+	p.run(t, "akin matrix build --from-index "+e.url+" --index "+index+" --field title --min-df 1 --out main.akin\n"+
+		"akin norms snapshot --cluster "+e.url+" --index "+index+" --field title --out weights.akin")
+	check := func(want string) {
+		t.Helper()
+		if out := p.run(t, "akin check --config akin.yml --index "+index); !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	check("(no_linear_field): docs/modes.md has the mapping")
+	p.run(t, strings.ReplaceAll(scripts[0], "curl ", "curl -sS --fail-with-body "))
+	check("akin norms backfill stores them")
+	for _, script := range scripts[1:2] { // the next one does not end
+		p.run(t, strings.ReplaceAll(script, "--top 30", "--top 30 --min-df 1"))
+	}
+	e.must(t, http.MethodPost, "/"+index+"/_refresh", "")
+	check("hard")
+}
