@@ -16,7 +16,7 @@ var withoutTable = map[string]string{
 	"akin demo": "a tour to read", "akin demo load": "progress", "akin judgments": "a file in the format asked for",
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version", "akin matrix pull": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
-	"akin matrix plot": "a picture", "akin norms snapshot": "a file", "akin norms backfill": "progress",
+	"akin norms snapshot": "a file", "akin norms backfill": "progress",
 	"akin segments backfill": "progress", "akin segments pipeline": "the body of a request",
 	"akin vectors model": "a file", "akin vectors backfill": "progress", "akin vectors export": "a file",
 	"akin matrix export": "a file", "akin matrix edit list": "lines of the overrides file",

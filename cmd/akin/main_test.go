@@ -134,7 +134,6 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{"matrix", "check"},
 		{"matrix", "diff"},
 		{"matrix", "export"},
-		{"matrix", "plot"},
 	} {
 		check(path)
 	}

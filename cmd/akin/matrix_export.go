@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/plots"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
@@ -108,72 +104,4 @@ func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.
 	default:
 		return files.Write(ctx, f.out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 	}
-}
-
-// allFigures stands for every figure on the command line.
-const allFigures = "all"
-
-func newMatrixPlot() *cobra.Command {
-	var redis connect.Redis
-	var out, figure string
-	cmd := &cobra.Command{
-		Use: "plot MATRIX --out FILE", Short: "Draw what is in a matrix, as SVG or PNG",
-		Long: `plot draws up to three figures: how similar the neighbors are, and how dense the
-matrix would be if each term kept only its C most similar neighbors, or if only
-similarities above θ were kept. They help to choose --top and --min-similarity of
-"matrix build". Density is the share of all pairs of terms that have a similarity,
-a term with itself counted, in percent.
-
-` + matrixHelp,
-		Example: `  akin matrix plot --out docs.svg docs.akin
-  akin matrix plot --redis redis://127.0.0.1:6379 --figure similarities --out docs.png docs@active`,
-		Args: terminal.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			format, figures, err := parsePlot(out, figure)
-			if err != nil {
-				return terminal.Usage(err)
-			}
-			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
-			if err != nil {
-				return err
-			}
-			summary := plots.Summarize(m)
-			err = files.Write(cmd.Context(), out, func(w io.Writer) error {
-				return plots.Write(w, format, args[0], summary, figures...)
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", out, summary)
-			return nil
-		},
-	}
-	redis.RegisterServer(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "image to write, FILE.svg or FILE.png (required)")
-	cmd.Flags().StringVar(&figure, "figure", allFigures, "figures to draw: "+figureNames())
-	return cmd
-}
-
-// figureNames lists what --figure takes.
-func figureNames() string {
-	var names strings.Builder
-	for _, figure := range plots.Figures() {
-		names.WriteString(string(figure) + ", ")
-	}
-	return names.String() + allFigures
-}
-
-// parsePlot returns what the flags ask for, or all that is wrong with them.
-func parsePlot(out, figure string) (format plots.Format, figures []plots.Figure, err error) {
-	switch figures = plots.Figures(); {
-	case slices.Contains(figures, plots.Figure(figure)):
-		figures = []plots.Figure{plots.Figure(figure)}
-	case figure != allFigures:
-		err = fmt.Errorf("--figure %s: give one of %s", figure, figureNames())
-	}
-	format = plots.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(out), ".")))
-	if format != plots.SVG && format != plots.PNG {
-		return "", nil, errors.Join(err, errors.New("give --out FILE.svg or --out FILE.png"))
-	}
-	return format, figures, errors.Join(err, files.CheckTarget(out))
 }

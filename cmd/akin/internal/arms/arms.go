@@ -25,7 +25,6 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/plots"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -172,7 +171,9 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluat
 		return err
 	}
 	arm.Plan += " " + m.Checksum()
-	arm.Density = plots.Summarize(m).Density()
+	if n := float64(m.Len()); n > 0 {
+		arm.Density = 100 * (float64(m.Meta().NonZeros) + n) / (n * n)
+	}
 	t.profile = arm.Name
 	return s.serve(ctx, o, t, cfg, m)
 }
