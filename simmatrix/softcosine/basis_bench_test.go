@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -16,56 +15,10 @@ import (
 	"time"
 	"unicode"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/shape"
 )
-
-// BenchmarkCholesky makes E of dense matrices of the orders in table 1 of the
-// notes, from gonum's type to gonum's type. Besides the mean it reports the
-// least time, which other work on the machine disturbs least: bench/cholesky
-// compares that with NumPy's.
-func BenchmarkCholesky(b *testing.B) {
-	for _, n := range []int{100, 500, 1000} {
-		s := mat.NewSymDense(n, nil)
-		random := rand.New(rand.NewPCG(1, 1))
-		for i := range n {
-			s.SetSym(i, i, 1)
-			for j := range i {
-				s.SetSym(i, j, random.Float64()/float64(n))
-			}
-		}
-		least := func(b *testing.B, run func()) {
-			b.Helper()
-			best := time.Duration(math.MaxInt64)
-			for b.Loop() {
-				start := time.Now()
-				run()
-				best = min(best, time.Since(start))
-			}
-			b.ReportMetric(float64(best.Nanoseconds()), "ns/least")
-		}
-		b.Run(fmt.Sprintf("n=%d/akin", n), func(b *testing.B) {
-			least(b, func() {
-				if _, err := Cholesky(s); err != nil {
-					b.Fatal(err)
-				}
-			})
-		})
-		b.Run(fmt.Sprintf("n=%d/gonum", n), func(b *testing.B) {
-			least(b, func() {
-				var c mat.Cholesky
-				var e mat.TriDense
-				if !c.Factorize(s) {
-					b.Fatal("not positive definite")
-				}
-				c.LTo(&e)
-			})
-		})
-	}
-}
 
 // realTerms is the order of the S of BenchmarkBasis.
 const realTerms = 20_000

@@ -13,7 +13,7 @@ import (
 //	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
 //	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
 //
-// [Cholesky] makes the same in a fraction of the time.
+// gonum's [mat.Cholesky] makes the same in a fraction of the time.
 func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
 	if !s.Symmetric() {
 		return nil, fmt.Errorf("orthonormalize: %w", ErrNotSymmetric)

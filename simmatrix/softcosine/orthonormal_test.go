@@ -35,9 +35,8 @@ func TestOrthonormalizeMakesTheBasisOfSidorov(t *testing.T) {
 		}
 		var lower mat.TriDense
 		cholesky.LTo(&lower)
-		ours, err := Cholesky(s)
-		if err != nil || !mat.EqualApprox(e, &lower, 1e-12) || !mat.EqualApprox(e, ours, 1e-12) {
-			t.Errorf("E = %v, Cholesky factors %v and %v, %v", mat.Formatted(e), mat.Formatted(&lower), mat.Formatted(ours), err)
+		if !mat.EqualApprox(e, &lower, 1e-12) {
+			t.Errorf("E = %v, Cholesky factor %v", mat.Formatted(e), mat.Formatted(&lower))
 		}
 		// In the orthonormal basis, with coordinates Eᵀ·(Wx), the dot product is the
 		// inner product.
