@@ -212,7 +212,7 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 			}
 		}
 	}
-	if ran != 5 {
+	if ran != 3 {
 		t.Errorf("%d commands ran", ran)
 	}
 	yaml := local.Replace(blocks(readme, "yaml")[0]) + "admin: {address: '127.0.0.1:0'}\n"

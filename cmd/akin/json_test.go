@@ -19,8 +19,7 @@ var withoutTable = map[string]string{
 	"akin norms snapshot": "a file", "akin norms backfill": "progress",
 	"akin segments backfill": "progress", "akin segments pipeline": "the body of a request",
 	"akin vectors model": "a file", "akin vectors backfill": "progress", "akin vectors export": "a file",
-	"akin matrix export": "a file", "akin matrix edit list": "lines of the overrides file",
-	"akin matrix edit ban": "nothing", "akin matrix edit pin": "nothing", "akin matrix edit remove": "nothing", "akin matrix edit set": "nothing",
+	"akin matrix export": "a file",
 }
 
 // TestEveryCommandWithATableHasJSON walks the tree of commands.

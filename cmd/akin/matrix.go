@@ -29,7 +29,7 @@ which all proxies follow within a second of its activation.`,
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show --file docs.akin car`,
 	}, newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
-		newMatrixPrune(), newMatrixShow(), newMatrixEdit(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
+		newMatrixPrune(), newMatrixShow(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
 		newMatrixExport())
 }
 

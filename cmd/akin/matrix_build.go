@@ -51,7 +51,7 @@ func (f *rowFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
 	flags.BoolVar(&f.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
 	flags.BoolVar(&f.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
-	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
+	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 }
 
 // defaultTop is the default of --top.
@@ -327,4 +327,14 @@ func (f *filterFlags) apply(m *simmatrix.Matrix, report *terminal.Progress) (*si
 		report.Tell("%d terms are left out by the filters", dropped)
 	}
 	return filtered, err
+}
+
+// readOverrides reads a file of overrides. What is wrong in it is a mistake of
+// the user.
+func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
+	o, err := files.Read(ctx, path, combine.ParseOverrides)
+	if errors.Is(err, combine.ErrOverrides) {
+		err = terminal.Usage(err)
+	}
+	return o, err
 }

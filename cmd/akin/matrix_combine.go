@@ -173,7 +173,7 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 	bans := &combine.Overrides{}
 	for rule := range rules.All() {
 		if rule.Action == combine.ActionBan {
-			if err := bans.Put(rule); err != nil {
+			if err := bans.Add(rule); err != nil {
 				return nil, err
 			}
 		}

@@ -63,7 +63,7 @@ was and no version behind.`,
 		},
 	}
 	f.redis.Register(cmd)
-	cmd.Flags().StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
+	cmd.Flags().StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	cmd.Flags().StringVar(&f.by, "by", "", "who pushes, for the list of versions; default USER@HOST")
 	cmd.Flags().BoolVar(&f.activate, "activate", false, "make the version active when it is complete")
 	return cmd

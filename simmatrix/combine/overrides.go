@@ -64,174 +64,51 @@ func (r *Override) directions() []direction {
 	return []direction{there, {r.Neighbor, r.Term}}
 }
 
-func (r *Override) same(other *Override) bool {
-	if *r == *other {
-		return true
-	}
-	turned := *other
-	turned.Term, turned.Neighbor = other.Neighbor, other.Term
-	return !r.OneWay && *r == turned
-}
-
 // Overrides are the rules of a file that a person keeps with a matrix, at most
-// one for each entry. The zero value is ready for use. It must not change while
-// other goroutines use it. Changes touch only the lines concerned.
+// one for each entry. The zero value has none, and is ready for use. It must
+// not change while other goroutines use it.
 type Overrides struct {
-	lines []*overrideLine
-	ruled map[direction]*overrideLine
+	rules []Override
+	ruled map[direction]ruling
 }
 
-type overrideLine struct {
-	before string    // the blanks before the rule
-	rule   *Override // nil on a line without a rule
-	body   string    // the rule as written, "" on a line without one
-	after  string    // blanks, a comment, the end of the line
+// A ruling is the rule on an entry, and the line that it stands in.
+type ruling struct {
+	rule *Override
+	line int
 }
-
-func (l *overrideLine) write(r Override) { l.rule, l.body = &r, r.String() }
 
 // All yields the rules in the order of the file.
-func (o *Overrides) All() iter.Seq[Override] {
-	return func(yield func(Override) bool) {
-		for _, l := range o.lines {
-			if l.rule != nil && !yield(*l.rule) {
-				return
-			}
-		}
-	}
-}
-
-// String returns the file. Unchanged lines are as [ParseOverrides] read them.
-func (o *Overrides) String() string {
-	var b strings.Builder
-	for _, l := range o.lines {
-		b.WriteString(l.before + l.body + l.after)
-	}
-	return b.String()
-}
+func (o *Overrides) All() iter.Seq[Override] { return slices.Values(o.rules) }
 
 // Protects reports whether a rule sets or pins neighbor in the row of term.
 func (o *Overrides) Protects(term, neighbor string) bool {
-	l := o.ruled[direction{term, neighbor}]
-	return l != nil && l.rule.Action != ActionBan
+	r := o.ruled[direction{term, neighbor}].rule
+	return r != nil && r.Action != ActionBan
 }
 
-// Remove removes the rules on neighbor in the row of term and, unless oneWay,
-// on term in that of neighbor. It reports whether there was one.
-func (o *Overrides) Remove(term, neighbor string, oneWay bool) bool {
-	r := Override{Term: term, Neighbor: neighbor, OneWay: oneWay}
-	before := o.ruling(&r)
-	for _, l := range before {
-		if !o.narrow(l, &r) {
-			o.drop(l)
-		}
-	}
-	return len(before) > 0
-}
+// Add adds a rule. It returns an error, and changes nothing, for a rule that no
+// matrix can follow, and for a second one on an entry.
+func (o *Overrides) Add(r Override) error { return o.add(r, len(o.rules)+1) }
 
-// Put adds a rule. It replaces earlier rules on the same entries, in the line
-// of the first; a rule both ways stays for the other direction, in the line
-// before. It returns an error, and changes nothing, for a rule that no matrix
-// can follow or if the file would get too long.
-func (o *Overrides) Put(r Override) error {
+// add adds the rule of a line.
+func (o *Overrides) add(r Override, line int) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	before := o.ruling(&r)
-	if len(before) == 1 && before[0].rule.same(&r) {
-		return nil
-	}
-	if len(before) > 0 && (!r.OneWay || before[0].rule.OneWay) {
-		return o.replace(before, r)
-	}
-	if len(o.lines) >= simmatrix.MaxOverrideLines {
-		return fmt.Errorf("%w: %d lines already, at most %d", ErrOverrides, len(o.lines), simmatrix.MaxOverrideLines)
-	}
-	at := len(o.lines)
-	if len(before) > 0 {
-		o.narrow(before[0], &r)
-		at = slices.Index(o.lines, before[0]) + 1
-	}
-	end := "\n" // as in the first line
-	if len(o.lines) > 0 && strings.HasSuffix(o.lines[0].after, "\r\n") {
-		end = "\r\n"
-	}
-	if at > 0 && !strings.HasSuffix(o.lines[at-1].after, "\n") {
-		o.lines[at-1].after += end
-	}
-	line := &overrideLine{rule: &r, body: r.String(), after: end}
-	o.lines = slices.Insert(o.lines, at, line)
-	return o.adopt(line)
-}
-
-func (o *Overrides) replace(lines []*overrideLine, r Override) error {
-	for _, l := range lines[1:] {
-		o.drop(l)
-	}
-	line := lines[0]
-	o.forget(line)
-	if was := line.rule; !r.OneWay && !was.OneWay { // keep the order of the terms
-		r.Term, r.Neighbor = was.Term, was.Neighbor
-	}
-	line.write(r)
-	return o.adopt(line)
-}
-
-// ruling returns the lines, at most two, with a rule on a direction of r.
-func (o *Overrides) ruling(r *Override) []*overrideLine {
-	var lines []*overrideLine
 	for _, d := range r.directions() {
-		if l := o.ruled[d]; l != nil && !slices.Contains(lines, l) {
-			lines = append(lines, l)
-		}
-	}
-	if len(lines) == 2 && slices.Index(o.lines, lines[0]) > slices.Index(o.lines, lines[1]) {
-		slices.Reverse(lines)
-	}
-	return lines
-}
-
-// narrow removes the direction of r from a rule both ways. It reports false,
-// and does nothing, if no direction would be left.
-func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
-	if l.rule.OneWay || !r.OneWay {
-		return false
-	}
-	rest := *l.rule
-	rest.Term, rest.Neighbor, rest.OneWay = r.Neighbor, r.Term, true
-	delete(o.ruled, direction{r.Term, r.Neighbor})
-	l.write(rest)
-	return true
-}
-
-// adopt puts the rule of a line in force, unless there is one already.
-func (o *Overrides) adopt(l *overrideLine) error {
-	for _, d := range l.rule.directions() {
-		if other := o.ruled[d]; other != nil {
-			return fmt.Errorf("%.40s -> %.40s has a rule in line %d: %.120s",
-				quoteTerm(d.term), quoteTerm(d.neighbor), slices.Index(o.lines, other)+1, other.rule)
+		if other, there := o.ruled[d]; there {
+			return fmt.Errorf("%.40s -> %.40s has a rule in line %d: %.120s", quoteTerm(d.term), quoteTerm(d.neighbor), other.line, other.rule)
 		}
 	}
 	if o.ruled == nil {
-		o.ruled = make(map[direction]*overrideLine)
+		o.ruled = make(map[direction]ruling)
 	}
-	for _, d := range l.rule.directions() {
-		o.ruled[d] = l
+	o.rules = append(o.rules, r)
+	for _, d := range r.directions() {
+		o.ruled[d] = ruling{&r, line}
 	}
 	return nil
-}
-
-// forget takes the rule of a line out of force.
-func (o *Overrides) forget(l *overrideLine) {
-	for _, d := range l.rule.directions() {
-		delete(o.ruled, d)
-	}
-}
-
-func (o *Overrides) drop(l *overrideLine) {
-	o.forget(l)
-	at := slices.Index(o.lines, l)
-	o.lines = slices.Delete(o.lines, at, at+1)
 }
 
 // maxOverrideBytes bounds a file of overrides, which is written by hand: larger
@@ -312,30 +189,26 @@ func ParseOverrides(r io.Reader) (*Overrides, error) {
 		return nil, fmt.Errorf("%w: the file is UTF-16: save it as UTF-8", ErrOverrides)
 	}
 	o := &Overrides{}
+	line := 0
 	var problems []error
-	for text := range strings.Lines(string(data)) {
+	for text := range strings.Lines(strings.TrimPrefix(string(data), lines.ByteOrderMark)) {
 		switch {
-		case len(o.lines) == simmatrix.MaxOverrideLines:
+		case line == simmatrix.MaxOverrideLines:
 			return nil, fmt.Errorf("%w: more than %d lines", ErrOverrides, simmatrix.MaxOverrideLines)
 		case len(problems) == maxProblems:
-			problems = append(problems, fmt.Errorf("and more from line %d on", len(o.lines)+1))
+			problems = append(problems, fmt.Errorf("and more from line %d on", line+1))
 			return nil, fmt.Errorf("%w:\n%w", ErrOverrides, errors.Join(problems...))
 		}
-		mark := ""
-		if len(o.lines) == 0 && strings.HasPrefix(text, lines.ByteOrderMark) {
-			mark = lines.ByteOrderMark
-		}
-		words, start, end, err := splitWords(text[len(mark):])
-		text = text[len(mark):]
-		line := &overrideLine{before: mark + text[:start], body: text[start:end], after: text[end:]}
-		o.lines = append(o.lines, line)
+		line++
+		words, err := splitWords(text)
 		if err == nil && len(words) > 0 {
-			if line.rule, err = parseOverride(words); err == nil {
-				err = o.adopt(line)
+			var rule *Override
+			if rule, err = parseOverride(words); err == nil {
+				err = o.add(*rule, line)
 			}
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("line %d: %w", len(o.lines), err))
+			problems = append(problems, fmt.Errorf("line %d: %w", line, err))
 		}
 	}
 	if problems != nil {
@@ -352,18 +225,14 @@ type word struct {
 	quoted bool
 }
 
-// splitWords returns the words before a comment or the end of the line, and
-// where the first begins and the last ends.
-func splitWords(line string) (words []word, start, end int, err error) {
+// splitWords returns the words before a comment or the end of the line.
+func splitWords(line string) (words []word, err error) {
 	const blanks = " \t"
-	text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-	start = len(text) - len(strings.TrimLeft(text, blanks))
-	end = start
-	for at := start; at < len(text) && text[at] != '#'; {
+	rest := strings.TrimLeft(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), blanks)
+	for rest != "" && rest[0] != '#' {
 		if len(words) == maxWords {
-			return words, start, len(text), errors.New("more words than a rule has: a term with blanks needs double quotes, # begins a comment")
+			return nil, errors.New("more words than a rule has: a term with blanks needs double quotes, # begins a comment")
 		}
-		rest := text[at:]
 		size := strings.IndexAny(rest, blanks)
 		if size < 0 {
 			size = len(rest)
@@ -375,15 +244,14 @@ func splitWords(line string) (words []word, start, end int, err error) {
 				w.text, err = strconv.Unquote(quote)
 			}
 			if size = len(quote); err != nil || (size < len(rest) && !strings.ContainsRune(blanks, rune(rest[size]))) {
-				return words, start, len(text), fmt.Errorf("no word in double quotes: %.40q", rest)
+				return nil, fmt.Errorf("no word in double quotes: %.40q", rest)
 			}
 			w.quoted = true
 		}
 		words = append(words, w)
-		end = at + size
-		at = len(text) - len(strings.TrimLeft(text[end:], blanks))
+		rest = strings.TrimLeft(rest[size:], blanks)
 	}
-	return words, start, end, nil
+	return words, nil
 }
 
 func parseOverride(words []word) (*Override, error) {
@@ -419,9 +287,6 @@ func parseOverride(words []word) (*Override, error) {
 			return nil, fmt.Errorf("similarity %.40q is no decimal number", words[3].text)
 		}
 		r.Similarity = s
-	}
-	if err := r.check(); err != nil {
-		return nil, err
 	}
 	return r, nil
 }

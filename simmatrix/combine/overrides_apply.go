@@ -74,18 +74,15 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 
 // addTo returns params with a description of the rules.
 func (o *Overrides) addTo(params map[string]string) map[string]string {
-	entries, rules := make([]string, 0, len(o.ruled)), 0
+	entries := make([]string, 0, len(o.ruled))
 	for d, l := range o.ruled {
 		r := *l.rule
 		r.Term, r.Neighbor, r.OneWay = d.term, d.neighbor, true
 		entries = append(entries, r.String())
 	}
-	for range o.All() {
-		rules++
-	}
 	slices.Sort(entries) // the order of the file and its comments do not matter
 	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
-	own := fmt.Sprintf("%d rules, sha256 %x", rules, sum[:6])
+	own := fmt.Sprintf("%d rules, sha256 %x", len(o.rules), sum[:6])
 	applied := simmatrix.AppliedOverrides(params[simmatrix.OverridesParam])
 	if slices.Contains(applied, own) {
 		return params

@@ -45,21 +45,6 @@ ban "\"" "->"
 	}
 }
 
-func TestUneditedOverridesAreWrittenAsTheyWere(t *testing.T) {
-	for name, file := range map[string]string{
-		"empty":              "",
-		"comments and tabs":  "# a\n\n\tset  a\tb  0.90  # why\n \t\n#end",
-		"windows":            "\ufeffset a b 0.5\r\n\r\n# c\r\nban a c",
-		"blank lines at end": "pin a b\n\n\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if o := mustParseOverrides(t, file); o.String() != file {
-				t.Errorf("%q, want %q", o, file)
-			}
-		})
-	}
-}
-
 func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 	_, err := ParseOverrides(strings.NewReader(strings.Join([]string{
 		"set car automobile 0.9",
@@ -133,101 +118,6 @@ func TestOverridesFilesAreBounded(t *testing.T) {
 			}
 		})
 	}
-	full := mustParseOverrides(t, "set a b 1\n"+strings.Repeat("\n", simmatrix.MaxOverrideLines-1))
-	if err := full.Ban("a", "c", false); !errors.Is(err, ErrOverrides) {
-		t.Errorf("one line too many: %v", err)
-	}
-	if err := full.Ban("a", "b", false); err != nil {
-		t.Errorf("a rule in the place of another: %v", err)
-	}
-}
-
-func TestEditsChangeOnlyTheLineConcerned(t *testing.T) {
-	for name, tt := range map[string]struct {
-		file string
-		edit func(o *Overrides) error
-		want string
-	}{
-		"first rule of an empty file": {
-			"",
-			func(o *Overrides) error { return o.Set("car", "automobile", 0.9, false) },
-			"set car automobile 0.9\n",
-		},
-		"a new rule goes to the end, lines ending alike": {
-			"# a\r\npin a b",
-			func(o *Overrides) error { return o.Ban("car", "station wagon", true) },
-			"# a\r\npin a b\r\nban car -> \"station wagon\"\r\n",
-		},
-		"comment and indentation stay": {
-			"# cars\n  set  car automobile 0.9 # as desk 4 asked\nban x y\n",
-			func(o *Overrides) error { return o.Set("car", "automobile", 0.8, false) },
-			"# cars\n  set car automobile 0.8 # as desk 4 asked\nban x y\n",
-		},
-		"the order of the terms stays": {
-			"set automobile car 0.9\n",
-			func(o *Overrides) error { return o.Ban("car", "automobile", false) },
-			"ban automobile car\n",
-		},
-		"a rule that is there already": {
-			"set  car\tautomobile .90\n",
-			func(o *Overrides) error { return o.Set("automobile", "car", 0.9, false) },
-			"set  car\tautomobile .90\n",
-		},
-		"one way of a rule both ways": {
-			"set car automobile 0.9 # x\nban x y\n",
-			func(o *Overrides) error { return o.Ban("car", "automobile", true) },
-			"set automobile -> car 0.9 # x\nban car -> automobile\nban x y\n",
-		},
-		"one way of a rule both ways that ends the file": {
-			"pin car automobile",
-			func(o *Overrides) error { return o.Ban("automobile", "car", true) },
-			"pin car -> automobile\nban automobile -> car\n",
-		},
-		"both ways for two rules of one way": {
-			"ban b -> a # x\n\nban a -> b # y\npin c d\n",
-			func(o *Overrides) error { return o.Set("a", "b", 1, false) },
-			"set a b 1 # x\n\npin c d\n",
-		},
-		"remove both ways": {
-			"# a\nset a b 0.5\nban c -> d\nban d -> c\n",
-			func(o *Overrides) error {
-				if !o.Remove("b", "a", false) || !o.Remove("c", "d", false) || o.Remove("c", "d", false) {
-					return errors.New("Remove")
-				}
-				return nil
-			},
-			"# a\n",
-		},
-		"remove one way": {
-			"set a b 0.5\nban c d\n",
-			func(o *Overrides) error {
-				if !o.Remove("a", "b", true) || o.Remove("a", "b", true) || !o.Remove("d", "c", true) {
-					return errors.New("Remove")
-				}
-				return nil
-			},
-			"set b -> a 0.5\nban c -> d\n",
-		},
-		"a byte order mark stays first": {
-			"\ufeffset a b 0.5\n",
-			func(o *Overrides) error { return o.Pin("a", "b", false) },
-			"\ufeffpin a b\n",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := mustParseOverrides(t, tt.file)
-			if err := tt.edit(o); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, o.String()); diff != "" {
-				t.Error(diff)
-			}
-			again := mustParseOverrides(t, o.String())
-			if diff := cmp.Diff(slices.Collect(o.All()), slices.Collect(again.All())); diff != "" {
-				t.Errorf("read again: %s", diff)
-			}
-		})
-	}
 }
 
 func TestRulesThatNoMatrixCouldHoldAreRefused(t *testing.T) {
@@ -246,8 +136,8 @@ func TestRulesThatNoMatrixCouldHoldAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if o.String() != "set a b 0.5\n" {
-		t.Errorf("changed to %q", o.String())
+	if rules := slices.Collect(o.All()); len(rules) != 1 {
+		t.Errorf("changed to %v", rules)
 	}
 }
 
@@ -276,9 +166,6 @@ func FuzzParseOverrides(f *testing.F) {
 			}
 			return
 		}
-		if o.String() != file {
-			t.Errorf("%q written as %q", file, o.String())
-		}
 		var canonical strings.Builder
 		for r := range o.All() {
 			fmt.Fprintln(&canonical, r.String())
@@ -304,55 +191,6 @@ func entriesRuled(o *Overrides) map[direction]Override {
 	return ruled
 }
 
-// An edit changes what is ruled of the entries that it is on and of no other,
-// and what it writes can be read.
-func FuzzEditsOfOverrides(f *testing.F) {
-	f.Add("set a b 0.5\nban a -> c\npin c -> a # x", "a", "c", 0.25, uint8(0))
-	f.Add("ban b -> a\r\nban a -> b", "b", "a", 1.0, uint8(5))
-	f.Add("pin \"x y\" b", "b", "x y", 0.0, uint8(7))
-	f.Fuzz(func(t *testing.T, file, term, neighbor string, similarity float64, edit uint8) {
-		o, err := ParseOverrides(strings.NewReader(file))
-		if err != nil {
-			return
-		}
-		want := entriesRuled(o)
-		rule := Override{Term: term, Neighbor: neighbor, OneWay: edit&1 == 1}
-		switch edit >> 1 & 3 {
-		case 0:
-			rule.Action, rule.Similarity = ActionSet, similarity
-			err = o.Set(term, neighbor, similarity, rule.OneWay)
-		case 1:
-			rule.Action = ActionPin
-			err = o.Pin(term, neighbor, rule.OneWay)
-		case 2:
-			rule.Action = ActionBan
-			err = o.Ban(term, neighbor, rule.OneWay)
-		case 3:
-			o.Remove(term, neighbor, rule.OneWay)
-		}
-		for _, d := range rule.directions() {
-			switch {
-			case rule.Action == "":
-				delete(want, d)
-			case err == nil:
-				want[d] = Override{Action: rule.Action, Similarity: rule.Similarity}
-			}
-		}
-		again, err := ParseOverrides(strings.NewReader(o.String()))
-		if err != nil {
-			t.Fatalf("%q: %v", o.String(), err)
-		}
-		if diff := cmp.Diff(want, entriesRuled(again)); diff != "" {
-			t.Error(diff)
-		}
-		for d, r := range want {
-			if again.Protects(d.term, d.neighbor) != (r.Action != ActionBan) {
-				t.Errorf("Protects(%q, %q)", d.term, d.neighbor)
-			}
-		}
-	})
-}
-
 func TestSimilaritiesOfOverridesAreDecimal(t *testing.T) {
 	for text, want := range map[string]string{
 		"0.1_0": "no decimal", "0x1p-2": "no decimal", "Inf": "no decimal", "-1": "not in (0, 1]", "1e-1": "", ".5": "",
@@ -372,17 +210,17 @@ func TestOverridesInUTF16AreNamedAsThat(t *testing.T) {
 	}
 }
 
-// Set, Pin and Ban put a rule.
+// Set, Pin and Ban add a rule.
 func (o *Overrides) Set(term, neighbor string, similarity float64, oneWay bool) error {
-	return o.Put(Override{Action: ActionSet, Term: term, Neighbor: neighbor, OneWay: oneWay, Similarity: similarity})
+	return o.Add(Override{Action: ActionSet, Term: term, Neighbor: neighbor, OneWay: oneWay, Similarity: similarity})
 }
 
 func (o *Overrides) Pin(term, neighbor string, oneWay bool) error {
-	return o.Put(Override{Action: ActionPin, Term: term, Neighbor: neighbor, OneWay: oneWay})
+	return o.Add(Override{Action: ActionPin, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
 
 func (o *Overrides) Ban(term, neighbor string, oneWay bool) error {
-	return o.Put(Override{Action: ActionBan, Term: term, Neighbor: neighbor, OneWay: oneWay})
+	return o.Add(Override{Action: ActionBan, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
 
 func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {

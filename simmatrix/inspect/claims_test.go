@@ -73,11 +73,11 @@ func TestOverridesExcuseWhatTheyChange(t *testing.T) {
 	}
 	set := &combine.Overrides{}
 	for _, neighbor := range terms[1:8] {
-		if err := set.Put(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: neighbor, Similarity: 0.5, OneWay: true}); err != nil {
+		if err := set.Add(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: neighbor, Similarity: 0.5, OneWay: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := set.Put(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: terms[9], Similarity: 0.01, OneWay: true}); err != nil {
+	if err := set.Add(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: terms[9], Similarity: 0.01, OneWay: true}); err != nil {
 		t.Fatal(err)
 	}
 	changed, _, err := set.Apply(m)

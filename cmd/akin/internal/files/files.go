@@ -176,35 +176,3 @@ func Follow(path string) rowstore.Loader {
 		return m, seen, nil
 	}
 }
-
-// How a command waits for another that edits the same file.
-const (
-	LockWait    = 10 * time.Second
-	lockPoll    = 10 * time.Millisecond // between two looks
-	maxLockName = 200                   // bytes; files whose names begin with the same ones share a lock
-)
-
-// Lock keeps others that call it from the file until unlock is called, by a
-// second file that only one can make. A process that is killed leaves that
-// behind.
-func Lock(ctx context.Context, path string, wait time.Duration) (unlock func() error, err error) {
-	dir, name := filepath.Split(resolve(path)) // so that all links to a file have one lock
-	lock := filepath.Join(dir, "."+name[:min(len(name), maxLockName)]+".lock")
-	for deadline := time.Now().Add(wait); ; {
-		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // next to the file that the user names
-		if err == nil {
-			return func() error { return os.Remove(lock) }, f.Close()
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s is being edited by another akin, as %s says: try again, or remove that file if no other akin is running", path, lock)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lockPoll):
-		}
-	}
-}
