@@ -2,9 +2,9 @@
 // partial updates of all that a query finds, in rounds, until it finds none.
 //
 // A [Task] says which documents lack something, and what to write into them.
-// [Run] does those that are there, and [Follow] those that are written later.
-// Both are safe beside others that write: a document is updated on the
-// condition that nobody has written it meanwhile.
+// [Run] gives it to those. It is safe beside others that write: a document is
+// updated on the condition that nobody has written it meanwhile. Run again, it
+// does the documents that were written later.
 package backfill
 
 import (
@@ -77,7 +77,7 @@ type Part struct {
 	Empty bool
 }
 
-// Options say what [Run] and [Follow] do.
+// Options say what [Run] does.
 type Options struct {
 	// Index is an index expression.
 	Index string
@@ -141,24 +141,16 @@ type docKey struct{ index, id string }
 func keyOf(d *documents.DocRef) docKey { return docKey{d.Index, d.ID} }
 
 type backfill struct {
-	cluster Cluster
-	task    Task
-	o       Options
-	meter   *Meter
-	// followed is nil unless this is a round of [Follow]: documents that the cluster
-	// is too busy for end it with an error that passes.
-	followed *ownWrites
-
+	cluster   Cluster
+	task      Task
+	o         Options
+	meter     *Meter
 	mu        sync.Mutex
 	counts    Counts
 	failed    map[docKey]bool
 	conflicts []string // the ids of this round's, the first maxRemembered
 	forgotten int      // how many more there were, which no later round knows
 }
-
-// ownWrites are the sequence numbers of the documents that a follower wrote: in
-// rounds before, which are not looked at again, and in this one.
-type ownWrites struct{ before, now map[docKey]int64 }
 
 func newBackfill(c Cluster, t Task, o Options) *backfill {
 	meter := &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
@@ -239,12 +231,6 @@ func (b *backfill) left() []byte {
 }
 
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
-	if b.followed != nil {
-		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool {
-			seqNo, own := b.followed.before[keyOf(&d)]
-			return own && seqNo == d.SeqNo
-		})
-	}
 	all, unanswered := len(docs), 0
 	var lastBusy error
 	err := Retry(ctx, func() error {
@@ -259,7 +245,7 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 		docs, lastBusy, unanswered = left.docs, left.err, 0
 		return lastBusy
 	})
-	if err != nil && lastBusy != nil && ctx.Err() == nil && b.followed == nil {
+	if err != nil && lastBusy != nil && ctx.Err() == nil {
 		for i := range docs { // the cluster has answered every call, and never had time for these
 			if err := b.fail(&docs[i], lastBusy); err != nil {
 				return err
@@ -378,9 +364,6 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult, em
 			b.counts.Written++
 			if empty {
 				b.counts.Empty++
-			}
-			if b.followed != nil && len(b.followed.now) < maxWrote {
-				b.followed.now[keyOf(doc)] = result.SeqNo
 			}
 		case documents.Unchanged:
 			b.counts.Unchanged++

@@ -44,7 +44,7 @@ func TestModesPageMakesAnIndexReadyForModeHard(t *testing.T) {
 	check("(no_linear_field): docs/modes.md has the mapping")
 	p.run(t, strings.ReplaceAll(scripts[0], "curl ", "curl -sS --fail-with-body "))
 	check("akin norms backfill stores them")
-	for _, script := range scripts[1:2] { // the next one does not end
+	for _, script := range scripts[1:] {
 		p.run(t, strings.ReplaceAll(script, "--top 30", "--top 30 --min-df 1"))
 	}
 	e.must(t, http.MethodPost, "/"+index+"/_refresh", "")

@@ -1,16 +1,13 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // filledDefinition is of an index without what segments are stored in.
@@ -305,26 +302,9 @@ func TestTextsUnderOtherNamesAreNotFilled(t *testing.T) {
 		e.makeIndex(t, own, `{"mappings":{"properties":{"text":{"properties":{"body":{"type":"text"}}},`+nested+`}}}`)
 		e.index(t, own, []document{{"1", section{"text": section{"body": "One.\n\nTwo."}}}})
 		args := []string{"segments", "backfill", "--cluster", e.url, "--index", "akin-e2e-named-*", "--field", "text.body"}
-		cmd := exec.Command(akinPath(t), append(args, "--follow", "--interval", "1s")...)
-		cmd.Env = cleanEnvironment()
-		follower, err := startProcess("follower", newDir(t, "follower"), cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = follower.stop() })
-		said := func(want string) {
-			t.Helper()
-			waitFor(t, 30*time.Second, want, func() error {
-				if !strings.Contains(follower.tail(), want) {
-					return errors.New(follower.tail())
-				}
-				return nil
-			})
-		}
-		said("written=1")
+		mustAkin(t, args...)
 		e.makeIndex(t, other, `{"mappings":{"properties":{"text":{"type":"keyword","fields":{"body":{"type":"text"}}},`+nested+`}}}`)
 		e.index(t, other, []document{{"1", section{"text": "One.\n\nTwo."}}})
-		said("under the name text,")
 		if r := runAkin(t, args...); r.status != 1 || !strings.Contains(r.stderr, "name the indices one by one") {
 			t.Errorf("status %d\n%s", r.status, r.stderr)
 		}

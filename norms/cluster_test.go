@@ -100,11 +100,6 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	}
 	var q struct {
 		Bool struct {
-			Filter []struct {
-				Range struct {
-					SeqNo struct{ GT, LTE int64 } `json:"_seq_no"`
-				}
-			}
 			MustNot []struct {
 				Bool struct {
 					Filter []struct {
@@ -123,7 +118,6 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	var found []documents.DocRef
 	for id, d := range x.docs {
 		switch {
-		case len(q.Bool.Filter) == 2 && !between(d.SeqNo, q.Bool.Filter[1].Range.SeqNo.GT, q.Bool.Filter[1].Range.SeqNo.LTE):
 		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
 		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[WeightsPath("body")].Value == d.id &&
 			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == NormPath("body") && d.HasValue:
@@ -140,9 +134,6 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	}
 	return nil
 }
-
-// between reports whether n is in (low, high].
-func between(n, low, high int64) bool { return low < n && n <= high }
 
 // TermFreqs implements [Reader]: words between blanks.
 func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
@@ -234,7 +225,7 @@ func (x *fakeIndex) write(u documents.DocUpdate) documents.UpdateResult {
 	x.writes++
 	s.norm, s.id, s.SeqNo, s.HasValue = norm, part.Weights["body"], x.seqNo, norm != 0
 	s.Version++
-	return documents.UpdateResult{Status: documents.Updated, SeqNo: s.SeqNo}
+	return documents.UpdateResult{Status: documents.Updated}
 }
 
 // wrong returns the ids of the documents that do not have their norm.

@@ -27,8 +27,7 @@ func newNorms() *cobra.Command {
 		Long: `For mode hard each document holds a number, ‖Wy‖: the length of its vector of term
 frequencies, each weighted by the rarity of the term. The weights are frozen in a file, so
 that the lengths stay right while documents come and go: "norms snapshot" writes that
-file, "norms backfill" computes and stores the lengths of the documents that are there,
-and with --follow of those that are written later.
+file, and "norms backfill" computes and stores the lengths of the documents.
 The similarities of terms are not in it; they may change at any time.
 
 docs/modes.md has the mapping and the similarity that the index needs before.`,

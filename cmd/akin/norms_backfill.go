@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -45,11 +44,11 @@ func newNormsBackfill() *cobra.Command {
 		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
-  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all --follow
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
 		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(cmd.Flags()); err != nil {
+			if err := f.parse(); err != nil {
 				return terminal.Usage(err)
 			}
 			return f.start(cmd.Context(), cmd.ErrOrStderr())
@@ -63,8 +62,8 @@ func newNormsBackfill() *cobra.Command {
 }
 
 // parse returns all that is wrong with the flags.
-func (f *backfillFlags) parse(flags *pflag.FlagSet) error {
-	errs := f.check(flags)
+func (f *backfillFlags) parse() error {
+	errs := f.check()
 	if f.weights == "" {
 		errs = append(errs, errors.New("give --weights MATRIX"))
 	}

@@ -351,8 +351,6 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 		"no workers":            {append([]string{"norms", "backfill", "--weights", "w", "--workers", "0"}, whole...), []string{"--workers"}},
 		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"64MiB", "--workers"}},
 		"a size without a unit": {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "3000"}, whole...), []string{"--max-memory"}},
-		"follow":                {append([]string{"norms", "backfill", "--weights", "w", "--follow", "--dry-run", "--interval", "0.5s"}, whole...), []string{"--dry-run", "1s to 1h"}},
-		"interval":              {append([]string{"norms", "backfill", "--weights", "w", "--interval", "5s"}, whole...), []string{"for --follow"}},
 		"no such command":       {[]string{"norms", "fill"}, []string{"no command"}},
 	} {
 		_, stderr, status := akin(t, tt.args...)
@@ -424,24 +422,6 @@ func TestFieldsWhoseNormsShareANameAreRefused(t *testing.T) {
 		explained := strings.Contains(stderr, `"a.b"`) && strings.Contains(stderr, `"a__b"`) && strings.Contains(stderr, "one name, akin_norm.a__b")
 		if refused != explained || refused && status != exitFailure {
 			t.Errorf("%s: status %d\n%s", field, status, stderr)
-		}
-	}
-}
-
-func TestFollowerLogsWhatItDoesUntilItIsEnded(t *testing.T) {
-	c, url := newNormsCluster(t, "car", "boat", "ship")
-	file := snapshotOf(t, url)
-	c.refused = "1"
-	ctx, cancel := context.WithCancel(t.Context())
-	c.written = cancel
-	var said strings.Builder
-	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}, follow: true, interval: minInterval}, weights: file}
-	if err := f.start(ctx, &said); err != nil {
-		t.Error(err)
-	}
-	for _, want := range []string{"msg=following", "document=1 index=docs", "written=2", "failed=1", "msg=ended"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is not in\n%s", want, said.String())
 		}
 	}
 }

@@ -21,7 +21,7 @@ func newSegments() *cobra.Command {
 		Use: "segments", Short: "Cut long documents into segments",
 		Long: `A long document can be found by its best passage where its text is there twice: as a
 whole, and cut into segments, which are nested documents. "segments backfill" cuts the
-texts of the documents that are there, and with --follow of those that are written later;
+texts of the documents that are there;
 "segments pipeline" prints an ingest pipeline that has the cluster cut new ones itself.
 
 docs/segments.md has the mapping, and says how searches use the segments.`,
@@ -91,7 +91,7 @@ const segmentsHelp = `backfill cuts the text of each document that has the field
 document: in the nested field of --path, each with its text, its position, from 1, and
 its share of the words. The keyword PATH_by has the field and the way to cut, so that
 documents that are done are passed over. A text that was changed by a partial update is
-found by --follow, or with --all; a document that was written as a whole is always found.
+found with --all; a document that was written as a whole is always found.
 
 Paragraphs end at blank lines; sentences are those of Unicode (UAX #29), and a single line
 break does not end one; windows are of --words words between white space. A document that
@@ -115,10 +115,10 @@ func newSegmentsBackfill() *cobra.Command {
 		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
-  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50 --follow`,
+  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
 		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(append(f.check(cmd.Flags()), cut.parse(cmd.Flags()))...); err != nil {
+			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
 				return terminal.Usage(err)
 			}
 			return fillSegments(cmd.Context(), cmd.ErrOrStderr(), &f, &cut)

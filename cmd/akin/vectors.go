@@ -242,7 +242,7 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
 		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			errs := f.check(cmd.Flags())
+			errs := f.check()
 			if f.model == "" {
 				errs = append(errs, errors.New("give --model FILE"))
 			}

@@ -4,7 +4,6 @@
 package documents
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,65 +110,6 @@ func (a API) Refresh(ctx context.Context, index string) error {
 		return fmt.Errorf("POST %s: %w", r.Path, err)
 	}
 	return nil
-}
-
-// A ShardState is how far the writes to a shard have come.
-type ShardState struct {
-	Index string // the concrete one
-	Shard int    // its number
-	// History names the sequence of writes: another one where the index was deleted
-	// and created again, or restored.
-	History string
-	// Checkpoint is the highest sequence number up to which all writes are in all
-	// copies of the shard; -1 where there was none.
-	Checkpoint int64
-}
-
-// ShardStates returns the states of all shards of an index expression, by index
-// and number, without closed indices, and without shards that have no primary
-// copy at the moment. Names that stand for nothing are no error.
-func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error) {
-	type shardCopy struct {
-		Routing struct {
-			Primary bool `json:"primary"`
-		} `json:"routing"`
-		Commit struct {
-			UserData struct {
-				History string `json:"history_uuid"`
-			} `json:"user_data"`
-		} `json:"commit"`
-		SeqNo struct {
-			GlobalCheckpoint int64 `json:"global_checkpoint"`
-		} `json:"seq_no"`
-	}
-	var answer struct {
-		Indices map[string]struct {
-			Shards map[string][]shardCopy `json:"shards"`
-		} `json:"indices"`
-	}
-	const api = "/_stats/docs?level=shards&ignore_unavailable=true&filter_path=indices.*.shards.*.routing.primary," +
-		"indices.*.shards.*.commit.user_data.history_uuid,indices.*.shards.*.seq_no.global_checkpoint"
-	const limit = 64 << 20
-	r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api), Limit: limit}
-	if err := a.Client.Call(ctx, r, &answer); err != nil {
-		return nil, err
-	}
-	var all []ShardState
-	for name, about := range answer.Indices {
-		for number, copies := range about.Shards {
-			n, err := strconv.Atoi(number)
-			if err != nil {
-				return nil, fmt.Errorf("GET %s: shard %q of index %q has no number", r.Path, number, name)
-			}
-			for _, s := range copies {
-				if s.Routing.Primary {
-					all = append(all, ShardState{name, n, s.Commit.UserData.History, s.SeqNo.GlobalCheckpoint})
-				}
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b ShardState) int { return cmp.Or(cmp.Compare(a.Index, b.Index), a.Shard-b.Shard) })
-	return all, nil
 }
 
 // ErrUncountable says that documents do not tell the term frequencies of a

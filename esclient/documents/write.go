@@ -64,14 +64,13 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 type bulkItem struct {
 	Status int                `json:"status"`
 	Result string             `json:"result"`
-	SeqNo  int64              `json:"_seq_no"`
 	Error  *answers.ItemError `json:"error"`
 }
 
 // bulk sends the lines of n actions and returns what has become of them.
 func (a API) bulk(ctx context.Context, r esapi.BulkRequest, body esclient.Lines, n int) ([]bulkItem, error) {
 	r.Body = bytes.NewReader(body)
-	r.FilterPath = []string{"items.*.status", "items.*.result", "items.*._seq_no", "items.*.error.type", "items.*.error.reason"}
+	r.FilterPath = []string{"items.*.status", "items.*.result", "items.*.error.type", "items.*.error.reason"}
 	var answer struct {
 		Items []map[string]bulkItem `json:"items"`
 	}
@@ -111,7 +110,6 @@ const (
 // An UpdateResult is what has become of a [DocUpdate].
 type UpdateResult struct {
 	Status UpdateStatus
-	SeqNo  int64 // that of the document then, where it was written
 	Err    error // the cluster's reason for Busy or Refused, nil else
 }
 
@@ -150,7 +148,7 @@ func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResul
 
 // updated returns what has become of an update.
 func (i bulkItem) updated() UpdateResult {
-	result := UpdateResult{Status: Refused, SeqNo: i.SeqNo}
+	result := UpdateResult{Status: Refused}
 	switch {
 	case i.Error == nil && i.Result == "noop":
 		result.Status = Unchanged
