@@ -106,7 +106,7 @@ func (m tsvMatrix) inner(x, y []string) float64 {
 }
 
 // TestGensimReadsWhatAkinExports compares inner products and soft cosines that
-// gensim computes with the exported matrix with those of the exported list.
+// gensim computes with the exported list with those of the test's own sums.
 func TestGensimReadsWhatAkinExports(t *testing.T) {
 	t.Parallel()
 	pairs := [][2][]string{
@@ -122,10 +122,9 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 	}
 	dir := newDir(t, "gensim")
 	matrix := filepath.Join(dir, "matrix.akin")
-	mtx, vocabulary, tsv := filepath.Join(dir, "matrix.mtx"), filepath.Join(dir, "terms.txt"), filepath.Join(dir, "matrix.tsv")
+	tsv := filepath.Join(dir, "matrix.tsv")
 	mustAkin(t, "matrix", "build", "--from-vectors", writeFile(t, "vectors.txt", gensimVectors), "--top", "3", "--power", "1", "--out", matrix)
-	mustAkin(t, "matrix", "export", "--format", "mtx", "--vocabulary", vocabulary, "--out", mtx, matrix)
-	mustAkin(t, "matrix", "export", "--format", "tsv", "--out", tsv, matrix)
+	mustAkin(t, "matrix", "export", "--out", tsv, matrix)
 	similarities := readTSVMatrix(t, tsv)
 	if cmp.Equal(similarities.inner(pairs[2][0], pairs[2][1]), similarities.inner(pairs[2][1], pairs[2][0])) {
 		t.Fatal("the matrix is symmetric, so that the test cannot tell rows from columns")
@@ -137,7 +136,7 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 		norms := math.Sqrt(similarities.inner(x, x)) * math.Sqrt(similarities.inner(y, y))
 		want = append(want, [2]float64{similarities.inner(x, y), min(similarities.inner(x, y)/norms, 1)})
 	}
-	got := gensim[[][2]float64](t, "inner", mtx, vocabulary, writeFile(t, "pairs.json", string(encoded)))
+	got := gensim[[][2]float64](t, "inner", tsv, writeFile(t, "pairs.json", string(encoded)))
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("inner product and soft cosine (-akin's list +gensim):\n%s", diff)
 	}
@@ -151,9 +150,9 @@ func TestAkinReadsWhatGensimBuilds(t *testing.T) {
 	for _, test := range []struct{ symmetric, limit string }{{"symmetric", "100"}, {"symmetric", "2"}, {"general", "2"}} {
 		t.Run(test.symmetric+" with "+test.limit+" neighbors", func(t *testing.T) {
 			dir := newDir(t, "gensim")
-			mtx, vocabulary, matrix := filepath.Join(dir, "matrix.mtx"), filepath.Join(dir, "terms.txt"), filepath.Join(dir, "matrix.akin")
-			want := gensim[tsvMatrix](t, "build", vectors, test.symmetric, test.limit, mtx, vocabulary)
-			mustAkin(t, "matrix", "build", "--from-matrix-market", mtx, "--vocabulary", vocabulary, "--out", matrix)
+			tsv, matrix := filepath.Join(dir, "gensim.tsv"), filepath.Join(dir, "matrix.akin")
+			want := gensim[tsvMatrix](t, "build", vectors, test.symmetric, test.limit, tsv)
+			mustAkin(t, "matrix", "build", "--from-tsv", tsv, "--out", matrix)
 			got := tsvMatrix{}
 			for term := range want {
 				got[term] = shownNeighbors(t, matrix, term)
@@ -164,9 +163,9 @@ func TestAkinReadsWhatGensimBuilds(t *testing.T) {
 			}
 
 			// What akin exports as a list and reads again is the same.
-			tsv, again := filepath.Join(dir, "matrix.tsv"), filepath.Join(dir, "again.akin")
-			mustAkin(t, "matrix", "export", "--format", "tsv", "--out", tsv, matrix)
-			mustAkin(t, "matrix", "build", "--from-tsv", tsv, "--out", again)
+			exported, again := filepath.Join(dir, "matrix.tsv"), filepath.Join(dir, "again.akin")
+			mustAkin(t, "matrix", "export", "--out", exported, matrix)
+			mustAkin(t, "matrix", "build", "--from-tsv", exported, "--out", again)
 			for term, row := range got {
 				if diff := cmp.Diff(row, shownNeighbors(t, again, term), cmpopts.EquateEmpty()); len(row) > 0 && diff != "" {
 					t.Errorf("%s (-before +after the list):\n%s", term, diff)

@@ -127,27 +127,3 @@ func TestCompareReportsWhatIsWrongWithItsFlags(t *testing.T) {
 		}
 	}
 }
-
-func TestJudgmentsAreWrittenForOtherPrograms(t *testing.T) {
-	s := newDemoSet(t)
-	out := filepath.Join(t.TempDir(), "out")
-	for _, format := range []string{"csv", "quepid", "workbench-judgments"} {
-		if _, stderr, status := akin(t, "judgments", "--queries", s.queries, "--judgments", s.judgments, "--format", format, "--out", out); status != 0 {
-			t.Fatalf("%s: status %d\n%s", format, status, stderr)
-		}
-		r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--template", s.template, "--judgments", out})
-		if len(r.Queries) != judgedQueries {
-			t.Errorf("%s: eval reads %d queries", format, len(r.Queries))
-		}
-	}
-	log := write(t, "log.txt", "couch\n12\" screen\n")
-	_, stderr, status := akin(t, "judgments", "--log", log, "--format", "workbench-queries", "--out", out)
-	if status != 0 || !strings.Contains(stderr, `does not take it: "12\" screen"`) || strings.Count(read(t, out), "queryText") != 1 {
-		t.Errorf("status %d\n%s%s", status, stderr, read(t, out))
-	}
-	for _, args := range [][]string{{"--format", "quepid"}, {"--log", log}, {"--log", log, "--format", "excel"}, {"--log", log, "--judgments", log, "--format", "csv"}} {
-		if _, stderr, status := akin(t, append([]string{"judgments", "--out", out}, args...)...); status != exitUsage {
-			t.Errorf("%q: status %d\n%s", args, status, stderr)
-		}
-	}
-}

@@ -69,7 +69,6 @@ func newMatrixBuild() *cobra.Command {
   --from-edit-distance   terms, one on a line, or those of a matrix file: similar spelling
   --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
   --from-tsv             lines of term, TAB, term, TAB, similarity
-  --from-matrix-market   a MatrixMarket file, with --vocabulary
   --from-matrices        one matrix file to work over, or several to combine
 
 Words become the index terms of a field, which is what searches look up, with --cluster,
@@ -241,7 +240,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 }
 
 // inputs are the flags that name a file to read, but for --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv from-matrix-market vocabulary relations overrides ca-file"
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read

@@ -53,8 +53,6 @@ func TestNoOutputTakesThePlaceOfAnInput(t *testing.T) {
 		{"build --from-edit-distance " + m + " --out " + m, "--from-edit-distance"},
 		{"build --from-matrices " + m + " --overrides o.txt --out o.txt", "--overrides"},
 		{"export --out " + m + " " + m, "the matrix to export"},
-		{"export --format mtx --out x --vocabulary " + m + " " + m, "the matrix to export"},
-		{"export --format mtx --out same --vocabulary " + filepath.Join(dir, "same") + " " + m, "the same file"},
 	} {
 		if _, stderr, status := akin(t, append([]string{"matrix"}, strings.Fields(tt.args)...)...); status != exitUsage || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: status %d, want %q in %s", tt.args, status, tt.want, stderr)
@@ -130,26 +128,6 @@ func TestMatricesOfOneNameAreToldApartByTheirFolders(t *testing.T) {
 	m, _ := built(t, "--from-matrices", strings.Join(paths, ","))
 	if diff := cmp.Diff([]string{"yesterday/docs", "today/docs", ".akin", "today/overrides"}, m.Meta().Origins); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestErrorsOfAVocabularyNameItsFile(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	for _, tt := range []struct{ market, vocabulary, want string }{
-		{"3 3 0\n", "car\nbus\ncar\n", "akin: m.terms: bad list of similarities: vocabulary: line 3"},
-		{"0 0 0\n", "\n", "akin: m.terms: "},
-		{"2 2 x\n", "car\nbus\n", "akin: m.mtx: bad list of similarities: matrix: line 2"},
-	} {
-		for name, content := range map[string]string{"m.mtx": "%%MatrixMarket matrix coordinate real general\n" + tt.market, "m.terms": tt.vocabulary} {
-			if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, stderr, status := akin(t, "matrix", "build", "--from-matrix-market", "m.mtx", "--vocabulary", "m.terms", "--out", "o")
-		if last := stderr[strings.LastIndex(stderr, "akin: "):]; status != exitFailure || !strings.HasPrefix(last, tt.want) {
-			t.Errorf("%q: status %d, %s", tt.vocabulary, status, stderr)
-		}
 	}
 }
 

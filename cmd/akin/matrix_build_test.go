@@ -80,8 +80,6 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 	terms := write(t, "terms.txt", "rental\t4\nrentals\t2\nretnal\nbus\n")
 	synonyms := write(t, "s.txt", "# our own\ncar, automobile, motor car\nbus => coach\n")
 	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tbus\t0.4\n")
-	market := write(t, "m.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n1 2 0.7\n2 2 1\n")
-	vocabulary := write(t, "m.txt", "car\t7\nautomobile\n")
 	listed := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "color", DocFreq: 3}, simmatrix.TermRow{Term: "colour", DocFreq: 5})
 	for _, tt := range []struct {
 		name  string
@@ -111,7 +109,6 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
 		{"pairs both ways", []string{"--from-tsv", tsv, "--bidirectional"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
-		{"MatrixMarket", []string{"--from-matrix-market", market, "--vocabulary", vocabulary}, "car", []string{"automobile"}, "2 terms, 1 neighbors", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, told := built(t, tt.args...)
@@ -266,7 +263,6 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
 		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
 		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
-		{"no vocabulary", []string{"--from-matrix-market", tsv}, []string{"--vocabulary together"}},
 		{"no such formula", []string{"--from-edit-distance", tsv, "--formula", "cubic"}, []string{`"cubic"`}},
 		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
 		{"no such format", []string{"--from-thesaurus", tsv, "--format", "text"}, []string{`"text"`}},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -37,8 +36,7 @@ func (f *buildFlags) all() []matrixSource {
 		{"from-vectors", "power recall max-words format", f.checkVectors, f.fromVectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.edit.options.Validate, f.fromEditDistance},
 		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
-		{"from-tsv", "bidirectional clamp-similarities", f.list.check, f.list.readTSV},
-		{"from-matrix-market", "vocabulary bidirectional clamp-similarities", f.list.check, f.list.readMatrixMarket},
+		{"from-tsv", "bidirectional clamp-similarities", func() error { return nil }, f.list.readTSV},
 		{"from-matrices", "combine weights relations", f.combine.check, f.fromMatrices},
 	}
 }
@@ -274,54 +272,22 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progres
 	return m, err
 }
 
-// listFlags are the flags of --from-tsv and --from-matrix-market.
+// listFlags are the flags of --from-tsv.
 type listFlags struct {
-	tsv, market, vocabulary string // paths
-	options                 source.ListOptions
+	tsv     string // path
+	options source.ListOptions
 }
 
 func (f *listFlags) register(flags *pflag.FlagSet) {
 	f.options = source.DefaultListOptions()
 	flags.StringVar(&f.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
-	flags.StringVar(&f.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")
-	flags.StringVar(&f.vocabulary, "vocabulary", "", "the terms of its rows, one on a line")
 	flags.BoolVar(&f.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
 	flags.BoolVar(&f.options.Clamp, "clamp-similarities", false,
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
-}
-
-func (f *listFlags) check() error {
-	if (f.market == "") != (f.vocabulary == "") {
-		return errors.New("give --from-matrix-market and --vocabulary together")
-	}
-	return nil
 }
 
 func (f *listFlags) readTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
 	f.options.Source = "list " + filepath.Base(f.tsv)
 	return files.Read(ctx, f.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.options) })
-}
-
-func (f *listFlags) readMatrixMarket(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	report.Step("reading similarities", 0, 0)
-	f.options.Source = "matrix " + filepath.Base(f.market)
-	market, err := openfile.Open(ctx, f.market)
-	if err != nil {
-		return nil, err
-	}
-	defer market.Close() // nothing was written
-	vocabulary, err := openfile.Open(ctx, f.vocabulary)
-	if err != nil {
-		return nil, err
-	}
-	defer vocabulary.Close() // as above
-	m, err := source.ReadMatrixMarket(market, vocabulary, f.options)
-	switch {
-	case errors.Is(err, source.ErrVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):
-		return nil, fmt.Errorf("%s: %w", f.vocabulary, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", f.market, err)
-	}
-	return m, nil
 }

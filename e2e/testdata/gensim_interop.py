@@ -3,21 +3,30 @@
 import json
 import sys
 
-import scipy.io
+import scipy.sparse
 from gensim.corpora import Dictionary
 from gensim.models import KeyedVectors
 from gensim.similarities import SparseTermSimilarityMatrix, WordEmbeddingSimilarityIndex
 
 
-def inner(matrix, vocabulary, pairs):
+def inner(matrix, pairs):
     """Print [xᵀSy, soft cosine of x and y] for each pair of lists of words."""
-    with open(vocabulary, encoding="utf-8", newline="\n") as lines:
-        terms = [line.rstrip("\n").split("\t")[0] for line in lines]
-    dictionary = Dictionary.from_documents([terms])
-    dictionary.token2id = {term: index for index, term in enumerate(terms)}
-    similarities = SparseTermSimilarityMatrix(scipy.io.mmread(matrix))
+    entries = []
+    with open(matrix, encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            term, neighbor, similarity = line.rstrip("\n").split("\t")
+            entries.append((term, neighbor, float(similarity)))
     with open(pairs, encoding="utf-8") as file:
-        bags = [[dictionary.doc2bow(words) for words in pair] for pair in json.load(file)]
+        texts = json.load(file)
+    words = {word for pair in texts for text in pair for word in text}
+    dictionary = Dictionary([sorted(words.union(*(entry[:2] for entry in entries)))])
+    ids = dictionary.token2id
+    s = scipy.sparse.lil_matrix((len(ids), len(ids)))
+    s.setdiag(1)
+    for term, neighbor, similarity in entries:
+        s[ids[term], ids[neighbor]] = similarity
+    similarities = SparseTermSimilarityMatrix(s.tocsc())
+    bags = [[dictionary.doc2bow(text) for text in pair] for pair in texts]
     return [
         [
             float(similarities.inner_product(x, y)),
@@ -27,8 +36,8 @@ def inner(matrix, vocabulary, pairs):
     ]
 
 
-def build(vectors, symmetric, limit, matrix, vocabulary):
-    """Write gensim's matrix of a file of word vectors and its vocabulary, and print its rows."""
+def build(vectors, symmetric, limit, matrix):
+    """Write gensim's matrix of a file of word vectors as a list, and print its rows."""
     keyed = KeyedVectors.load_word2vec_format(vectors)
     dictionary = Dictionary([keyed.index_to_key])
     similarities = SparseTermSimilarityMatrix(
@@ -37,14 +46,14 @@ def build(vectors, symmetric, limit, matrix, vocabulary):
         symmetric=symmetric == "symmetric",
         nonzero_limit=int(limit),
     )
-    scipy.io.mmwrite(matrix, similarities.matrix)
     terms = [dictionary[index] for index in range(len(dictionary))]
-    with open(vocabulary, "w", encoding="utf-8", newline="\n") as lines:
-        lines.writelines(f"{term}\t{dictionary.dfs[index]}\n" for index, term in enumerate(terms))
     rows = {term: {} for term in terms}
-    for i, j, similarity in zip(*scipy.sparse.find(similarities.matrix)):
-        if i != j:
-            rows[terms[i]][terms[j]] = float(similarity)
+    with open(matrix, "w", encoding="utf-8", newline="\n") as lines:
+        for i, j, similarity in zip(*scipy.sparse.find(similarities.matrix)):
+            # The ones of the diagonal name the terms that have no neighbor, too.
+            lines.write(f"{terms[i]}\t{terms[j]}\t{similarity:.9f}\n")
+            if i != j:
+                rows[terms[i]][terms[j]] = float(similarity)
     return rows
 
 

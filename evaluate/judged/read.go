@@ -338,3 +338,12 @@ func (r *reader) table(text []byte, separator rune) {
 		r.fail(bad.Line, "%w", bad.Err)
 	}
 }
+
+// Cell returns a text that spreadsheets show and do not compute: with a blank
+// in front where it begins like a formula, which [Read] takes away again.
+func Cell(text string) string {
+	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
+		return " " + text
+	}
+	return text
+}

@@ -28,7 +28,7 @@ const similarityDigits = 6
 // minCompact is how many pairs are read before repeats are dropped.
 const minCompact = 1 << 16
 
-// ListOptions are the settings of [ReadTSV] and [ReadMatrixMarket].
+// ListOptions are the settings of [ReadTSV].
 type ListOptions struct {
 	Source    string // becomes Meta.Source: in words, where the matrix comes from
 	Symmetric bool   // each line counts both ways; a file may have a pair both ways, with one similarity
@@ -50,8 +50,7 @@ func (o *ListOptions) Validate() error {
 type list struct {
 	*pairs
 	opts     ListOptions
-	unique   bool // a repeated pair is an error, even with the same similarity
-	distinct int  // number of pairs after repeats were last dropped
+	distinct int // number of pairs after repeats were last dropped
 }
 
 func newList(opts ListOptions) *list { return &list{opts: opts, pairs: newPairs()} }
@@ -89,8 +88,8 @@ func (g *list) compactGrown() error {
 	return g.compact()
 }
 
-// compact sorts the list and drops repeats. One with another similarity, or
-// with unique any, is an error that names its line.
+// compact sorts the list and drops repeats. One with another similarity is an
+// error that names its line.
 func (g *list) compact() error {
 	slices.SortFunc(g.list, comparePairs)
 	var bad pair // the one with the smallest line number
@@ -101,7 +100,7 @@ func (g *list) compact() error {
 			kept = append(kept, e)
 			continue
 		}
-		if (g.unique || kept[last].units != e.units) && (bad.line == 0 || e.line < bad.line) {
+		if kept[last].units != e.units && (bad.line == 0 || e.line < bad.line) {
 			bad = e
 		}
 	}

@@ -1,6 +1,6 @@
 // Package source reads matrices and terms of other programs: lists of terms and
-// of similarities, MatrixMarket files, thesauri in Solr's and WordNet's
-// formats, and word vectors. It writes the lists that it reads.
+// of similarities, thesauri in Solr's and WordNet's formats, and word vectors.
+// It writes the lists that it reads.
 package source
 
 import (
@@ -17,11 +17,10 @@ import (
 // Errors that are the fault of a file. Those that wrap them name the line, or
 // in a binary file the word and its offset.
 var (
-	ErrTerms      = errors.New("bad list of terms")
-	ErrList       = errors.New("bad list of similarities") // of [ReadTSV] and [ReadMatrixMarket]
-	ErrVocabulary = errors.New("vocabulary")               // wrapped, too, where it is in that of [ReadMatrixMarket]
-	ErrThesaurus  = errors.New("bad thesaurus")
-	ErrVectors    = errors.New("bad vectors file")
+	ErrTerms     = errors.New("bad list of terms")
+	ErrList      = errors.New("bad list of similarities") // of [ReadTSV]
+	ErrThesaurus = errors.New("bad thesaurus")
+	ErrVectors   = errors.New("bad vectors file")
 )
 
 // ReadTerms reads a list of terms, plain or compressed by gzip: lines of
