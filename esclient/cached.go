@@ -88,17 +88,7 @@ type statisticsCache struct {
 	fields   *memory.Memo[key, fieldRecord]
 	fieldIDs atomic.Uint64
 	failed   *memory.Memo[key, struct{}]
-	terms    termCache
-}
-
-// A termCache is an [otter.Cache]. As a field's type, that would be compiled
-// again in every package that leads to it.
-type termCache interface {
-	GetIfPresent(k termKey) (int64, bool)
-	Set(k termKey, docFreq int64) (int64, bool)
-	WeightedSize() uint64
-	CleanUp()
-	StopAllGoroutines() bool
+	terms    *otter.Cache[termKey, int64]
 }
 
 // A termKey has a fieldRecord's id.

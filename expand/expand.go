@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -77,7 +79,7 @@ type Expander struct {
 	options  Options
 	weights  WeightSource // nil without
 	vectors  VectorSource // nil without
-	pits     pitCache
+	pits     *otter.Cache[pitKey, *firstPage]
 	limits   *limits
 	memory   *sync.Pool
 }

@@ -56,19 +56,12 @@ type firstPage struct {
 	clauses []form.Clause
 }
 
-// A pitCache is an [otter.Cache]. As a field's type, that would be compiled
-// again in every package that leads to it.
-type pitCache interface {
-	GetIfPresent(k pitKey) (*firstPage, bool)
-	SetIfAbsent(k pitKey, p *firstPage) (*firstPage, bool)
-}
-
 // newPITs returns the memory that has for each search on a point in time the
 // terms that were added to its first page, and the fields that patterns stood
 // for: scores then stay what they were, whatever becomes of the matrix and of
 // the statistics, so that search_after finds the place again. Where the first
 // page failed, all pages are left alone.
-func newPITs() pitCache {
+func newPITs() *otter.Cache[pitKey, *firstPage] {
 	return otter.Must(&otter.Options[pitKey, *firstPage]{
 		MaximumWeight:    maxPITBytes,
 		Weigher:          func(_ pitKey, p *firstPage) uint32 { return p.weight() },

@@ -13,7 +13,6 @@ import (
 	"weak"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
@@ -413,7 +412,7 @@ func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 	w := newWorld(t)
 	e := New(w, w, with(func(o *Options) { o.Scoring = form.Linear }))
-	pits, heaviest := e.pits.(*otter.Cache[pitKey, *firstPage]), 0
+	heaviest := 0
 	for i := range 2000 {
 		var text strings.Builder
 		text.WriteString("car")
@@ -425,16 +424,16 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 			t.Fatal(r.Reason)
 		}
 		if i%100 == 99 {
-			pits.CleanUp()
-			heaviest = max(heaviest, int(pits.WeightedSize()))
+			e.pits.CleanUp()
+			heaviest = max(heaviest, int(e.pits.WeightedSize()))
 		}
 	}
-	n := pits.EstimatedSize()
+	n := e.pits.EstimatedSize()
 	if heaviest > maxPITBytes || heaviest < maxPITBytes/2 || n >= 2000 {
 		t.Errorf("%d searches, at most %d bytes, want at most %d", n, heaviest, maxPITBytes)
 	}
 	// 64 terms of some 6 bytes in an analysis and in a selection.
-	if each := int(pits.WeightedSize()) / n; each < 64*2*(64+6) || each > 64*2*256 {
+	if each := int(e.pits.WeightedSize()) / n; each < 64*2*(64+6) || each > 64*2*256 {
 		t.Errorf("a search weighs %d bytes", each)
 	}
 }
@@ -462,7 +461,7 @@ func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 	if grown := inUse() - before; grown > searches*length/4 {
 		t.Errorf("%d searches hold %d bytes", searches, grown)
 	}
-	if n := e.pits.(*otter.Cache[pitKey, *firstPage]).EstimatedSize(); n != searches {
+	if n := e.pits.EstimatedSize(); n != searches {
 		t.Errorf("%d searches are remembered, want %d", n, searches)
 	}
 	runtime.KeepAlive(e)

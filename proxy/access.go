@@ -71,7 +71,7 @@ type access struct {
 	server   *Server
 	secured  atomic.Bool       // the cluster has security; it stays true, over reloads too
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
-	verdicts verdictCache
+	verdicts *otter.Cache[accessKey, verdict]
 	places   *budget.Places // of checks that the cluster works on
 	waiting  *budget.Places // of those and the ones before them
 	pause    time.Duration  // deniedPause, longer in tests
@@ -88,15 +88,6 @@ type accessKey [sha256.Size]byte
 
 // A verdict is what [expand.Request.Allowed] returns.
 type verdict struct{ err error }
-
-// A verdictCache is an [otter.Cache]. As a field's type, that would be
-// compiled again in every package that leads to it.
-type verdictCache interface {
-	GetIfPresent(k accessKey) (verdict, bool)
-	Set(k accessKey, v verdict) (verdict, bool)
-	SetExpiresAfter(k accessKey, d time.Duration)
-	StopAllGoroutines() bool
-}
 
 func newAccess(s *Server, secured bool) *access {
 	a := &access{

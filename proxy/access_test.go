@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
@@ -498,18 +497,17 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		{"failed", io.ErrUnexpectedEOF, failedTime},
 	} {
 		key := accessKey{1}
-		cache := s.access.verdicts.(*otter.Cache[accessKey, verdict])
-		cache.Set(key, verdict{tt.err})
-		entry, _ := cache.GetEntryQuietly(key)
+		s.access.verdicts.Set(key, verdict{tt.err})
+		entry, _ := s.access.verdicts.GetEntryQuietly(key)
 		if got := entry.ExpiresAfter(); got > tt.want || got < tt.want/2 {
 			t.Errorf("%s holds for %v, want %v", tt.name, got, tt.want)
 		}
 		// A good answer to a search prolongs a good verdict and changes no other.
-		cache.SetExpiresAfter(key, time.Hour)
+		s.access.verdicts.SetExpiresAfter(key, time.Hour)
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.asked.Store(key, true)
 		s.access.learn(t.Context(), x, http.StatusOK, false)
-		entry, _ = cache.GetEntryQuietly(key)
+		entry, _ = s.access.verdicts.GetEntryQuietly(key)
 		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
 			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())
 		}

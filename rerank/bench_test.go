@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/expand"
 )
 
@@ -69,7 +67,7 @@ func BenchmarkRerank(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			b.StopTimer()
-			for _, v := range r.memory.vectors.(*otter.Cache[vectorKey, *vector]).All() {
+			for _, v := range r.memory.vectors.All() {
 				v.weighted.Store(nil)
 			}
 			b.StartTimer()

@@ -1,7 +1,6 @@
 package rerank
 
 import (
-	"context"
 	"hash/maphash"
 	"math"
 	"strings"
@@ -38,9 +37,9 @@ const (
 type store struct {
 	limit   uint64 // of the bytes of terms
 	terms   vocabulary
-	vectors cache[vectorKey, *vector]
-	rows    cache[rowKey, *row]
-	reaches cache[rowKey, *reach]
+	vectors *otter.Cache[vectorKey, *vector]
+	rows    *otter.Cache[rowKey, *row]
+	reaches *otter.Cache[rowKey, *reach]
 	seed    maphash.Seed
 	counts  *counts
 
@@ -49,16 +48,6 @@ type store struct {
 	uuids    passing[string, string]
 	readable passing[fieldKey, bool]
 	seen     passing[fieldKey, struct{}]
-}
-
-// A cache is an [otter.Cache]. As a field's type, that would be compiled
-// again in every package that leads to it.
-type cache[K comparable, V any] interface {
-	GetIfPresent(k K) (V, bool)
-	BulkGet(ctx context.Context, keys []K, loader otter.BulkLoader[K, V]) (map[K]V, error)
-	Set(k K, v V) (V, bool)
-	WeightedSize() uint64
-	StopAllGoroutines() bool
 }
 
 // counts are those of all memories.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -506,9 +505,9 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("got %v", got)
 		}
 		// The caches forget a moment later, and a memory ends with the next search.
-		for _, cache := range []any{r.memory.vectors, r.memory.rows, r.memory.reaches} {
-			cache.(interface{ CleanUp() }).CleanUp()
-		}
+		r.memory.vectors.CleanUp()
+		r.memory.rows.CleanUp()
+		r.memory.reaches.CleanUp()
 		if b := r.Stats().Bytes; b > 2*limit {
 			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
 		}
@@ -633,7 +632,7 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	}
 	asked, ended := 0, true
 	for ; ended; asked++ {
-		for _, v := range r.memory.vectors.(*otter.Cache[vectorKey, *vector]).All() {
+		for _, v := range r.memory.vectors.All() {
 			v.weighted.Store(nil) // to be computed with the scratch again
 		}
 		w, err := r.open(fields, hits)

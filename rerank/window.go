@@ -193,7 +193,7 @@ func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k
 // bulkGet returns the values of keys from a cache, which has those that are
 // missing loaded, and waits for those that other searches have loaded.
 func bulkGet[K comparable, V any](
-	ctx context.Context, w *window, cache cache[K, V], keys []K, load func(ctx context.Context, keys []K, loaded map[K]V) error,
+	ctx context.Context, w *window, cache *otter.Cache[K, V], keys []K, load func(ctx context.Context, keys []K, loaded map[K]V) error,
 ) (map[K]V, error) {
 	return cache.BulkGet(ctx, keys, otter.BulkLoaderFunc[K, V](func(ctx context.Context, keys []K) (map[K]V, error) {
 		loaded := make(map[K]V, len(keys))

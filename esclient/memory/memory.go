@@ -211,7 +211,7 @@ func Wait[V any](ctx context.Context, f Flight) (v V, err error) {
 // Counters count what became of the questions to some memos.
 type Counters[K Key] struct {
 	hits, misses, loads, failures atomic.Uint64
-	caches                        []cache[K]
+	caches                        []*otter.Cache[K, *kept]
 }
 
 // Tally counts a question as one that memory answered or not.
@@ -259,22 +259,10 @@ type kept struct {
 	time  time.Duration
 }
 
-// A cache is an [otter.Cache]. As a field's type, that would be compiled
-// again in every package that leads to it.
-type cache[K Key] interface {
-	GetIfPresent(k K) (*kept, bool)
-	Set(k K, e *kept) (*kept, bool)
-	SetIfAbsent(k K, e *kept) (*kept, bool)
-	WeightedSize() uint64
-	CleanUp()
-	StopAllGoroutines() bool
-	InvalidateAll()
-}
-
 // A Memo remembers what loads gave, errors too, bounded in bytes.
 type Memo[K Key, V any] struct {
 	Flights[K]
-	cache cache[K]
+	cache *otter.Cache[K, *kept]
 	ttl   time.Duration
 }
 

@@ -39,7 +39,7 @@ var (
 // is safe for concurrent use, also by several programs. Its calls end soon
 // after their context does, even if Redis hangs.
 type Admin struct {
-	client   client
+	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
 	patience time.Duration // see patience
 	frequent int           // see maxFrequent

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -205,7 +203,7 @@ func BenchmarkCacheEntry(b *testing.B) {
 			c.add("main@1", []string{term(i)}, []simmatrix.Row{packed})
 			strs += len(term(i)) + len(row.Packed())
 		}
-		c.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
+		c.rows.CleanUp()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc)-float64(strs))/n, "B/entry")

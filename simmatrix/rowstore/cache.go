@@ -31,17 +31,8 @@ type cacheKey struct{ version, term string }
 // A cache keeps rows, also the zero Row of an unknown term, up to a number of
 // bytes.
 type cache struct {
-	rows         rowCache
+	rows         *otter.Cache[cacheKey, simmatrix.Row]
 	hits, misses atomic.Int64
-}
-
-// A rowCache is an [otter.Cache]. As a field's type, that would be compiled
-// again in every package that leads to it.
-type rowCache interface {
-	GetIfPresent(k cacheKey) (simmatrix.Row, bool)
-	Set(k cacheKey, r simmatrix.Row) (simmatrix.Row, bool)
-	WeightedSize() uint64
-	StopAllGoroutines() bool
 }
 
 func newCache(maxBytes uint64) (*cache, error) {

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -87,7 +85,7 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
-	s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
+	s.cache.rows.CleanUp()
 	stated, inUse := s.Stats().CacheBytes, heap()-before
 	if stated > bound || stated < bound*9/10 {
 		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
@@ -139,7 +137,7 @@ func BenchmarkSearchesOverManyTerms(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
+	s.cache.rows.CleanUp()
 	stats := s.Stats()
 	b.ReportMetric(float64(stats.CacheHits)/float64(stats.CacheHits+stats.CacheMisses), "hits/look-up")
 	b.ReportMetric(float64(stats.CacheBytes), "B-stated")

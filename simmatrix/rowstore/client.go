@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -45,18 +44,10 @@ var ErrURL = errors.New("redis URL")
 // errSentinel is wrapped by the error for a Sentinel that names no master.
 var errSentinel = errors.New("the Sentinel names no master")
 
-// A client is a [redis.UniversalClient]. As a field's type, that would be
-// compiled again in every package that leads to it.
-type client interface {
-	redis.Cmdable
-	Do(ctx context.Context, args ...any) *redis.Cmd
-	io.Closer
-}
-
 // newClient returns a client whose every step ends within timeout or with its
 // context. It connects when first used. Reads go to masters, as writes do, so
 // that a client sees what another has written.
-func newClient(r Redis, timeout time.Duration) (client, error) {
+func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := redisurl.Parse(r.URL)
 	if err == nil && r.TLS != nil && !u.TLS {
 		err = errors.New("certificates are for URLs that begin with rediss only")
@@ -127,7 +118,7 @@ func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 
 // refresh makes the client of a cluster look up where the slots are. The
 // library does so only when a node redirects it, which a dead node does not.
-func refresh(ctx context.Context, client client) {
+func refresh(ctx context.Context, client redis.UniversalClient) {
 	if c, ok := client.(*redis.ClusterClient); ok {
 		c.ReloadState(ctx)
 	}

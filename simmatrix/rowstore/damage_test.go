@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/maypok86/otter/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -236,7 +235,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 
 			damage(t.Context(), c, rowsKey("main", two))
 			if strings.Contains(name, "row") || name == "junk" || strings.Contains(name, "bit") { // cached rows show nothing
-				s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).InvalidateAll()
+				s.cache.rows.InvalidateAll()
 			}
 			waitFor(t, 10*time.Second, "the version before", func() bool { return served(s) == one })
 			if state := s.State()[0]; state.Version != one || state.Problem == "" {

@@ -49,7 +49,7 @@ var (
 
 // A remote reads rows from Redis and follows the active versions.
 type remote struct {
-	client   client
+	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
 	timeout  time.Duration
 	breaker  *gobreaker.CircuitBreaker[struct{}]

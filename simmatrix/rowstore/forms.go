@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -98,7 +100,7 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 }
 
 // readForms reads the forms of terms. What is no form is left out.
-func readForms(ctx context.Context, c client, name, id string, terms []string) (map[string]string, error) {
+func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}

@@ -81,14 +81,14 @@ func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) 
 }
 
 // lookUp reads the rows of terms in one round trip.
-func lookUp(ctx context.Context, c client, key string, terms []string) (answer, error) {
+func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
 	pipe := c.Pipeline()
 	a := ask(ctx, pipe, key, terms)
 	return a, execute(ctx, pipe)
 }
 
 // readHeader reads the header of a version and the rows of terms.
-func readHeader(ctx context.Context, c client, name, id string, terms []string) (*redis.StringCmd, answer, error) {
+func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
 	pipe := c.Pipeline()
 	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
 	return meta, a, execute(ctx, pipe)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -267,7 +266,7 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.cache.rows.(*otter.Cache[cacheKey, simmatrix.Row]).CleanUp()
+	s.cache.rows.CleanUp()
 	if got := s.Stats().CacheBytes; got > minCacheBytes || got < minCacheBytes/2 {
 		t.Errorf("%d bytes cached, want at most %d and about that", got, minCacheBytes)
 	}
