@@ -75,8 +75,8 @@ bench-forms: ## Print what searches cost in each form, on an OpenSearch 2; DOCS=
 
 bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N chooses how many
 	python3 -m venv .venv-bench
-	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r bench/gensim/requirements.txt
-	.venv-bench/bin/python bench/gensim/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r tools/bench/requirements.txt
+	.venv-bench/bin/python tools/bench/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
 
 bench-modes: ## Print what searches cost in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
