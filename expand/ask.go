@@ -93,7 +93,7 @@ func (a *asker) ask(ctx context.Context) error {
 	if !exact && err == nil {
 		err = failed(StageStatistics, a.selectTerms(ctx, open))
 	}
-	span.End(err)
+	span.End()
 	return err
 }
 

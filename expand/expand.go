@@ -21,6 +21,8 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -67,9 +69,8 @@ func failed(s Stage, err error) error {
 // run runs a stage as a part of the trace, if there is one.
 func run(ctx context.Context, s Stage, f func(context.Context) error) error {
 	ctx, span := tracing.Start(ctx, string(s))
-	err := f(ctx)
-	span.End(err)
-	return failed(s, err)
+	defer span.End()
+	return failed(s, f(ctx))
 }
 
 // An Expander rewrites searches. It is safe for concurrent use.
@@ -160,8 +161,8 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 	}()
 	_, span := tracing.Start(ctx, "parse")
 	s, why := e.parse(req, m)
-	span.Set("akin.reason", string(why))
-	span.End(nil)
+	span.SetAttributes(attribute.String("akin.reason", string(why)))
+	span.End()
 	a := &asker{e: e, s: s, m: m, pins: pins, together: together}
 	var err error
 	if why == "" {
@@ -188,7 +189,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 	p := newPlanner(a)
 	plan, res := p.write(a.clauses)
 	res.Clauses = append(res.Clauses, notNested...)
-	span.End(nil)
+	span.End()
 	if !a.later {
 		a.addFirstPass(plan, res)
 	}

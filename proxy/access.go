@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
-	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -129,13 +129,13 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 		return nil
 	}
 	h, parameters, owner := a.server.sentHeader(r), wire.Unknown(x.rawQuery), x.client.Name
-	return func(ctx context.Context, indices esclient.Indices) error {
+	return func(ctx context.Context, indices esclient.Indices) error { //nolint:contextcheck // A check outlives its search.
 		key := a.keyOf(h, parameters, indices)
 		x.asked.Store(key, true)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		client, life := asClient(h, parameters), tracing.Follow(a.life, ctx)
+		client, life := asClient(h, parameters), trace.ContextWithSpan(a.life, trace.SpanFromContext(ctx))
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
 		check := a.asking.DoChan(string(key[:]), func() (any, error) {
 			if v, known := a.verdicts.GetIfPresent(key); known { // of late

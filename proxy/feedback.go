@@ -53,7 +53,7 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 		return first
 	}
 	ctx, span := tracing.Start(ctx, "feedback")
-	defer span.End(nil)
+	defer span.End()
 	second := *in
 	second.Pins = first.Pins
 	second.FirstHits = make([][]expand.FirstHit, len(first.FirstPasses))

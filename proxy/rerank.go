@@ -63,7 +63,7 @@ func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Respo
 		return false, ctx.Err()
 	}
 	ctx, span := tracing.Start(ctx, "rerank")
-	defer func() { span.End(err) }()
+	defer span.End()
 	reranks := x.rewritten.Reranks
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()

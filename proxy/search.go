@@ -128,7 +128,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		var unread string
 		_, span := tracing.Start(r.Context(), "read")
 		unread, err = s.readBody(w, r, x)
-		span.End(err)
+		span.End()
 		enroller{s}.prepare(x, unread)
 		why = cmp.Or(unread, why)
 	}
@@ -279,7 +279,7 @@ func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
 // expand has the search rewritten within the budget and keeps what came of it.
 func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
-	defer func() { span.End(err) }()
+	defer span.End()
 	bounded, cancel := context.WithTimeout(traced, w.opts.Budget)
 	defer cancel()
 	start := time.Now()
@@ -441,7 +441,7 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 	t.clearScroll(out, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
 	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
 	res, err = t.sendOriginal(out.WithContext(again), x)
-	span.End(err)
+	span.End()
 	if refused != nil {
 		t.originalAnswered(ctx, x, refused, res, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
@@ -149,7 +150,7 @@ type Options struct {
 	// none. It must not block.
 	AccessLog *slog.Logger
 	// Tracer traces requests; nil traces none. It outlives the server.
-	Tracer *tracing.Tracer
+	Tracer *sdktrace.TracerProvider
 }
 
 // A Server forwards requests to a cluster. [New] makes it; its methods may be
@@ -256,7 +257,7 @@ func New(o Options) (*Server, error) {
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer, o.AccessLog)
+	s.proxy = tracing.Handler(exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = newAdminEngine(s)
 	return s, nil
 }

@@ -2,19 +2,18 @@ package proxy
 
 import (
 	"context"
-	"encoding/hex"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/tracing"
-	"github.com/akin-search/akin/internal/tracing/tracetest"
 )
 
 const (
@@ -23,82 +22,63 @@ const (
 	clientParent = "00-" + clientTrace + "-" + clientSpan + "-01"
 )
 
-// A tracedProxy is one that traces, and sends all spans when it is asked for
-// them.
-type tracedProxy struct {
-	addr      string
-	tracer    *tracing.Tracer
-	collector *tracetest.Collector
-}
-
-func startTraced(t *testing.T, o Options, sample float64) *tracedProxy {
+// startTraced returns the address of a proxy that traces the share sample of
+// the requests, and what it exports.
+func startTraced(t *testing.T, o Options, sample float64) (addr string, spans *tracetest.InMemoryExporter) {
 	t.Helper()
-	p := &tracedProxy{collector: tracetest.Start(t, nil)}
-	o.Registry = prometheus.NewRegistry()
-	var err error
-	if o.Tracer, err = tracing.New(t.Context(), tracing.Options{Endpoint: p.collector.URL, Sample: sample, Logger: slog.New(slog.DiscardHandler), Registerer: o.Registry}); err != nil {
-		t.Fatal(err)
-	}
-	p.tracer = o.Tracer
-	p.addr, _ = startProxy(t, o)
-	return p
+	spans = tracetest.NewInMemoryExporter()
+	o.Tracer = tracing.NewProvider(sample, sdk.WithSyncer(spans))
+	addr, _ = startProxy(t, o)
+	return addr, spans
 }
 
-// spans ends the tracing and returns all spans by their names.
-func (p *tracedProxy) spans() map[string]*tracepb.Span {
-	p.tracer.Close()
-	named := map[string]*tracepb.Span{}
-	for _, s := range p.collector.Spans() {
-		named[s.GetName()] = s
-	}
-	return named
-}
-
-// traced compares some attributes of a span.
-func traced(t *testing.T, s *tracepb.Span, want map[string]string) {
+// named returns the span of a name and kind.
+func named(t *testing.T, spans tracetest.SpanStubs, name string, kind trace.SpanKind) tracetest.SpanStub {
 	t.Helper()
-	got := tracetest.Attributes(s)
-	for key := range got {
-		if _, wanted := want[key]; !wanted {
-			delete(got, key)
+	for _, s := range spans {
+		if s.Name == name && s.SpanKind == kind {
+			return s
+		}
+	}
+	t.Fatalf("no span %q of kind %v in %v", name, kind, spans)
+	return tracetest.SpanStub{}
+}
+
+// hasAttributes compares some attributes of a span.
+func hasAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for _, a := range s.Attributes {
+		if _, wanted := want[string(a.Key)]; wanted {
+			got[string(a.Key)] = a.Value.String()
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", s.GetName(), diff)
+		t.Errorf("%s (-want +got):\n%s", s.Name, diff)
 	}
 }
 
 func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 	node := startRawNode(t, nil)
-	p := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
-	exchangeRaw(t, p.addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
-	spans := p.spans()
-	if len(p.collector.Spans()) != 2 || spans["GET"] == nil {
-		t.Fatalf("spans: %v", p.collector.Spans())
+	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
+	exchangeRaw(t, addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
+	spans := exported.GetSpans()
+	server, call := named(t, spans, "GET", trace.SpanKindServer), named(t, spans, "GET", trace.SpanKindClient)
+	if server.SpanContext.TraceID().String() != clientTrace || server.Parent.SpanID().String() != clientSpan {
+		t.Errorf("the request is in the trace %s below %s", server.SpanContext.TraceID(), server.Parent.SpanID())
 	}
-	var server, call *tracepb.Span
-	for _, s := range p.collector.Spans() {
-		if s.GetKind() == tracepb.Span_SPAN_KIND_SERVER {
-			server = s
-		} else {
-			call = s
-		}
+	if call.Parent.SpanID() != server.SpanContext.SpanID() {
+		t.Errorf("the call is below %s", call.Parent.SpanID())
 	}
-	if hex.EncodeToString(server.GetTraceId()) != clientTrace || hex.EncodeToString(server.GetParentSpanId()) != clientSpan {
-		t.Errorf("the request is in the trace %x below %x", server.GetTraceId(), server.GetParentSpanId())
-	}
-	if string(call.GetParentSpanId()) != string(server.GetSpanId()) || call.GetKind() != tracepb.Span_SPAN_KIND_CLIENT {
-		t.Errorf("the call is below %x", call.GetParentSpanId())
-	}
-	want := []string{"00-" + clientTrace + "-" + hex.EncodeToString(call.GetSpanId()) + "-01"}
+	want := []string{"00-" + clientTrace + "-" + call.SpanContext.SpanID().String() + "-01"}
 	if got := node.only(t); !slices.Equal(got.get("Traceparent"), want) || !slices.Equal(got.get("Tracestate"), []string{"v=1"}) {
 		t.Errorf("the node got %q and %q, want %q", got.get("Traceparent"), got.get("Tracestate"), want)
 	}
-	traced(t, server, map[string]string{
+	hasAttributes(t, server, map[string]string{
 		"http.request.method": "GET", "url.path": "/books/_doc/1", "url.scheme": "http", "http.response.status_code": "200",
 		"client.address": "127.0.0.1", "network.protocol.version": "1.1",
 	})
-	traced(t, call, map[string]string{
+	hasAttributes(t, call, map[string]string{
 		"http.request.method": "GET", "url.full": node.URL + "/books/_doc/1", "http.response.status_code": "200", "server.address": "127.0.0.1",
 	})
 }
@@ -107,22 +87,22 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 // that traces.
 func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 	node := startRawNode(t, nil)
-	p := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
+	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
 	for _, parent := range []string{strings.TrimSuffix(clientParent, "1") + "0", "odd"} {
-		exchangeRaw(t, p.addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
+		exchangeRaw(t, addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
 		all := node.all()
 		if got := all[len(all)-1]; !slices.Equal(got.get("Traceparent"), []string{parent}) || !slices.Equal(got.get("Tracestate"), []string{",,odd"}) {
 			t.Errorf("the node got %q and %q", got.get("Traceparent"), got.get("Tracestate"))
 		}
 	}
-	if spans := p.spans(); len(spans) > 0 {
+	if spans := exported.GetSpans(); len(spans) > 0 {
 		t.Errorf("spans: %v", spans)
 	}
 }
 
 func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
 	node := startRawNode(t, nil)
-	p := startTraced(t, Options{Upstreams: []string{node.URL}, MaxHeader: 64 << 10}, 1)
+	addr, _ := startTraced(t, Options{Upstreams: []string{node.URL}, MaxHeader: 64 << 10}, 1)
 	for name, headers := range map[string]string{
 		"garbage":        "Traceparent: \x80\xff--;\n",
 		"zeros":          "Traceparent: 00-00000000000000000000000000000000-0000000000000000-01\n",
@@ -131,12 +111,12 @@ func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
 		"long state":     "Traceparent: " + clientParent + "\nTracestate: " + strings.Repeat("a=b,", 15<<10) + "\n",
 		"odd state":      "Traceparent: " + clientParent + "\nTracestate: =,\xff=\xfe\n",
 	} {
-		got := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\n"+headers+"Connection: close\n\n")
+		got := exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\n"+headers+"Connection: close\n\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	huge := exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nTracestate: "+strings.Repeat("a=b,", 25<<10)+"\nConnection: close\n\n")
+	huge := exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\nTracestate: "+strings.Repeat("a=b,", 25<<10)+"\nConnection: close\n\n")
 	if !strings.HasPrefix(huge, "HTTP/1.1 431 ") {
 		t.Errorf("100 KB of tracestate: %.60s", huge)
 	}
@@ -167,19 +147,21 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, test.answer)
-			p := startTraced(t, Options{Upstreams: []string{node.URL}, Expander: test.expander}, 1)
-			exchangeRaw(t, p.addr, request)
-			spans := p.spans()
-			server := spans["POST /{index}/_search"]
-			traced(t, server, test.want)
+			addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}, Expander: test.expander}, 1)
+			exchangeRaw(t, addr, request)
+			spans := exported.GetSpans()
+			server := named(t, spans, "POST /{index}/_search", trace.SpanKindServer)
+			hasAttributes(t, server, test.want)
 			for _, part := range test.parts {
-				if string(spans[part].GetParentSpanId()) != string(server.GetSpanId()) {
-					t.Errorf("%s: no part of the search: %v", part, spans[part])
+				if s := named(t, spans, part, trace.SpanKindInternal); s.Parent.SpanID() != server.SpanContext.SpanID() {
+					t.Errorf("%s: no part of the search: %v", part, s)
 				}
 			}
-			for _, batch := range p.collector.Batches() {
-				if strings.Contains(batch.String(), "sec") {
-					t.Errorf("the text of the search is in the spans: %v", batch)
+			for _, s := range spans {
+				for _, a := range s.Attributes {
+					if strings.Contains(a.Value.String(), "sec") {
+						t.Errorf("%s: the text of the search is in %s: %s", s.Name, a.Key, a.Value.String())
+					}
 				}
 			}
 		})
@@ -190,17 +172,11 @@ func TestAnswerThatIsCutOffEndsItsSpan(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string {
 		return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbroken" + hangUp
 	})
-	p := startTraced(t, Options{Upstreams: []string{node.URL}}, 1)
-	exchangeRaw(t, p.addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
-	p.tracer.Close()
-	for _, s := range p.collector.Spans() {
-		if s.GetKind() == tracepb.Span_SPAN_KIND_SERVER {
-			traced(t, s, map[string]string{"error.type": "aborted"})
-			if s.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_ERROR {
-				t.Errorf("the status is %v", s.GetStatus())
-			}
-			return
-		}
+	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 1)
+	exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
+	s := named(t, exported.GetSpans(), "GET", trace.SpanKindServer)
+	hasAttributes(t, s, map[string]string{"error.type": "aborted"})
+	if s.Status.Code != codes.Error {
+		t.Errorf("the status is %v", s.Status)
 	}
-	t.Error("there is no span of the request")
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/internal/tracing"
 )
 
 // Errors that say nothing of the cluster: as many loads are under way as may
@@ -69,7 +69,7 @@ func NewLoader(p Policy) *Loader {
 	return &Loader{
 		policy: p,
 		begin: func(caller context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(tracing.Follow(life, caller), p.Timeout)
+			return context.WithTimeout(trace.ContextWithSpan(life, trace.SpanFromContext(caller)), p.Timeout)
 		},
 		stop:   stop,
 		places: budget.NewPlaces(p.Places),

@@ -94,7 +94,7 @@ func startCluster(t *testing.T) (*cluster, *Pool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.transport = c
+	p.transport, p.traced = c, c
 	t.Cleanup(p.Close)
 	return c, p
 }

@@ -60,6 +60,7 @@ type Options struct {
 type Pool struct {
 	nodes     []*node
 	transport http.RoundTripper // a transport, replaced by tests
+	traced    http.RoundTripper // transport with spans
 	budget    *RetryBudget
 	log       *slog.Logger
 	metrics   *metrics
@@ -81,6 +82,7 @@ func New(o Options) (*Pool, error) {
 	net := newTransport(o.TLS)
 	net.MaxIdleConns = o.MaxIdle
 	p := &Pool{transport: transport{net}, budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
+	p.traced = tracing.Transport(p.transport)
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {
@@ -289,9 +291,7 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	if safe {
 		sent = n.lend(req)
 	}
-	traced, span := tracing.Call(sent)
-	res, err := p.transport.RoundTrip(traced)
-	span.EndAnswer(res, err)
+	res, err := p.traced.RoundTrip(sent)
 	n.waiting.Add(-1)
 	if safe && !n.over(sent) {
 		if err == nil {

@@ -1,283 +1,95 @@
-// Package tracing makes the spans of OpenTelemetry traces, and sends them to a
-// collector over OTLP/HTTP. What is not sampled costs nothing but the question
-// whether it is.
+// Package tracing sets OpenTelemetry's own instrumentation up for akin: which
+// requests are traced, what their spans do not show, and where they are sent.
 package tracing
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/akin-search/akin/internal/recovery"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// name is that of the instrumentation, and of the service unless
-// OTEL_SERVICE_NAME says otherwise.
-const name = "akin"
-
 const (
-	// maxWaiting is how many spans wait to be sent; more are dropped.
-	maxWaiting = 2048
-	// maxValue is the length in bytes of the longest attribute, such as a path.
-	maxValue = 1 << 10
 	// HeaderBytes is the most that a span adds to the headers of a request, beside
 	// the tracestate that its client sent.
 	HeaderBytes = len("Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n")
-	// closeTimeout is how long what waits may take to be sent at the end.
-	closeTimeout = 3 * time.Second
+	// maxValue bounds an attribute, such as a path, in bytes.
+	maxValue = 1 << 10
 )
 
-// Options say what is traced and where spans go.
-type Options struct {
-	// Endpoint is the base URL of the collector. Spans go to /v1/traces below it.
-	Endpoint string
-	// Sample is the share of the traces that begin here, in [0, 1]. Those that a
-	// client has begun are followed as the client decided.
-	Sample float64
-	// Header is sent with the spans.
-	Header http.Header
-	// Version is that of akin.
-	Version    string
-	Logger     *slog.Logger
-	Guard      *recovery.Guard
-	Registerer prometheus.Registerer
-}
-
-// A Tracer begins traces. A nil Tracer begins none.
-type Tracer struct {
-	provider *sdk.TracerProvider
-	exporter *exporter
-}
-
-// New returns a tracer, which [Tracer.Close] ends.
-func New(ctx context.Context, o Options) (*Tracer, error) {
-	origin, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", name), attribute.String("service.version", o.Version)),
+// Export returns a provider that sends spans to /v1/traces below endpoint, with
+// the headers: all of a trace that a client has begun and samples, and the
+// share sample, in [0, 1], of the others. Its Shutdown sends what waits.
+func Export(ctx context.Context, endpoint string, headers map[string]string, sample float64, version string) (*sdk.TracerProvider, error) {
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithHeaders(headers), otlptracehttp.WithTimeout(5*time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
+	}
+	origin, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "akin"), attribute.String("service.version", version)),
 		resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	e, err := newExporter(o, origin)
-	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
-	}
-	batches := sdk.NewBatchSpanProcessor(e, sdk.WithMaxQueueSize(maxWaiting), sdk.WithMaxExportBatchSize(maxBatch),
-		sdk.WithBatchTimeout(batchDelay), sdk.WithExportTimeout(exportTimeout))
-	return &Tracer{exporter: e, provider: sdk.NewTracerProvider(
-		sdk.WithSpanProcessor(queue{batches, e}),
-		sdk.WithResource(origin),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Sample))),
-		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCountLimit: 32}),
-	)}, nil
+	return NewProvider(sample, sdk.WithBatcher(exporter), sdk.WithResource(origin)), nil
 }
 
-// Close sends what waits, within a few seconds.
-func (t *Tracer) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	defer t.exporter.end()
-	stop := context.AfterFunc(ctx, t.exporter.end) // then all that is left fails at once
-	defer stop()
-	_ = t.provider.Shutdown(context.WithoutCancel(ctx)) // the exporter reports its errors itself
+// NewProvider is [Export] with another way to export.
+func NewProvider(sample float64, o ...sdk.TracerProviderOption) *sdk.TracerProvider {
+	return sdk.NewTracerProvider(append(o, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(sample))),
+		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCountLimit: 32}))...)
 }
 
-// A Span is a part of a trace. The zero Span is none.
-type Span struct{ span trace.Span }
-
-// Arrived begins the span of a request that a client sent, which continues the
-// client's trace, if there is one. It returns the request in that trace.
-func (t *Tracer) Arrived(r *http.Request) (*http.Request, Span) {
-	if t == nil {
-		return r, Span{}
+// Handler traces the requests to h; with a nil provider it is h. The handler of
+// otelhttp puts a body of its own into the request, so it gets a copy: net/http
+// would not see in its own that a body was not read to its end, and would take
+// the rest for the next request.
+func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
+	if p == nil {
+		return h
 	}
-	// A header that is there twice is no trace, and one too odd to read is none.
-	ctx := propagation.TraceContext{}.Extract(r.Context(), joined(r.Header))
-	method, kind := knownMethod(r.Method), trace.WithSpanKind(trace.SpanKindServer)
-	ctx, span := t.provider.Tracer(name).Start(ctx, spanName(method), kind)
-	if !span.IsRecording() {
-		return r, Span{}
-	}
-	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	span.SetAttributes(
-		attribute.String("http.request.method", method), attribute.String("url.path", r.URL.EscapedPath()), attribute.String("url.scheme", scheme),
-		attribute.String("client.address", client), attribute.String("network.protocol.version", version(r)))
-	return r.WithContext(ctx), Span{span}
+	traced := otelhttp.NewHandler(h, "", otelhttp.WithTracerProvider(p), otelhttp.WithPropagators(propagation.TraceContext{}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { traced.ServeHTTP(w, r.WithContext(r.Context())) })
 }
 
-// joined reads headers. Values of one name are one list.
-type joined http.Header
-
-// Get returns the values of a header.
-func (h joined) Get(key string) string { return strings.Join(http.Header(h).Values(key), ",") }
-
-// Set is not used.
-func (joined) Set(string, string) {}
-
-// Keys is not used.
-func (joined) Keys() []string { return nil }
-
-// knownMethod returns a method that OpenTelemetry knows, "_OTHER" for others,
-// which clients can make up.
-func knownMethod(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodPatch,
-		http.MethodTrace, http.MethodConnect:
-		return method
-	}
-	return "_OTHER"
+// Transport is next with a span for each call of a traced request; what is not
+// traced keeps its headers byte for byte. Query strings can be searches, so
+// they are cut from what otelhttp has noted by the time that next is called.
+func Transport(next http.RoundTripper) http.RoundTripper {
+	return otelhttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		if span := trace.SpanFromContext(r.Context()); span.IsRecording() {
+			asked := url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: r.URL.Path, RawPath: r.URL.RawPath}
+			span.SetAttributes(attribute.String("url.full", asked.String()))
+		}
+		return next.RoundTrip(r)
+	}), otelhttp.WithPropagators(propagation.TraceContext{}),
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method }),
+		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsSampled() }))
 }
 
-// spanName returns the name of the span of a request.
-func spanName(method string) string {
-	if method == "_OTHER" {
-		return "HTTP"
-	}
-	return method
-}
+// roundTrip is a function as an [http.RoundTripper].
+type roundTrip func(*http.Request) (*http.Response, error)
 
-func version(r *http.Request) string {
-	if r.ProtoMajor >= 2 {
-		return strconv.Itoa(r.ProtoMajor)
-	}
-	return strconv.Itoa(r.ProtoMajor) + "." + strconv.Itoa(r.ProtoMinor)
-}
+// RoundTrip calls the function.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Start begins a part of the trace that ctx belongs to, if it is sampled.
-func Start(ctx context.Context, part string) (context.Context, Span) { return start(ctx, part) }
-
-func start(ctx context.Context, part string, o ...trace.SpanStartOption) (context.Context, Span) {
-	parent := trace.SpanFromContext(ctx)
-	if !parent.SpanContext().IsSampled() {
-		return ctx, Span{}
+// Start begins the span of a stage of a traced request; of others it costs
+// nothing.
+func Start(ctx context.Context, stage string) (context.Context, trace.Span) {
+	of := trace.SpanFromContext(ctx)
+	if !of.SpanContext().IsSampled() {
+		return ctx, noop.Span{}
 	}
-	ctx, span := parent.TracerProvider().Tracer(name).Start(ctx, part, o...)
-	return ctx, Span{span}
-}
-
-// Follow returns ctx in the trace of another context, for what outlives that.
-func Follow(ctx, other context.Context) context.Context {
-	if span := trace.SpanFromContext(other); span.SpanContext().IsSampled() {
-		return trace.ContextWithSpan(ctx, span)
-	}
-	return ctx
-}
-
-// ID returns the trace that ctx belongs to, "" for none.
-func ID(ctx context.Context) string {
-	if of := trace.SpanContextFromContext(ctx); of.IsSampled() {
-		return of.TraceID().String()
-	}
-	return ""
-}
-
-// Carried returns the trace that a request says it belongs to, "" for none.
-func Carried(r *http.Request) string {
-	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(r.Context(), joined(r.Header)))
-	if !of.IsValid() {
-		return ""
-	}
-	return of.TraceID().String()
-}
-
-// Call begins the span of a call, and returns the request as it is sent: req
-// itself, if it is not traced, else a copy with the span in its headers.
-func Call(req *http.Request) (*http.Request, Span) {
-	if !trace.SpanContextFromContext(req.Context()).IsSampled() {
-		return req, Span{}
-	}
-	ctx, s := start(req.Context(), spanName(knownMethod(req.Method)), trace.WithSpanKind(trace.SpanKindClient))
-	asked := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath}
-	s.span.SetAttributes(
-		attribute.String("http.request.method", knownMethod(req.Method)), attribute.String("url.full", asked.String()),
-		attribute.String("server.address", req.URL.Hostname()))
-	if port, err := strconv.Atoi(req.URL.Port()); err == nil {
-		s.span.SetAttributes(attribute.Int("server.port", port))
-	}
-	sent := req.WithContext(ctx)
-	sent.Header = req.Header.Clone()
-	delete(sent.Header, "Tracestate")
-	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(sent.Header))
-	return sent, s
-}
-
-// Set adds an attribute to the span, unless the value is "".
-func (s Span) Set(key, value string) {
-	if s.span != nil && value != "" {
-		s.span.SetAttributes(attribute.String(key, value))
-	}
-}
-
-// SetName names the span by what was asked for.
-func (s Span) SetName(name string) {
-	if s.span != nil {
-		s.span.SetName(name)
-	}
-}
-
-// End ends the span. Of an error it has the kind only: the text may be that of
-// a search.
-func (s Span) End(err error) {
-	switch {
-	case s.span == nil:
-		return
-	case err == nil:
-	case errors.Is(err, context.Canceled):
-		s.failed("canceled")
-	case errors.Is(err, context.DeadlineExceeded):
-		s.failed("timeout")
-	default:
-		s.failed("_OTHER")
-	}
-	s.span.End()
-}
-
-// EndStatus ends the span of a request that got a status; 0 is none, because it
-// was cut off. For those that were sent, from is 400, else 500.
-func (s Span) EndStatus(status, from int) {
-	if s.span == nil {
-		return
-	}
-	if status > 0 {
-		s.span.SetAttributes(attribute.Int("http.response.status_code", status))
-	}
-	switch {
-	case status == 0:
-		s.failed("aborted")
-	case status >= from:
-		s.failed(strconv.Itoa(status))
-	}
-	s.span.End()
-}
-
-// EndAnswer ends the span of a [Call].
-func (s Span) EndAnswer(res *http.Response, err error) {
-	if err != nil {
-		s.End(err)
-		return
-	}
-	s.EndStatus(res.StatusCode, http.StatusBadRequest)
-}
-
-func (s Span) failed(kind string) {
-	s.span.SetAttributes(attribute.String("error.type", kind))
-	s.span.SetStatus(codes.Error, "")
+	return of.TracerProvider().Tracer("akin").Start(ctx, stage)
 }

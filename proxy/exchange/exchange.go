@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/internal/tracing"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/akin-search/akin/proxy/explain"
 )
 
@@ -17,7 +20,7 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 
-	span   tracing.Span
+	span   trace.Span // without effect where the request is not traced
 	began  time.Time
 	status int   // 0 until the answer begins
 	bytes  int64 // of its body
@@ -39,15 +42,14 @@ func of(ctx context.Context) *Exchange {
 	return x
 }
 
-// Handler returns h, whose requests are followed: h itself where there is no
-// tracer and no access log. access gets a record of each request.
-func Handler(h http.Handler, t *tracing.Tracer, access *slog.Logger) http.Handler {
-	if t == nil && access == nil {
+// Handler returns h, whose requests are followed: h itself where they are not
+// traced and there is no access log. access gets a record of each request.
+func Handler(h http.Handler, traced bool, access *slog.Logger) http.Handler {
+	if !traced && access == nil {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &Exchange{ResponseWriter: w, began: time.Now()}
-		r, x.span = t.Arrived(r)
+		x := &Exchange{ResponseWriter: w, span: trace.SpanFromContext(r.Context()), began: time.Now()}
 		r = r.WithContext(context.WithValue(r.Context(), key{}, x))
 		complete := false
 		defer func() { x.end(r, access, complete) }()
@@ -88,7 +90,7 @@ func Answered(ctx context.Context, sent time.Time) {
 func Name(r *http.Request, shape string) {
 	if x := of(r.Context()); x != nil {
 		x.span.SetName(r.Method + " " + shape)
-		x.span.Set("http.route", shape)
+		x.span.SetAttributes(attribute.String("http.route", shape))
 	}
 }
 
@@ -109,16 +111,18 @@ func Note(ctx context.Context, outcome, reason string) {
 func (x *Exchange) end(r *http.Request, access *slog.Logger, complete bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.span.Set("akin.outcome", x.outcome)
-	x.span.Set("akin.reason", x.reason)
+	for key, value := range map[string]string{"akin.outcome": x.outcome, "akin.reason": x.reason} {
+		if value != "" {
+			x.span.SetAttributes(attribute.String(key, value))
+		}
+	}
 	if complete && x.status == 0 { // written by whoever took the connection over
 		x.status = http.StatusSwitchingProtocols
 	}
-	status := x.status
 	if !complete {
-		status = 0
+		x.span.SetAttributes(attribute.String("error.type", "aborted"))
+		x.span.SetStatus(codes.Error, "")
 	}
-	x.span.EndStatus(status, http.StatusInternalServerError)
 	if access != nil {
 		access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, complete)...)
 	}

@@ -14,7 +14,7 @@ func TestRequestThatIsNotFollowedCostsNothing(t *testing.T) {
 		Name(r, "/_search")
 		Note(r.Context(), "rewritten", "")
 		Answered(r.Context(), time.Now())
-	}), nil, nil)
+	}), false, nil)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/_search", http.NoBody)
 	if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n != 0 || got != w {
 		t.Errorf("%v allocations, and the answer goes to a %T", n, got)

@@ -1,14 +1,14 @@
 package exchange
 
 import (
-	"cmp"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/internal/tracing"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // maxText is how many bytes of a path, or of what else a client sends, are in a
@@ -37,13 +37,26 @@ func (x *Exchange) record(r *http.Request, complete bool) []slog.Attr {
 		{"outcome", x.outcome},
 		{"reason", x.reason},
 		{"opaque_id", bounded(r.Header.Get("X-Opaque-Id"))},
-		{"trace_id", cmp.Or(tracing.ID(r.Context()), tracing.Carried(r))},
+		{"trace_id", traceID(r)},
 	} {
 		if a[1] != "" {
 			record = append(record, slog.String(a[0], a[1]))
 		}
 	}
 	return record
+}
+
+// traceID returns the trace of a request: that which akin has spans in, else
+// the client's, "" for none.
+func traceID(r *http.Request) string {
+	of := trace.SpanContextFromContext(r.Context())
+	if !of.IsSampled() {
+		of = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
+	}
+	if !of.IsValid() {
+		return ""
+	}
+	return of.TraceID().String()
 }
 
 func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -38,6 +39,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
+// flushTimeout bounds the sending of the spans that wait where an App ends.
+const flushTimeout = 3 * time.Second
+
 // An App is the proxy with all that one configuration wires it to. A reload
 // replaces it.
 type App struct {
@@ -45,7 +49,7 @@ type App struct {
 	log     *slog.Logger
 	process *process
 	server  *proxy.Server
-	tracer  *tracing.Tracer // nil for none
+	tracer  *sdktrace.TracerProvider // nil for none
 
 	upstream
 
@@ -178,26 +182,28 @@ func (a *App) trim(ctx context.Context) {
 	a.onClose(func() { stop(); trimming.Wait() })
 }
 
-// newTracer returns the tracer of an App, nil where there is no collector.
-func newTracer(ctx context.Context, a *App) (*tracing.Tracer, error) {
+// newTracer returns what makes the spans of an App, nil where there is no
+// collector.
+func newTracer(ctx context.Context, a *App) (*sdktrace.TracerProvider, error) {
 	cfg := &a.cfg.Tracing
 	if cfg.Endpoint == "" {
 		return nil, nil
 	}
-	values, err := cfg.Header()
+	headers, err := cfg.Header()
 	must(err) // configs lets no others through
-	header := http.Header{}
-	for name, value := range values {
-		header.Set(name, value)
+	tracer, err := tracing.Export(ctx, cfg.Endpoint, headers, cfg.Sample, a.process.build.Version)
+	if err != nil {
+		return nil, err
 	}
-	tracer, err := tracing.New(ctx, tracing.Options{
-		Endpoint: cfg.Endpoint, Sample: cfg.Sample, Header: header, Version: a.process.build.Version,
-		Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { //nolint:contextcheck // Spans are sent apart from requests.
+		a.log.WarnContext(context.Background(), "spans of traces are lost; requests are not touched by that", "err", err)
+	}))
+	a.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		_ = tracer.Shutdown(ctx) // what it could not send is in the log
 	})
-	if err == nil {
-		a.onClose(tracer.Close)
-	}
-	return tracer, err
+	return tracer, nil
 }
 
 // newAccessLog returns the access log of an App, nil where it has none.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,11 +11,12 @@ import (
 	"testing"
 	"time"
 
-	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
-	"github.com/akin-search/akin/internal/tracing/tracetest"
 )
 
 // TestTraceOfASearchHasItsStages expands a search on the engine of the demo,
@@ -29,7 +31,23 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 		engine.ServeHTTP(w, r)
 	}))
 	t.Cleanup(node.Close)
-	collector := tracetest.Start(t, nil)
+	spans, credentials := make(chan *tracepb.Span, 1000), make(chan string, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		batch := &collectorpb.ExportTraceServiceRequest{}
+		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, batch) != nil {
+			t.Errorf("the collector got %s %s with a body of %d bytes (%v)", r.Method, r.URL, len(body), err)
+		}
+		credentials <- r.Header.Get("Authorization")
+		for _, of := range batch.GetResourceSpans() {
+			for _, scope := range of.GetScopeSpans() {
+				for _, s := range scope.GetSpans() {
+					spans <- s
+				}
+			}
+		}
+	}))
+	t.Cleanup(collector.Close)
 	a, _ := startApp(t, node.URL, func(cfg *configs.Config) {
 		cfg.Tracing = configs.Tracing{Endpoint: collector.URL, Sample: 1, Headers: configs.NewSecret("Authorization=ApiKey%20secret")}
 		cfg.Expansion.Budget = configs.Duration(10 * time.Second)
@@ -47,7 +65,8 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 	a.Close()
 
 	byID, server := map[string]*tracepb.Span{}, (*tracepb.Span)(nil)
-	for _, s := range collector.Spans() {
+	close(spans)
+	for s := range spans {
 		byID[string(s.GetSpanId())] = s
 		if s.GetName() == "POST /{index}/_search" {
 			server = s
@@ -77,7 +96,7 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 	if carried.Load() < 4 {
 		t.Errorf("%d calls with a traceparent", carried.Load())
 	}
-	if got := collector.Requests()[0].Header.Get("Authorization"); got != "ApiKey secret" {
+	if got := <-credentials; got != "ApiKey secret" {
 		t.Errorf("the collector got the credentials %q", got)
 	}
 }
