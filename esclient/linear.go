@@ -37,6 +37,30 @@ type Linear struct {
 	Missing float64
 }
 
+// The objects of a document that hold its norms and the ids of the weights that
+// they were computed with, a member for each field.
+const (
+	// NormObject holds the norms: floats with doc values.
+	NormObject = "akin_norm"
+	// NormWeightsObject holds the ids of the weights: keywords.
+	NormWeightsObject = "akin_norm_weights"
+)
+
+// NormName returns the name of a field within the two objects: its full name
+// with "__" for every ".". An index can have norms for one of a.b and a__b only.
+func NormName(field string) string { return strings.ReplaceAll(field, ".", "__") }
+
+// NormPath returns the full name of the doc value that holds ‖Wy‖ of a field.
+func NormPath(field string) string { return NormObject + "." + NormName(field) }
+
+// NormWeightsPath returns the full name of the keyword that holds the id of a
+// field's weights. A document with it and without a norm has no terms there.
+func NormWeightsPath(field string) string { return NormWeightsObject + "." + NormName(field) }
+
+// NormWeightsID returns the id of weights: the first 16 hexadecimal digits of
+// the checksum of their matrix, or all of it where it is shorter.
+func NormWeightsID(checksum string) string { return checksum[:min(len(checksum), 16)] }
+
 // A normQuestion is what [Cached.Linear] is asked: norm and weights are the
 // names of fields, id that of the weights.
 type normQuestion struct {

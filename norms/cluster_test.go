@@ -119,8 +119,8 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	for id, d := range x.docs {
 		switch {
 		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
-		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[WeightsPath("body")].Value == d.id &&
-			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == NormPath("body") && d.HasValue:
+		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[esclient.NormWeightsPath("body")].Value == d.id &&
+			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == esclient.NormPath("body") && d.HasValue:
 		default:
 			found = append(found, d.DocRef)
 		}

@@ -21,46 +21,20 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/akin-search/akin/backfill"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// The objects of a document that hold its norms and the ids of the weights that
-// they were computed with, a member for each field.
-const (
-	// Object holds the norms: floats with doc values.
-	Object = "akin_norm"
-	// WeightsObject holds the ids of the weights: keywords.
-	WeightsObject = "akin_norm_weights"
-)
-
-// Name returns the name of a field within the two objects: its full name with
-// "__" for every ".". An index can have norms for one of a.b and a__b only.
-func Name(field string) string { return strings.ReplaceAll(field, ".", "__") }
-
-// NormPath returns the full name of the doc value that holds ‖Wy‖ of a field.
-func NormPath(field string) string { return Object + "." + Name(field) }
-
-// WeightsPath returns the full name of the keyword that holds the id of a
-// field's weights. A document with it and without a norm has no terms there.
-func WeightsPath(field string) string { return WeightsObject + "." + Name(field) }
-
 // Mapping returns the mapping, as JSON, that an index needs before the norms of
 // a field are stored in it: the engine would make up other types.
 func Mapping(field string) []byte {
-	name := Name(field)
+	name := esclient.NormName(field)
 	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:{"type":"float","index":false}}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
-		Object, quote(name), WeightsObject, quote(name))
+		esclient.NormObject, quote(name), esclient.NormWeightsObject, quote(name))
 }
-
-const idDigits = 16
-
-// ID returns the id of weights: the first 16 hexadecimal digits of the checksum
-// of their matrix, or all of it where it is shorter.
-func ID(checksum string) string { return checksum[:min(len(checksum), idDigits)] }
 
 // ErrNoDocs says that a matrix cannot be weights: the number of documents that
 // its document frequencies are of is not known.
@@ -81,14 +55,14 @@ func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 	if docs == 0 {
 		return nil, ErrNoDocs
 	}
-	w := &Weights{id: ID(m.Checksum()), docs: int64(min(docs, math.MaxInt64)), docFreqs: make(map[string]uint32, m.Len())}
+	w := &Weights{id: esclient.NormWeightsID(m.Checksum()), docs: int64(min(docs, math.MaxInt64)), docFreqs: make(map[string]uint32, m.Len())}
 	for term, row := range m.Rows() {
 		w.docFreqs[term] = row.DocFreq()
 	}
 	return w, nil
 }
 
-// ID returns the id of the weights, see [ID].
+// ID returns the id of the weights, see [esclient.NormWeightsID].
 func (w *Weights) ID() string { return w.id }
 
 // Weight returns the weight of a term, positive. A term without a row counts as
@@ -113,15 +87,15 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 // terms, which gets the id only; stale says that the document has a norm that
 // has to go then.
 func Members(field, id string, norm float64, stale bool) []byte {
-	name := quote(Name(field))
+	name := quote(esclient.NormName(field))
 	b := []byte("{")
 	switch {
 	case norm > 0:
-		b = fmt.Appendf(b, "%q:{%s:%s},", Object, name, FormatNorm(norm))
+		b = fmt.Appendf(b, "%q:{%s:%s},", esclient.NormObject, name, FormatNorm(norm))
 	case stale:
-		b = fmt.Appendf(b, "%q:{%s:null},", Object, name)
+		b = fmt.Appendf(b, "%q:{%s:null},", esclient.NormObject, name)
 	}
-	return fmt.Appendf(b, "%q:{%s:%s}}", WeightsObject, name, quote(id))
+	return fmt.Appendf(b, "%q:{%s:%s}}", esclient.NormWeightsObject, name, quote(id))
 }
 
 // FormatNorm returns a norm as the JSON number that is written into documents:
@@ -146,7 +120,7 @@ func Missing(field, id string) []byte {
 		return has
 	}
 	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"bool":{"filter":[{"term":{%s:{"value":%s}}},{"exists":{"field":%s}}]}}]}}`,
-		has, quote(WeightsPath(field)), quote(id), quote(NormPath(field)))
+		has, quote(esclient.NormWeightsPath(field)), quote(id), quote(esclient.NormPath(field)))
 }
 
 // Task returns the task of giving each document that has the field its norm by
@@ -154,7 +128,7 @@ func Missing(field, id string) []byte {
 // terms count as empty.
 func Task(c backfill.TermReader, weights *Weights, field string) backfill.Task {
 	return backfill.Task{
-		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: NormPath(field),
+		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: esclient.NormPath(field),
 		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
 			norm := weights.Norm(terms)
 			return backfill.Part{JSON: Members(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}

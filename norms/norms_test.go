@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -38,10 +39,10 @@ func TestNamesOfAField(t *testing.T) {
 	for field, want := range map[string]string{
 		"body": "body", "body.akin": "body__akin", "a.b.c": "a__b__c", "a__b": "a__b",
 	} {
-		if got := NormPath(field); got != "akin_norm."+want {
+		if got := esclient.NormPath(field); got != "akin_norm."+want {
 			t.Errorf("norm of %s is %s", field, got)
 		}
-		if got := WeightsPath(field); got != "akin_norm_weights."+want {
+		if got := esclient.NormWeightsPath(field); got != "akin_norm_weights."+want {
 			t.Errorf("id of %s is %s", field, got)
 		}
 	}
@@ -113,7 +114,7 @@ func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 	if err != nil || w.ID() != m.Checksum()[:16] || w.docs != 10 {
 		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
 	}
-	if got := ID("abc"); got != "abc" {
+	if got := esclient.NormWeightsID("abc"); got != "abc" {
 		t.Errorf("a short checksum gives %q", got)
 	}
 	if _, err := NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3})); !errors.Is(err, ErrNoDocs) {

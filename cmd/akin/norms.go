@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/simmatrix"
@@ -97,10 +98,10 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API, 
 	for _, i := range found {
 		indices = append(indices, i.Name)
 		for _, other := range i.Texts {
-			if other != f.field && norms.Name(other) == norms.Name(f.field) {
+			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
 				err = fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
 					"so that one index can have them for one of the two only, and only if the other is none of text",
-					i.Name, f.field, other, norms.NormPath(f.field))
+					i.Name, f.field, other, esclient.NormPath(f.field))
 			}
 		}
 	}
@@ -197,6 +198,6 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if skipped > 0 {
 		report.Tell("%d documents are not counted: they have too many terms", skipped)
 	}
-	report.Tell("%s: weights %s of %d terms, from %d documents", f.out, norms.ID(m.Checksum()), m.Len(), m.Meta().Docs)
+	report.Tell("%s: weights %s of %d terms, from %d documents", f.out, esclient.NormWeightsID(m.Checksum()), m.Len(), m.Meta().Docs)
 	return nil
 }

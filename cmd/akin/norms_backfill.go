@@ -11,6 +11,7 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
 )
@@ -24,8 +25,8 @@ type backfillFlags struct {
 }
 
 const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
-weights yet, and stores it in the document with the id of the weights: in ` + norms.Object + ` and
-` + norms.WeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
+weights yet, and stores it in the document with the id of the weights: in ` + esclient.NormObject + ` and
+` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
 of MATRIX make the weights: "norms snapshot" writes them. ` + matrixHelp + `
 
 ` + fillHelp + ` Start one for each field, again when there are new weights,
@@ -100,7 +101,7 @@ func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
 // checkMapping refuses to write what the engine would map as it sees fit.
 // indices are those that the expression index stands for.
 func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API, index string, indices []string) error {
-	lacking, err := cluster.NotStoring(ctx, index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
+	lacking, err := cluster.NotStoring(ctx, index, indices, esclient.NormPath(f.field), esclient.NormWeightsPath(f.field))
 	if err != nil || len(lacking) == 0 {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
@@ -114,14 +113,14 @@ func (p pinnedWeights) Weights(ctx context.Context, indices esclient.Indices, fi
 }
 
 func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
-	return s.cluster.Linear(ctx, indices, field, norms.NormPath(field), norms.WeightsPath(field), weights)
+	return s.cluster.Linear(ctx, indices, field, esclient.NormPath(field), esclient.NormWeightsPath(field), weights)
 }
 
 // weights are a matrix of which only the document frequencies are looked at.
 type weights struct{ rows *rowstore.Rows }
 
 // ID names the weights as documents do.
-func (w weights) ID() string { return norms.ID(w.rows.Checksum()) }
+func (w weights) ID() string { return esclient.NormWeightsID(w.rows.Checksum()) }
 
 func (w weights) Docs() int64 { return w.rows.Docs() }
 
