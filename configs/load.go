@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
@@ -170,7 +169,7 @@ func secretOf(data []byte) (Secret, error) {
 // readFile reads a file of at most limit bytes. Its errors do not repeat the
 // file's name, which may be a credential that was put under the wrong key.
 func readFile(ctx context.Context, name string, limit Bytes) ([]byte, error) {
-	f, err := openfile.Open(ctx, name)
+	f, err := Open(ctx, name)
 	if err != nil {
 		return nil, unreadable(err)
 	}

@@ -139,20 +139,11 @@ func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown [
 		return word
 	}
 	resolved = &Overrides{}
-	for k, l := range o.lines {
-		own := *l
-		resolved.lines = append(resolved.lines, &own)
-		if l.rule == nil {
-			continue
-		}
-		r := *l.rule
+	for _, written := range o.rules {
+		line, r := o.ruled[written.directions()[0]].line, written
 		r.Term, r.Neighbor = term(r.Term), term(r.Neighbor)
-		own.write(r)
-		if err = r.check(); err == nil {
-			err = resolved.adopt(&own)
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: line %d: %v: with the terms of the matrix: %w", ErrOverrides, k+1, l.rule, err)
+		if err := resolved.add(r, line); err != nil {
+			return nil, nil, fmt.Errorf("%w: line %d: %v: with the terms of the matrix: %w", ErrOverrides, line, written, err)
 		}
 	}
 	slices.Sort(unknown)

@@ -239,14 +239,20 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# by hand\nban kidnei -> renal # no\nset ga petrol 0.9\npin ga oil\nset kidnay livers 0.5\n"
-	if diff := cmp.Diff(want, got.String()); diff != "" || !slices.Equal(unknown, []string{"kidnay", "livers"}) {
+	written := func(o *Overrides) (rules []string) {
+		for r := range o.All() {
+			rules = append(rules, r.String())
+		}
+		return rules
+	}
+	want := []string{"ban kidnei -> renal", "set ga petrol 0.9", "pin ga oil", "set kidnay livers 0.5"}
+	if diff := cmp.Diff(want, written(got)); diff != "" || !slices.Equal(unknown, []string{"kidnay", "livers"}) {
 		t.Errorf("unknown %q (-want +got):\n%s", unknown, diff)
 	}
 	if !got.Protects("ga", "petrol") || got.Protects("kidnei", "renal") {
 		t.Error("the rules are not those of the terms")
 	}
-	if again, _, err := got.Resolve(m); err != nil || again.String() != want {
+	if again, _, err := got.Resolve(m); err != nil || !slices.Equal(written(again), want) {
 		t.Errorf("resolved twice: %v, %v", again, err)
 	}
 	out, counts, err := got.Apply(m)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/evaluate/judged"
-	"github.com/akin-search/akin/internal/openfile"
 )
 
 // Judged says which files have a judged set; the one of queries may be "".
@@ -27,14 +27,14 @@ func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 	if j.Judgments == "" {
 		return nil, terminal.Usage(errors.New("give --judgments FILE"))
 	}
-	judgments, err := openfile.Open(ctx, j.Judgments)
+	judgments, err := configs.Open(ctx, j.Judgments)
 	if err != nil {
 		return nil, err
 	}
 	defer judgments.Close() // nothing was written
 	var queries *judged.File
 	if j.Queries != "" {
-		file, err := openfile.Open(ctx, j.Queries)
+		file, err := configs.Open(ctx, j.Queries)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 
 // ReadLog reads a log of queries and says on stderr which lines are none.
 func ReadLog(ctx context.Context, path string, stderr io.Writer) (*judged.Log, error) {
-	file, err := openfile.Open(ctx, path)
+	file, err := configs.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

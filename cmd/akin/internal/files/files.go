@@ -16,14 +16,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/internal/openfile"
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // Read calls read with the content of a file. Its errors name the file.
 func Read[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
-	r, err := openfile.Open(ctx, path)
+	r, err := configs.Open(ctx, path)
 	if err != nil {
 		return result, err
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package openfile_test
+package configs_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/internal/openfile"
+	"github.com/akin-search/akin/configs"
 )
 
 // read reads a whole file, and fails the test where that does not end.
@@ -27,7 +27,7 @@ func read(ctx context.Context, t *testing.T, path string) (string, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		f, err := openfile.Open(ctx, path)
+		f, err := configs.Open(ctx, path)
 		if err != nil {
 			done <- result{nil, err}
 			return

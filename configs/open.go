@@ -1,5 +1,4 @@
-// Package openfile opens files that may be pipes.
-package openfile
+package configs
 
 import (
 	"context"
@@ -15,8 +14,8 @@ import (
 // askEvery is how often a named pipe is checked for a writer.
 const askEvery = 20 * time.Millisecond
 
-// A file ends its reads with a context.
-type file struct {
+// A pipe is a file that may be one. It ends its reads with a context.
+type pipe struct {
 	*os.File
 	ctx  context.Context //nolint:containedctx // a Reader is not given one
 	stop func() bool
@@ -36,11 +35,11 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	named := err == nil && info.Mode()&fs.ModeNamedPipe != 0 && !strings.HasPrefix(path, "/dev/")
 	stop := context.AfterFunc(ctx, func() { _ = f.Close() }) // which ends a Read that waits
-	return &file{f, ctx, stop, named}, nil
+	return &pipe{f, ctx, stop, named}, nil
 }
 
 // Read is [os.File.Read].
-func (f *file) Read(p []byte) (int, error) {
+func (f *pipe) Read(p []byte) (int, error) {
 	for {
 		n, err := f.File.Read(p)
 		if f.ctx.Err() != nil {
@@ -58,7 +57,7 @@ func (f *file) Read(p []byte) (int, error) {
 }
 
 // Close closes the file.
-func (f *file) Close() error {
+func (f *pipe) Close() error {
 	f.stop()
 	return f.File.Close()
 }
