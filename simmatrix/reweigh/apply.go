@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // evidence writes how much an entry was learned from into its origins: those
@@ -19,47 +18,18 @@ type evidence struct {
 	names []string
 }
 
-const evidencePrefix = "learned: "
-
 func newEvidence(origins []string, unit string) *evidence {
 	e := &evidence{first: len(origins)}
 	for k := range simmatrix.MaxOrigins - e.first {
-		e.names = append(e.names, evidenceOf(1<<k, unit))
+		e.names = append(e.names, simmatrix.EvidenceOrigin(1<<k, unit))
 	}
 	return e
-}
-
-// evidenceOf names a count of a unit, which is in the singular.
-func evidenceOf(count int, unit string) string {
-	if count != 1 {
-		unit += "s"
-	}
-	return evidencePrefix + strconv.Itoa(count) + " " + unit
 }
 
 // bits returns the origins of a count.
 func (e *evidence) bits(count int) uint8 {
 	most := 1<<len(e.names) - 1
 	return uint8(min(max(count, 1), most) << e.first) //nolint:gosec // at most MaxOrigins bits
-}
-
-// Describe returns what the names of an entry's origins say: one of
-// "learned: 31 clicks" stands for all that add up to it.
-func Describe(origins []string) []string {
-	var said []string
-	count, unit := 0, ""
-	for _, name := range origins {
-		number, of, _ := strings.Cut(strings.TrimPrefix(name, evidencePrefix), " ")
-		if n, err := strconv.Atoi(number); strings.HasPrefix(name, evidencePrefix) && err == nil {
-			count, unit = count+n, strings.TrimSuffix(of, "s")
-		} else {
-			said = append(said, name)
-		}
-	}
-	if count > 0 {
-		said = append(said, evidenceOf(count, unit))
-	}
-	return said
 }
 
 // apply returns the matrix as the model has it, and counts what it changes.
@@ -76,9 +46,13 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 	e := newEvidence(meta.Origins, l.options.Unit)
 	meta.Origins = append(meta.Origins, e.names...)
 	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
-	meta.Params = settings.With(meta.Params, "learned_", map[string]string{
-		"searches": strconv.Itoa(r.Searches), "scale": settings.FormatFloat(m.scale),
-	})
+	if meta.Params == nil {
+		meta.Params = map[string]string{}
+	}
+	meta.Params["learned_searches"] = strconv.Itoa(r.Searches)
+	if m.scale != 0 {
+		meta.Params["learned_scale"] = strconv.FormatFloat(m.scale, 'g', -1, 64)
+	}
 	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
 	for term, row := range l.matrix.Rows() {
 		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}

@@ -19,10 +19,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // Options are the settings of searches, as they are configured, and what is
@@ -91,7 +93,7 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 		}
 	}
 	all := make([]*search, len(searches))
-	err := l.each(ctx, len(searches), parallel.NewStage(progress, "ranking", len(searches)), func(i int, s *scorer) { all[i] = l.prepare(searches[i], s) })
+	err := l.each(ctx, len(searches), counting(progress, "ranking", len(searches)), func(i int, s *scorer) { all[i] = l.prepare(searches[i], s) })
 	if err != nil {
 		return nil, err
 	}
@@ -108,28 +110,52 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 	return result, err
 }
 
-// each calls f for each of n searches, on all processors.
-func (l *learner) each(ctx context.Context, n int, stage *parallel.Stage, f func(i int, s *scorer)) error {
-	return parallel.EachBlock(ctx, n, 1, func() func(lo, hi int) {
+// each calls f for each of n searches, on all processors, and stage, unless it
+// is nil, after each.
+func (l *learner) each(ctx context.Context, n int, stage func(units int), f func(i int, s *scorer)) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
 		s := newScorer(l.Collection, l.options.Strength)
-		return func(lo, _ int) {
-			f(lo, s)
-			stage.Add(1)
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				f(i, s)
+				if stage != nil {
+					stage(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+// counting returns what counts finished units of a stage and reports them.
+func counting(report simmatrix.Progress, name string, total int) func(units int) {
+	var mu sync.Mutex
+	done := 0
+	count := func(units int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done += units; report != nil {
+			report(name, done, total)
 		}
-	})
+	}
+	count(0)
+	return count
 }
 
 // learn returns what to change, nil for nothing.
 func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.Progress) (*model, error) {
 	epochs, tried := trials{}, trials{}
-	stage := parallel.NewStage(progress, "learning", 2*folds+1)
+	stage := counting(progress, "learning", 2*folds+1)
 	for f := range folds {
 		rest, held := l.split(f)
 		_, err := l.fit(ctx, rest, maxEpochs, func(epoch int, m *model) error { return l.try(ctx, &epochs, epoch, held, m) })
 		if err != nil {
 			return nil, err
 		}
-		stage.Add(1)
+		stage(1)
 	}
 	steps := epochs.best()
 	for f := range folds {
@@ -147,7 +173,7 @@ func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.
 				return nil, err
 			}
 		}
-		stage.Add(1)
+		stage(1)
 	}
 	scale := tried.best()
 	result.Before, result.After = mean(epochs[0]), mean(tried[scale])
@@ -161,7 +187,7 @@ func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.
 	if m.scale = scales()[scale]; m.scale > 0 {
 		m.pairs, err = l.propose(ctx, l.search)
 	}
-	stage.Add(1)
+	stage(1)
 	return m, err
 }
 

@@ -85,7 +85,7 @@ func describe(origins []string, n simmatrix.Neighbor) []string {
 			names = append(names, name)
 		}
 	}
-	return Describe(names)
+	return simmatrix.DescribeOrigins(names)
 }
 
 func TestWithoutEvidenceTheMatrixStays(t *testing.T) {
@@ -201,7 +201,7 @@ func TestEvidenceAddsUp(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		if got := Describe(names); !cmp.Equal(got, []string{want}) {
+		if got := simmatrix.DescribeOrigins(names); !cmp.Equal(got, []string{want}) {
 			t.Errorf("%d: %q, want %q", count, got, want)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
-	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
 // sampleNeighbors is how many neighbors of a sample row are printed.
@@ -260,5 +259,5 @@ func originNames(origins []string, n simmatrix.Neighbor) []string {
 			names = append(names, name)
 		}
 	}
-	return reweigh.Describe(names)
+	return simmatrix.DescribeOrigins(names)
 }
