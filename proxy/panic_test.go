@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/health"
-	"github.com/akin-search/akin/proxy/shadow"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 func panicOn(error) string { panic("a mistake") }
@@ -24,7 +24,7 @@ func TestShadowTakesATotalOfMinusOneForNone(t *testing.T) {
 		n := startShadowNode(t, page(hitsPage(total, "1")), page(hitsPage(total, "1", "2")))
 		addr, registry := startProxy(t, shadowOptions(n))
 		postOriginal(t, "http://"+addr+"/a/_search?track_total_hits=false&rest_total_hits_as_int=true")
-		awaitShadow(t, registry, shadow.Compared, 1)
+		awaitShadow(t, registry, metrics.ShadowCompared, 1)
 		if hits, panics := counter(t, registry, "akin_shadow_hits_total"), counter(t, registry, "akin_panics_total"); hits != 0 || panics != 0 {
 			t.Errorf("%s: counted %v hits and %v panics", total, hits, panics)
 		}
@@ -38,12 +38,12 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 	o.Expander = expander(func(context.Context, *expand.Request) (*expand.Result, error) { return nil, errors.New("failed") })
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadow.Failed, 1)
+	awaitShadow(t, registry, metrics.ShadowFailed, 1)
 	if got := counter(t, registry, "akin_panics_total", "operation", "shadowing"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}
 	postOriginal(t, "http://"+addr+"/a/_search") // all its slots are free again
-	awaitShadow(t, registry, shadow.Failed, 2)
+	awaitShadow(t, registry, metrics.ShadowFailed, 2)
 }
 
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {

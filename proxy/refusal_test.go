@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/shadow"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 const searches = 60
@@ -258,7 +258,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	addr, registry := startProxy(t, shadowOptions(n))
 	for n := range maxFailures {
 		postOriginal(t, "http://"+addr+"/a/_search")
-		awaitShadow(t, registry, shadow.Rejected, float64(n+1))
+		awaitShadow(t, registry, metrics.ShadowRejected, float64(n+1))
 	}
 	postOriginal(t, "http://"+addr+"/a/_search")
 	if got := n.arrived(); len(got) != 2*maxFailures+1 || counter(t, registry, "akin_requests_total", "reason", reasonRejected) != 1 {
@@ -275,7 +275,7 @@ func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 		addr, registry := startProxy(t, o)
 		for k := range 2 {
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, shadow.Rejected, float64(k+1))
+			awaitShadow(t, registry, metrics.ShadowRejected, float64(k+1))
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
-	"github.com/akin-search/akin/proxy/shadow"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 // rerankerFunc is a Reranker made of a function.
@@ -471,7 +471,7 @@ func TestShadowsAreReranked(t *testing.T) {
 	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)
 	}
-	awaitShadow(t, registry, shadow.Compared, 1)
+	awaitShadow(t, registry, metrics.ShadowCompared, 1)
 	if n.header.Get("Accept-Encoding") != "" || counter(t, registry, "akin_reranked_total") != 0 {
 		t.Error("asked for gzip, or counted as a client's search")
 	}

@@ -252,7 +252,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	for i := range o.Trials {
-		s.metrics.Start(&o.Trials[i])
+		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
 	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}

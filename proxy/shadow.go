@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -33,7 +34,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
 	} else {
 		hold.Release()
-		t.metrics.Shadow.Count(shadow.Dropped)
+		t.metrics.Shadow.Count(metrics.ShadowDropped)
 	}
 	if x.body.whole {
 		setBody(out, x.body.raw)
@@ -49,9 +50,9 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 	switch {
 	case again == nil:
 	case err != nil:
-		end(shadow.Unanswered)
+		end(metrics.ShadowUnanswered)
 	case res.StatusCode != http.StatusOK:
-		end(shadow.Rejected)
+		end(metrics.ShadowRejected)
 	default:
 		own := *x // the client's search may not be over yet
 		own.hold = hold
@@ -62,12 +63,12 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 				return
 			}
 			t.shadows.Start(func(ctx context.Context) {
-				outcome := shadow.Failed // where it panics
+				outcome := metrics.ShadowFailed // where it panics
 				_ = t.guard.Do("shadowing", func() error {
 					outcome = t.runShadow(again.WithContext(ctx), &own, took, header, answer)
 					return nil
 				})
-				if t.shadows.Context().Err() == nil && outcome != shadow.Compared { // else it was cut off by the end of the server
+				if t.shadows.Context().Err() == nil && outcome != metrics.ShadowCompared { // else it was cut off by the end of the server
 					t.metrics.Shadow.Count(outcome)
 				}
 			}, hold.Release)
@@ -84,29 +85,29 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 	case err != nil:
 		return shadow.OutcomeOf(err)
 	case original.Failures != nil:
-		return shadow.Rejected
+		return metrics.ShadowRejected
 	}
 	defer t.searched(x)
 	made, err := rewriter{t.Server}.expand(out.Context(), out, x, x.shadow)
 	switch {
 	case err != nil:
-		return shadow.Failed
+		return metrics.ShadowFailed
 	case !made.Rewritten:
-		return shadow.Unchanged
+		return metrics.ShadowUnchanged
 	}
 	x.rewritten = made
 	x.hold.Add(int64(len(made.body)))
 	start := time.Now()
 	res, err := t.upstream.RoundTrip(x.asRewritten(out))
 	if err != nil {
-		return shadow.Unanswered
+		return metrics.ShadowUnanswered
 	}
 	defer res.Body.Close()
 	expandedTook := time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
 		t.refused(out.Context(), x, true, t.readRefusal(x, res))
-		return shadow.Rejected
+		return metrics.ShadowRejected
 	}
 	expanded, err := t.readShadow(out.Context(), x, res)
 	switch {
@@ -114,11 +115,11 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 		return shadow.OutcomeOf(err)
 	case expanded.Failures != nil:
 		t.refused(out.Context(), x, true, expanded.Failures)
-		return shadow.Rejected
+		return metrics.ShadowRejected
 	}
 	t.accepted(out.Context(), x)
-	t.metrics.Shadow.Compare(original, expanded, took, expandedTook)
-	return shadow.Compared
+	shadow.Compare(&t.metrics.Shadow, original, expanded, took, expandedTook)
+	return metrics.ShadowCompared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked

@@ -12,8 +12,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/shadow"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 // passedThrough is the outcome of requests that are no searches; package
@@ -37,7 +35,7 @@ type Metrics struct {
 	Clients
 	Trials
 
-	Shadow shadow.Metrics
+	Shadow Shadows
 }
 
 // Searches tell what became of requests.
@@ -215,19 +213,19 @@ func (r *registering) trials(known *Values) Trials {
 	}
 }
 
-func (r *registering) shadow() shadow.Metrics {
+func (r *registering) shadow() Shadows {
 	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
 		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
 	})
 	r.errs = append(r.errs, r.Register(overlap))
-	both := []string{shadow.Original, shadow.Expanded}
+	both := []string{ShadowOriginal, ShadowExpanded}
 	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
 	for _, search := range both {
 		took.WithLabelValues(search)
 	}
-	return shadow.Metrics{
-		Searches: r.by("outcome", shadow.Outcomes, "akin_shadow_searches_total",
+	return Shadows{
+		Searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
 			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
 		Hits:    r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
 		Empty:   r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
@@ -265,11 +263,11 @@ func (s *Searches) Clauses(res *expand.Result) {
 func (t *Trials) Trial(name, arm string) { t.arms.WithLabelValues(name, arm).Inc() }
 
 // Start has the series of a trial there before its first search.
-func (t *Trials) Start(of *trial.Trial) {
-	for _, arm := range of.Arms {
-		t.arms.WithLabelValues(of.Name, arm)
+func (t *Trials) Start(name string, arms []string) {
+	for _, arm := range arms {
+		t.arms.WithLabelValues(name, arm)
 	}
 	for _, result := range t.results {
-		t.Interleaved.WithLabelValues(of.Name, result)
+		t.Interleaved.WithLabelValues(name, result)
 	}
 }

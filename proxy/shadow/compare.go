@@ -9,38 +9,17 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
 // overlapDepth is the number of hits that are compared, what most pages show.
 const overlapDepth = 10
-
-// The searches that are compared, values of the label "search".
-const (
-	Original = "original"
-	Expanded = "expanded"
-)
-
-// What became of a search to be shadowed, values of the label "outcome".
-const (
-	Compared   = "compared"
-	Dropped    = "dropped"     // all slots or all memory was taken, or the body is too long
-	ClientGone = "client_gone" // the client did not read the original's answer to its end
-	Unchanged  = "unchanged"   // nothing would have been added
-	Failed     = "failed"      // the expansion failed, or took too long
-	Rejected   = "rejected"    // the cluster refused the original or the shadow, wholly or on some shards
-	Unanswered = "unanswered"  // no node answered, or not in time
-	Unreadable = "unreadable"  // an answer is too long, or shows no hits
-)
-
-// Outcomes are all of them.
-var Outcomes = []string{Compared, Dropped, ClientGone, Unchanged, Failed, Rejected, Unanswered, Unreadable}
 
 // ErrUnreadable says that an answer shows no hits to compare.
 var ErrUnreadable = errors.New("no hits to compare")
@@ -49,11 +28,11 @@ var ErrUnreadable = errors.New("no hits to compare")
 func OutcomeOf(err error) string {
 	switch {
 	case errors.Is(err, held.ErrNoRoom):
-		return Dropped
+		return metrics.ShadowDropped
 	case errors.Is(err, ErrUnreadable), errors.Is(err, held.ErrTooLarge):
-		return Unreadable
+		return metrics.ShadowUnreadable
 	}
-	return Unanswered
+	return metrics.ShadowUnanswered
 }
 
 // TopHits are what is compared of an answer.
@@ -139,29 +118,17 @@ func overlap(a, b TopHits) (share float64, ok bool) {
 	return float64(both) / float64(max(longer, 1)), longer > 0
 }
 
-// Metrics tell how expanded searches differ from the original ones.
-type Metrics struct {
-	Searches *prometheus.CounterVec // by outcome
-	// By search: original or expanded.
-	Hits, Empty *prometheus.CounterVec
-	Took        *prometheus.HistogramVec
-	Overlap     prometheus.Observer
-}
-
-// Count counts what became of a search.
-func (m *Metrics) Count(outcome string) { m.Searches.WithLabelValues(outcome).Inc() }
-
 // Compare notes how two answers differ.
-func (m *Metrics) Compare(original, expanded TopHits, originalTook, expandedTook time.Duration) {
-	m.note(Original, original, originalTook)
-	m.note(Expanded, expanded, expandedTook)
+func Compare(m *metrics.Shadows, original, expanded TopHits, originalTook, expandedTook time.Duration) {
+	note(m, metrics.ShadowOriginal, original, originalTook)
+	note(m, metrics.ShadowExpanded, expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
 		m.Overlap.Observe(share)
 	}
-	m.Count(Compared)
+	m.Count(metrics.ShadowCompared)
 }
 
-func (m *Metrics) note(search string, hits TopHits, took time.Duration) {
+func note(m *metrics.Shadows, search string, hits TopHits, took time.Duration) {
 	m.Took.WithLabelValues(search).Observe(took.Seconds())
 	m.Hits.WithLabelValues(search).Add(float64(hits.total))
 	if len(hits.first) == 0 {

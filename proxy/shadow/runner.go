@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/metrics"
 )
 
 const (
@@ -95,7 +96,7 @@ func (x *Runner) Close() {
 // Keep returns an answer that passes on when it is closed what was read of it,
 // in memory of hold, or else the outcome that says why it cannot.
 func Keep(answer io.ReadCloser, hold *budget.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
-	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: ClientGone}
+	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: metrics.ShadowClientGone}
 }
 
 type keeper struct {
@@ -121,9 +122,9 @@ func (k *keeper) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		switch k.outcome = ""; {
 		case k.length > MaxAnswer:
-			k.outcome = Unreadable
+			k.outcome = metrics.ShadowUnreadable
 		case k.full:
-			k.outcome = Dropped
+			k.outcome = metrics.ShadowDropped
 		}
 	}
 	return n, err
