@@ -183,7 +183,8 @@ log: {level: loud}
 			env:   map[string]string{EnvClusterUsername: "akin", EnvRedisURL: "akin:hunter2@127.0.0.1"},
 			want: []string{
 				"akin.yml: AKIN_REDIS_URL: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
-					"redis+cluster://host,host; a host may have a :port",
+					"redis+cluster://host,host; a host may have a :port, a number of a database follows a /, and user:password@ or :password@ " +
+					"stands before the hosts, where @ / : ? # % are %40 %2F %3A %3F %23 %25",
 				"akin.yml: cluster.auth.username: needs a password, from password_file or AKIN_CLUSTER_PASSWORD",
 			},
 		},

@@ -166,16 +166,14 @@ var badFiles = map[string][]string{
 	"redis_credentials": {
 		"redis_credentials.bad.yml:2: redis.url: must not hold credentials or options; give the whole URL in AKIN_REDIS_URL",
 	},
-	"redis_database": {
-		"redis_database.bad.yml:2: redis.url: must end in the number of the database, such as /0, or in nothing",
-	},
 	"redis_tls": {
 		"redis_tls.bad.yml:3: redis.tls.cert_file: must be set together with redis.tls.key_file",
 		"redis_tls.bad.yml:4: redis.tls.ca_file: is only for a URL of Redis that begins with rediss",
 	},
 	"redis_url": {
 		"redis_url.bad.yml:4: redis.url: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
-			"redis+cluster://host,host; a host may have a :port",
+			"redis+cluster://host,host; a host may have a :port, a number of a database follows a /, and user:password@ or :password@ " +
+			"stands before the hosts, where @ / : ? # % are %40 %2F %3A %3F %23 %25",
 	},
 	"segments": {
 		"segments.bad.yml:3: expansion.segments[0].field: must be the full name of a field, without wildcards and boosts",

@@ -5,178 +5,105 @@
 //	redis+sentinel://[user:password@]host[:port][,host[:port]...]/master[/db]
 //	redis+cluster://[user:password@]host[:port][,host[:port]...]
 //
-// with rediss in place of redis for TLS, also to the Sentinels. It checks them
-// strictly.
+// with rediss in place of redis for TLS, also to the Sentinels. Forms with
+// several hosts are taken apart here, and each host is read by
+// [redis.ParseURL]: the library has no schemes for them, its ParseClusterURL
+// knows no skip_verify, and its ParseFailoverURL takes the login before the @
+// for that of the Sentinels.
 package redisurl
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// A Topology is a way in which Redis is run.
-type Topology int
-
-// The topologies.
-const (
-	Single Topology = iota
-	Sentinel
-	Cluster
-)
-
-// A URL is a checked URL of Redis.
-type URL struct {
-	Topology Topology
-	// TLS says that every connection uses TLS, SkipVerify that any certificate
-	// is accepted.
-	TLS, SkipVerify bool
-	// Addrs are host:port of the Redis, of the Sentinels or of some nodes, or the
-	// path of a socket, which begins with a slash.
-	Addrs              []string
-	DB                 int
-	Username, Password string
-	// These are for Sentinels only.
-	Master, SentinelUsername, SentinelPassword string
-}
-
-// A scheme is what URLs of one scheme have in common.
-type scheme struct {
-	topology Topology
-	port     string // where a host has none
-	options  []string
-}
-
+// What the errors say. They repeat nothing of the URL, which may hold a
+// password, while those of the library do.
 var (
 	errForm = errors.New("must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
-		"redis+cluster://host,host; a host may have a :port")
-	errHost = fmt.Errorf("%w; in a name or a password @ / : ? %% are %%40 %%2F %%3A %%3F %%25", errForm)
+		"redis+cluster://host,host; a host may have a :port, a number of a database follows a /, and user:password@ or :password@ " +
+		"stands before the hosts, where @ / : ? # % are %40 %2F %3A %3F %23 %25")
+	errOptions = errors.New("must have no other options than db, skip_verify (TLS), sentinel_username and sentinel_password (Sentinels)")
+	errMaster  = errors.New("must name the master behind the Sentinels, such as redis+sentinel://host1,host2/mymaster")
+	errCluster = errors.New("must end with the hosts: a cluster has no databases to choose from")
 )
 
-// Parse reads a URL. Its errors repeat nothing of the URL, which may hold a
-// password.
-func Parse(s string) (*URL, error) {
+var schemes = []string{"unix", "redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
+
+// isUnknown reports whether akin would ignore an option. The library has more.
+func isUnknown(option string) bool {
+	return !slices.Contains([]string{"db", "skip_verify", "sentinel_username", "sentinel_password"}, option)
+}
+
+// Parse reads a URL. The options have a MasterName for Sentinels and
+// IsClusterMode for a cluster, and a TLSConfig where every connection uses TLS.
+// Errors repeat nothing of the URL.
+func Parse(s string) (*redis.UniversalOptions, error) {
 	name, rest, _ := strings.Cut(s, "://")
 	name = strings.ToLower(name)
-	known, ok := map[string]scheme{
-		"unix":           {Single, "", []string{"db"}},
-		"redis":          {Single, "6379", []string{"db"}},
-		"redis+sentinel": {Sentinel, "26379", []string{"sentinel_username", "sentinel_password"}},
-		"redis+cluster":  {Cluster, "6379", nil},
-	}[strings.Replace(name, "rediss", "redis", 1)]
-	if strings.Contains(s, "#") {
-		return nil, errors.New("must not have a #; write %23")
-	}
-	if !ok {
-		return nil, errForm
-	}
-	u := &URL{Topology: known.topology, TLS: strings.HasPrefix(name, "rediss")}
-	if u.TLS {
-		known.options = append(known.options, "skip_verify")
-	}
+	scheme, topology, several := strings.Cut(name, "+")
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
-	at := strings.LastIndexByte(authority, '@')
-	err := u.place(authority[at+1:], strings.TrimSuffix(path, "/"), known.port)
-	if err == nil && at >= 0 {
-		err = u.login(authority[:at])
+	at := strings.LastIndexByte(authority, '@') + 1
+	login, hosts := authority[:at], authority[at:]
+	// A # would end the URL, and an @ in the path be part of a password.
+	if !slices.Contains(schemes, name) || strings.Contains(s, "#") || strings.Contains(path, "@") ||
+		(scheme == "unix") != (hosts == "") || scheme == "unix" && path == "" {
+		return nil, errForm
 	}
-	if err == nil {
-		err = u.read(query, known.options)
+	q, err := url.ParseQuery(query)
+	if err != nil || slices.ContainsFunc(slices.Collect(maps.Keys(q)), isUnknown) {
+		return nil, errOptions
 	}
-	if err != nil {
-		return nil, err
+	u := &redis.UniversalOptions{IsClusterMode: topology == "cluster"}
+	if topology == "sentinel" {
+		u.SentinelUsername, u.SentinelPassword = q.Get("sentinel_username"), q.Get("sentinel_password")
+		q.Del("sentinel_username")
+		q.Del("sentinel_password")
+		master, database, _ := strings.Cut(path, "/")
+		if u.MasterName, err = url.PathUnescape(master); err != nil || u.MasterName == "" {
+			return nil, errMaster
+		}
+		path = database
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		if err := addHost(u, host, scheme+"://"+login+host+"/"+path+"?"+q.Encode()); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case u.IsClusterMode && u.DB != 0:
+		return nil, errCluster
+	case !several && len(u.Addrs) > 1, u.DB < 0,
+		login != "" && u.Password == "", u.SentinelUsername != "" && u.SentinelPassword == "": // the library would not log in
+		return nil, errForm
 	}
 	return u, nil
 }
 
-// place reads the hosts and what follows.
-func (u *URL) place(hosts, path, defaultPort string) error {
-	if defaultPort == "" {
-		socket, err := url.PathUnescape("/" + path)
-		if hosts != "" || path == "" || err != nil {
-			return errors.New("must be unix:// and the full path of a socket, such as unix:///run/redis.sock")
-		}
-		u.Addrs = []string{socket}
-		return nil
-	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		h, err := url.Parse("redis://" + host)
-		if err != nil || h.Host != host || h.Hostname() == "" || strings.HasSuffix(host, ":") || strings.Contains(host, " ") ||
-			strings.Contains(h.Hostname(), ":") && host[0] != '[' {
-			return errHost
-		}
-		port := cmp.Or(h.Port(), defaultPort)
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return errHost
-		}
-		u.Addrs = append(u.Addrs, net.JoinHostPort(h.Hostname(), port))
-	}
-	switch {
-	case u.Topology == Single && len(u.Addrs) > 1:
-		return errHost
-	case u.Topology == Cluster && path != "":
-		return errors.New("must end with the hosts: a cluster has no databases to choose from")
-	case u.Topology == Sentinel:
-		master, rest, _ := strings.Cut(path, "/")
-		var err error
-		if u.Master, err = url.PathUnescape(master); err != nil || u.Master == "" {
-			return errors.New("must name the master behind the Sentinels, such as redis+sentinel://host1,host2/mymaster")
-		}
-		path = rest
-	}
-	return u.setDatabase(path)
-}
-
-// login reads the user and the password.
-func (u *URL) login(s string) error {
-	name, password, _ := strings.Cut(s, ":")
-	var errName, errPassword error
-	u.Username, errName = url.PathUnescape(name)
-	u.Password, errPassword = url.PathUnescape(password)
-	if errName != nil || errPassword != nil || u.Password == "" {
-		return errors.New("must have user:password or :password before the @; a % in them is written %25")
-	}
-	return nil
-}
-
-// read reads the options behind the question mark.
-func (u *URL) read(query string, known []string) error {
-	options, err := url.ParseQuery(query)
-	for name, values := range options {
-		if !slices.Contains(known, name) || len(values) > 1 {
-			err = errors.New("other option")
-		}
-	}
+// addHost adds a host, "" for a socket, and what the URL that has this host
+// alone says.
+func addHost(u *redis.UniversalOptions, host, s string) error {
+	o, err := redis.ParseURL(s)
 	if err != nil {
-		return fmt.Errorf("must have no other options than these, each once: %s", strings.Join(known, ", "))
+		return errForm
 	}
-	u.SentinelUsername, u.SentinelPassword = options.Get("sentinel_username"), options.Get("sentinel_password")
-	if u.SentinelUsername != "" && u.SentinelPassword == "" {
-		return errors.New("must have a sentinel_password with the sentinel_username")
+	if o.Network == "tcp" {
+		h := url.URL{Host: host}
+		if h.Hostname() == "" { // which is localhost to the library
+			return errForm
+		}
+		if u.MasterName != "" && h.Port() == "" {
+			o.Addr = net.JoinHostPort(h.Hostname(), "26379")
+		}
 	}
-	skip := options.Get("skip_verify")
-	if !slices.Contains([]string{"", "false", "true"}, skip) {
-		return errors.New("must have true or false for skip_verify")
-	}
-	u.SkipVerify = skip == "true"
-	return u.setDatabase(options.Get("db"))
-}
-
-// setDatabase sets the number of the database, unless it is not given.
-func (u *URL) setDatabase(s string) error {
-	if s == "" {
-		return nil
-	}
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return errors.New("must end in the number of the database, such as /0, or in nothing")
-	}
-	u.DB = int(n)
+	u.Addrs = append(u.Addrs, o.Addr)
+	u.DB, u.Username, u.Password, u.TLSConfig = o.DB, o.Username, o.Password, o.TLSConfig
 	return nil
 }

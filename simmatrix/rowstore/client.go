@@ -49,28 +49,27 @@ var errSentinel = errors.New("the Sentinel names no master")
 // that a client sees what another has written.
 func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := redisurl.Parse(r.URL)
-	if err == nil && r.TLS != nil && !u.TLS {
+	if err == nil && r.TLS != nil && u.TLSConfig == nil {
 		err = errors.New("certificates are for URLs that begin with rediss only")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	o := options(r.dialer(u), timeout)
+	o := options(r.dialer(u.TLSConfig), timeout)
 	o.Addrs, o.DB, o.Username, o.Password = u.Addrs, u.DB, u.Username, u.Password
-	o.MasterName, o.SentinelUsername, o.SentinelPassword = u.Master, u.SentinelUsername, u.SentinelPassword
-	switch u.Topology {
-	case redisurl.Sentinel:
+	o.MasterName, o.SentinelUsername, o.SentinelPassword = u.MasterName, u.SentinelUsername, u.SentinelPassword
+	switch {
+	case u.MasterName != "":
 		f := o.Failover()
 		f.ReadTimeout = max(o.ReadTimeout, sentinelTimeout)
 		f.WriteTimeout, f.PoolTimeout = f.ReadTimeout, f.ReadTimeout
 		f.ConnMaxLifetime = sentinelLifetime
 		f.OnConnect = checkSentinel(f.MasterName)
 		return redis.NewFailoverClient(f), nil
-	case redisurl.Cluster:
+	case u.IsClusterMode:
 		// The client learns from one of the nodes where the slots are, and again
 		// when it is redirected or a call failed.
 		return redis.NewClusterClient(o.Cluster()), nil
-	case redisurl.Single:
 	}
 	return redis.NewClient(o.Simple()), nil
 }
@@ -124,14 +123,15 @@ func refresh(ctx context.Context, client redis.UniversalClient) {
 	}
 }
 
-// dialer returns the function that connects, with TLS if the URL says so. The
+// dialer returns the function that connects, with TLS unless config is nil. The
 // certificate must be for the host of the address, not for the first one of
 // the URL, as the library would require.
-func (r Redis) dialer(u *redisurl.URL) dialer {
-	if !u.TLS {
+func (r Redis) dialer(config *tls.Config) dialer {
+	if config == nil {
 		return new(net.Dialer).DialContext
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: u.SkipVerify} //nolint:gosec // the operator asked for it
+	c := config.Clone()
+	c.ServerName = ""
 	if r.TLS != nil {
 		c.RootCAs, c.Certificates = r.TLS.RootCAs, r.TLS.Certificates
 	}
