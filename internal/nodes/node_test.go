@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,10 +341,10 @@ func TestConnectionsThatBreakOffPutOutANodeOnlyWithItsPing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := startCluster(t)
-				pings := 0
+				var pings atomic.Int32
 				drops := func(req *http.Request) (int, error) {
 					if req.Method == http.MethodHead {
-						pings++
+						pings.Add(1)
 						return tt.ping(req)
 					}
 					return breaks(req)
@@ -355,8 +356,8 @@ func TestConnectionsThatBreakOffPutOutANodeOnlyWithItsPing(t *testing.T) {
 					do(p, write(t.Context(), ""))
 					wasOut = wasOut || p.nodes[0].state.Load() == out
 				}
-				if wasOut != (tt.want == out) || pings > 50 { // at most one a second for failures, and one for silence
-					t.Errorf("the node was out: %t, after %d pings of both", wasOut, pings)
+				if wasOut != (tt.want == out) || pings.Load() > 50 { // at most one a second for failures, and one for silence
+					t.Errorf("the node was out: %t, after %d pings of both", wasOut, pings.Load())
 				}
 				c.set("a", refuses) // with the node on trial
 				p.nodes[0].state.Store(in)
