@@ -46,7 +46,6 @@ type Listen struct {
 	Address          string    `yaml:"address"` // host:port
 	ForwardedHeaders bool      `yaml:"forwarded_headers"`
 	TLS              ServerTLS `yaml:"tls"`
-	MaxHeader        Bytes     `yaml:"max_header" allowed:"1KiB 64KiB"`
 	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: what the limit of open files allows
 	IdleTimeout      Duration  `yaml:"idle_timeout" allowed:"1s 1h"`
 	BodyTimeout      Duration  `yaml:"body_timeout" allowed:"1s 1h"`
@@ -306,7 +305,7 @@ type Tracing struct {
 func Default() *Config {
 	return &Config{
 		Listen: Listen{
-			Address: "127.0.0.1:9280", MaxHeader: 8 * kibibyte,
+			Address:     "127.0.0.1:9280",
 			IdleTimeout: Duration(2 * time.Minute), BodyTimeout: Duration(30 * time.Second),
 		},
 		Admin:    Admin{Address: "127.0.0.1:9281", Hosts: []string{}},

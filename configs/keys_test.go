@@ -257,7 +257,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 36 {
+	if limits != 35 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

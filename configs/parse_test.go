@@ -133,13 +133,12 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:23: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
 		"out_of_range.bad.yml:25: log.level: must be one of debug, info, warn, error",
 		"out_of_range.bad.yml:26: log.format: must be one of json, text",
-		"out_of_range.bad.yml:28: listen.max_header: 65KiB is out of range; allowed: 1KiB to 64KiB",
-		"out_of_range.bad.yml:29: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
-		"out_of_range.bad.yml:30: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:31: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:33: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
-		"out_of_range.bad.yml:34: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:36: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
+		"out_of_range.bad.yml:28: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
+		"out_of_range.bad.yml:29: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:30: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:32: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
+		"out_of_range.bad.yml:33: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:35: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
@@ -219,7 +218,7 @@ var badFiles = map[string][]string{
 		"tracing.bad.yml:3: tracing.sample: 1.5 is out of range; allowed: 0 to 1",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
 		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
 		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing`,
@@ -258,7 +257,7 @@ var badFiles = map[string][]string{
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
-		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_connections, idle_timeout, body_timeout",
 		"wrong_type.bad.yml:3: cluster.urls: must be a list",
 		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
 		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",
@@ -367,7 +366,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want := &Config{
 		Listen: Listen{
 			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
-			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
+			MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
 		},
 		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},
 		Shutdown: Shutdown{Timeout: Duration(time.Hour)},

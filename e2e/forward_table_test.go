@@ -184,6 +184,7 @@ func oddSteps() []forwardStep {
 		plainStep("opaque id and tracing", http.MethodGet, "/akin-e2e-fwd/_count", "X-Opaque-Id: me", "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
 		plainStep("two Accept headers", http.MethodGet, "/akin-e2e-fwd/_count", "Accept: application/json", "Accept: application/yaml"),
 		plainStep("vendor type", http.MethodGet, "/akin-e2e-fwd/_count", "Accept: application/vnd.elasticsearch+json; compatible-with=8"),
+		plainStep("a header of 8,100 bytes", http.MethodGet, "/akin-e2e-fwd/_count", "X-Long: "+strings.Repeat("x", 8100)),
 		plainStep("authorization", http.MethodGet, "/akin-e2e-fwd/_count", "Authorization: Basic dTpw"),
 	}
 }

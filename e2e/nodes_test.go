@@ -84,7 +84,6 @@ func TestLargeHeadsHangNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		makeRelated(t, e)
 		a := startAkin(t, section{
-			"listen":    section{"address": "127.0.0.1:0", "max_header": "64KiB"}, // akin itself would answer 431
 			"cluster":   section{"urls": []string{e.url}},
 			"expansion": section{"budget": widePatience},
 			"matrices":  []section{{"name": "main", "file": relatedFile(t, vectorsA)}},

@@ -70,9 +70,9 @@ func TestAccessLogHasALineForEachRequest(t *testing.T) {
 			"GET /a HTTP/1.1\nHost: a\nConnection: close\n\n", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf" + hangUp, leaveAlone,
 			map[string]any{"status": 200., "bytes": 4., "aborted": true},
 		},
-		"too large": {
+		"long": {
 			"GET /a HTTP/1.1\nHost: a\nX-Long: " + strings.Repeat("x", 9<<10) + "\nX-Opaque-Id: " + strings.Repeat("\xff", 5<<10) + "\nConnection: close\n\n", emptyAnswer, leaveAlone,
-			map[string]any{"status": 431.},
+			map[string]any{"status": 200.},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAccessLogHasALineForEachRequest(t *testing.T) {
 			if took, _ := got["duration_ms"].(float64); took <= 0 {
 				t.Errorf("took %v ms", got["duration_ms"])
 			}
-			if _, asked := got["upstream_ms"]; asked != (test.want["status"] != 431.) {
+			if _, asked := got["upstream_ms"]; !asked {
 				t.Errorf("the cluster took %v", got["upstream_ms"])
 			}
 			for key := range got {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -17,53 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/exchange"
 )
 
-const (
-	// copyBufferSize is the size of the pieces in which answers are copied.
-	copyBufferSize = 32 << 10
-	// ownHeaders is the room for headers of rewritten requests that akin writes.
-	ownHeaders = 128
-)
-
-// refuseHead answers a request whose headers or first line are too large for
-// the cluster, and reports whether it did. A node would answer, too, but read
-// nothing more from the connection, which other requests share.
-func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
-	line := len(r.Method) + len(r.RequestURI) + len("  HTTP/1.1\r\n")
-	if line <= s.opts.MaxHeader && s.headerSize(r) <= s.opts.MaxHeader {
-		return false
-	}
-	s.metrics.LargeHeads.Inc()
-	w.Header().Set("Connection", "close")
-	writeError(w, http.StatusRequestHeaderFieldsTooLarge, "akin_too_long_header_exception",
-		fmt.Sprintf("the headers of the request, or its first line, are larger than %d bytes (listen.max_header)", s.opts.MaxHeader))
-	return true
-}
-
-// headerSize returns how many bytes the headers of r take in the cluster at
-// most.
-func (s *Server) headerSize(r *http.Request) int {
-	const colonAndBreak = len(": \r\n")
-	n := ownHeaders + s.upstream.HostBytes()
-	if s.opts.Tracer != nil {
-		n += tracing.HeaderBytes
-	}
-	for name, values := range r.Header {
-		if name == controlHeader || name == profileHeader {
-			continue
-		}
-		for _, v := range values {
-			n += len(name) + len(v) + colonAndBreak
-		}
-	}
-	if s.opts.ForwardedHeaders {
-		n += len("X-Forwarded-For: , \r\nX-Forwarded-Host: \r\nX-Forwarded-Proto: https\r\n") + len(r.RemoteAddr) + len(r.Host)
-	}
-	return n
-}
+// copyBufferSize is the size of the pieces in which answers are copied.
+const copyBufferSize = 32 << 10
 
 // ClientOf returns the client of the search that a call is made for, "" for
 // none.
@@ -321,13 +278,18 @@ type errorAnswer struct {
 	Status int `json:"status"`
 }
 
-// writeError writes an error in the format of Elasticsearch and OpenSearch.
-func writeError(w http.ResponseWriter, status int, kind, reason string) {
+// errorBody returns an error in the format of Elasticsearch and OpenSearch.
+func errorBody(status int, kind, reason string) []byte {
 	answer := errorAnswer{Status: status}
 	answer.Error.errorCause = errorCause{Type: kind, Reason: reason}
 	answer.Error.RootCause = []errorCause{answer.Error.errorCause}
 	body, _ := json.Marshal(answer) // strings and numbers always encode
+	return body
+}
+
+// writeError writes an error in the format of Elasticsearch and OpenSearch.
+func writeError(w http.ResponseWriter, status int, kind, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // nobody is left to tell
+	_, _ = w.Write(errorBody(status, kind, reason)) // nobody is left to tell
 }

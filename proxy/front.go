@@ -19,8 +19,8 @@ import (
 // loads and scrolls are long.
 const (
 	readHeaderTimeout = 10 * time.Second
-	// maxHeaderBytes is the largest Options.MaxHeader: net/http refuses more in
-	// plain text.
+	// maxHeaderBytes is the largest head of a request; larger ones get 431. The
+	// cluster takes less by default, and answers 400 itself.
 	maxHeaderBytes = 64 << 10
 	// adminConnections are for probes and scrapes, on top of
 	// Options.MaxConnections.
@@ -89,6 +89,15 @@ func (f *Front) serveAdmin(w http.ResponseWriter, r *http.Request) {
 	s.admin.ServeHTTP(w, r)
 }
 
+// refuse returns the answer to a request that net/http cannot read.
+func (f *Front) refuse(status int, reason string) []byte {
+	if status == http.StatusRequestHeaderFieldsTooLarge {
+		f.server().metrics.LargeHeads.Inc()
+		return errorBody(status, "akin_too_long_header_exception", fmt.Sprintf("the head of the request is larger than %d bytes", maxHeaderBytes))
+	}
+	return errorBody(status, "akin_request_exception", "akin cannot read the request: "+reason)
+}
+
 // Wait waits until s has no request in flight, or ctx ends.
 func (s *Server) Wait(ctx context.Context) {
 	tick := time.NewTicker(waitEvery)
@@ -148,7 +157,7 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
 	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
 		return connections.Listen(l, limit, s.metrics.Connections.WithLabelValues(port), s.metrics.ClosedIdle.WithLabelValues(port),
-			func() *slog.Logger { return f.server().log.With("port", port) })
+			func() *slog.Logger { return f.server().log.With("port", port) }, f.refuse)
 	}
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
 	operators := bounded(*admin, adminConnections, "admin")
@@ -156,14 +165,14 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	if f.tls != nil {
 		encrypted := f.tls.Clone()
 		encrypted.NextProtos = []string{"http/1.1"}
-		*proxy = tls.NewListener(clients, encrypted)
+		*proxy = connections.TLS(clients, encrypted)
 	}
 	servers := []*http.Server{
 		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
-		newHTTPServer(http.HandlerFunc(f.serveAdmin), s.opts.IdleTimeout, s.log),
+		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveAdmin)), s.opts.IdleTimeout, s.log),
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
-	servers[0].ConnContext = connections.Context
+	servers[0].ConnContext, servers[1].ConnContext = connections.Context, connections.Context
 	// A request to the admin port is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers

@@ -286,69 +286,107 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	}
 }
 
-// The limit counts what the cluster gets, and the answer is in its shape.
-func TestHeadersThatTheClusterWouldNotTakeAreRefused(t *testing.T) {
-	const limit = 2 << 10
-	pad := func(n int) string { return strings.Repeat("x", n) }
-	for _, tt := range []struct {
-		name, line, headers string
-		refused             bool
-	}{
-		{"small", "GET /a/_doc/1 HTTP/1.1", "X-A: b\n", false},
-		{"near the limit", "GET /a/_doc/1 HTTP/1.1", "X-A: " + pad(limit-300) + "\n", false},
-		{"one header over it", "GET /a/_doc/1 HTTP/1.1", "X-A: " + pad(limit) + "\n", true},
-		{"many headers over it", "GET /a/_doc/1 HTTP/1.1", strings.Repeat("X-A: "+pad(200)+"\n", 11), true},
-		{"a search", "POST /a/_search HTTP/1.1", "Content-Length: 2\nX-A: " + pad(limit) + "\n", true},
-		{"headers of akin's own", "GET /a/_doc/1 HTTP/1.1", "X-Akin-Profile: " + pad(limit) + "\n", false},
-		{"line near the limit", "GET /a/_doc/" + pad(limit-30) + " HTTP/1.1", "", false},
-		{"line over it", "GET /a/_doc/" + pad(limit) + " HTTP/1.1", "", true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, MaxHeader: limit})
-			answer := exchangeRaw(t, addr, tt.line+"\nHost: a\nConnection: close\n"+tt.headers+"\n{}")
-			if asked := len(node.all()) > 0; asked == tt.refused {
-				t.Errorf("the node was asked: %t", asked)
-			}
-			if counted := counter(t, registry, "akin_large_headers_total") == 1; counted != tt.refused {
-				t.Errorf("counted: %t", counted)
-			}
-			if !tt.refused {
-				return
-			}
-			res, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close()
-			var got errorAnswer
-			if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
-				t.Fatal(err)
-			}
-			if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || got.Status != res.StatusCode || got.Error.Type != "akin_too_long_header_exception" || len(got.Error.RootCause) != 1 {
-				t.Errorf("the answer is %s", answer)
-			}
-		})
+// Whether a head is too large, the cluster says, up to what akin can read.
+func TestLargeHeadsReachTheCluster(t *testing.T) {
+	long := strings.Repeat("x", 60<<10)
+	node := startRawNode(t, nil)
+	_, addr, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	for _, request := range []string{"GET /a/_doc/1 HTTP/1.1\nHost: a\nX-A: " + long, "GET /a/_doc/" + long + " HTTP/1.1\nHost: a"} {
+		if answer := exchangeRaw(t, addr, request+"\nConnection: close\n\n"); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			t.Errorf("got %s", answer)
+		}
+	}
+	for _, r := range node.all() {
+		if !strings.Contains(r.line+strings.Join(r.header, ""), long) {
+			t.Errorf("the node got %.100s %.100s", r.line, r.header)
+		}
 	}
 }
 
-// Nothing of a refused request is waited for: the client sees the error
-// although it has not sent the body, and the connection ends.
-func TestRefusedHeadersAreAnsweredAtOnce(t *testing.T) {
+// What net/http refuses gets an answer in the cluster's format, although it has
+// not sent all of its request, and the connection ends.
+func TestRequestsThatCannotBeReadAreRefusedInJSON(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
-	c := dial(t, addr)
-	fmt.Fprintf(c, "POST /a/_search HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nX-A: %s\r\n\r\n{", strings.Repeat("x", 8<<10))
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	for _, config := range []*tls.Config{nil, {Certificates: certified.TLS.Certificates}} {
+		registry := prometheus.NewRegistry()
+		_, addr, admin := startFrontTLS(t, Options{Upstreams: []string{node.URL}, Registry: registry}, config)
+		for name, tt := range map[string]struct {
+			addr, request string
+			status        int
+		}{
+			"a broken escape":          {addr, "GET /a%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+			"two hosts":                {addr, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+			"no host":                  {addr, "POST /a/_search HTTP/1.1\r\nContent-Length: 5\r\n\r\n", 400},
+			"no HTTP":                  {addr, "hello\r\n\r\n", 400},
+			"another version":          {addr, "GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505},
+			"another transfer":         {addr, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n", 501},
+			"a large head":             {addr, "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("x", 70<<10) + "\r\n\r\n", 431},
+			"the second request":       {addr, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+			"two hosts, of operators":  {admin, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+			"plain text in place TLS ": {addr, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0},
+		} {
+			t.Run(fmt.Sprint(name, ", TLS ", config != nil), func(t *testing.T) {
+				var c io.ReadWriter = dial(t, tt.addr)
+				switch {
+				case tt.status == 0 && config == nil:
+					return
+				case tt.status == 0:
+					tt.status = 400
+				case config != nil && tt.addr == addr:
+					trusting := certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+					trusting.ServerName = "example.com" // that of httptest's certificate
+					c = tls.Client(c.(net.Conn), trusting)
+				}
+				if _, err := io.WriteString(c, tt.request); err != nil {
+					t.Fatal(err)
+				}
+				r := bufio.NewReader(c)
+				if name == "the second request" {
+					res, err := http.ReadResponse(r, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+				res, err := http.ReadResponse(r, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				var got errorAnswer
+				if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+					t.Fatal(err)
+				}
+				if res.StatusCode != tt.status || got.Status != tt.status || len(got.Error.RootCause) != 1 || got.Error.Reason == "" ||
+					!res.Close || res.ContentLength < 0 || res.Header.Get("Content-Type") != "application/json" {
+					t.Errorf("got %+v, %+v", res, got)
+				}
+			})
+		}
+		if n := counter(t, registry, "akin_large_headers_total"); n != 1 {
+			t.Errorf("%v large heads are counted", n)
+		}
 	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || !res.Close {
-		t.Errorf("status %d, close %t", res.StatusCode, res.Close)
+	if n := len(node.all()); n != 2 {
+		t.Errorf("%d requests reached the node", n)
 	}
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		t.Error(err)
+}
+
+// A node may say the same as net/http's server.
+func TestPlainTextOfTheClusterIsNotReplaced(t *testing.T) {
+	const body = "400 Bad Request"
+	node := startRawNode(t, func(int, rawRequest) string {
+		return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + body + hangUp
+	})
+	_, addr, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	for _, protocol := range []string{"HTTP/1.0", "HTTP/1.1"} {
+		got := exchangeRaw(t, addr, "GET /a "+protocol+"\nHost: a\nConnection: close\n\n")
+		if !strings.Contains(got, body) || !strings.Contains(got, "text/plain") {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 

@@ -118,9 +118,6 @@ type Options struct {
 	// with "" for all indices where that is unknown. It must not keep it, nor block.
 	OnRefused func(*expand.Refusal) (news bool)
 
-	// MaxHeader is the number of bytes, at most 64 KiB, that the headers of a
-	// request, and that its first line, may have; larger ones get 431. 0 means 8 KiB.
-	MaxHeader int
 	// MaxConnections is how many clients may be connected; 0 is no bound.
 	MaxConnections int
 	// IdleTimeout is how long a connection waits for a request; 0 means 2 minutes.
@@ -277,7 +274,6 @@ func withDefaults(o Options) Options {
 	o.Budget = cmp.Or(o.Budget, 50*time.Millisecond)
 	o.RerankBudget = cmp.Or(o.RerankBudget, 50*time.Millisecond)
 	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
-	o.MaxHeader = cmp.Or(o.MaxHeader, 8<<10) // what OpenSearch and Elasticsearch 7 take
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 20*time.Second) // Kubernetes kills after 30
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
@@ -316,9 +312,6 @@ func (s *Server) AdminHandler() http.Handler { return s.admin }
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 { // how HTTP/2 begins, which net/http leaves to its handler
 		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
-		return
-	}
-	if s.refuseHead(w, r) {
 		return
 	}
 	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {

@@ -122,15 +122,6 @@ func parseBase(raw string) (*url.URL, error) {
 // CloseIdleConnections closes the connections that no request uses.
 func (p *Pool) CloseIdleConnections() { (&http.Client{Transport: p.transport}).CloseIdleConnections() }
 
-// HostBytes returns how many bytes the header line Host takes at most.
-func (p *Pool) HostBytes() int {
-	longest := 0
-	for _, n := range p.nodes {
-		longest = max(longest, len("Host: \r\n")+len(n.base.Host))
-	}
-	return longest
-}
-
 // Close ends what runs for the pool itself and waits for that. Requests can
 // still be sent, but nodes that are out stay so until they answer one.
 func (p *Pool) Close() {

@@ -20,13 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-const (
-	// HeaderBytes is the most that a span adds to the headers of a request, beside
-	// the tracestate that its client sent.
-	HeaderBytes = len("Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n")
-	// maxValue bounds an attribute, such as a path, in bytes.
-	maxValue = 1 << 10
-)
+// maxValue bounds an attribute, such as a path, in bytes.
+const maxValue = 1 << 10
 
 // Export returns a provider that sends spans to /v1/traces below endpoint, with
 // the headers: all of a trace that a client has begun and samples, and the

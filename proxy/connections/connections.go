@@ -1,11 +1,11 @@
-// Package connections bounds how many connections a listener keeps open, and
-// keeps what is left of one request from being taken for the next.
+// Package connections bounds how many connections a listener keeps open, keeps
+// what is left of one request from being taken for the next, and answers those
+// that net/http cannot read.
 package connections
 
 import (
 	"container/list"
 	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -49,6 +49,7 @@ type Listener struct {
 	open   prometheus.Gauge
 	closed prometheus.Counter  // those that made room
 	log    func() *slog.Logger // that of the configuration in use
+	refuse Refuse
 
 	end   chan struct{}
 	once  sync.Once
@@ -78,6 +79,9 @@ type connection struct {
 	// write and arriving are when the write in progress began, and the request
 	// whose body arrives, in Unix nanoseconds, 0 for none.
 	write, arriving atomic.Int64
+	// handling says that there is a request, with which all that is written has to
+	// do until the next one begins.
+	handling atomic.Bool
 
 	// Guarded by the listener's lock:
 	closed bool
@@ -86,11 +90,16 @@ type connection struct {
 	since  time.Time     // when it came into list
 }
 
+// Refuse returns the body, JSON, of the answer with a status to a request that
+// net/http cannot read for a reason.
+type Refuse func(status int, reason string) []byte
+
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
-// those that made room; log returns the log in use.
-func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger) *Listener {
+// those that made room; log returns the log in use. All requests have to pass
+// [Handler].
+func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger, refuse Refuse) *Listener {
 	return &Listener{
-		Listener: l, open: open, closed: closed, log: log, end: make(chan struct{}), freed: make(chan struct{}, 1),
+		Listener: l, open: open, closed: closed, log: log, refuse: refuse, end: make(chan struct{}), freed: make(chan struct{}, 1),
 		places: places{max: limit},
 	}
 }
@@ -227,6 +236,7 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 	case http.StateNew, http.StateClosed: // known to Accept and Close
 	case http.StateIdle:
 		c.arriving.Store(0)
+		c.handling.Store(false)
 		c.move(&l.silent)
 		l.wake()
 	case http.StateActive:
@@ -238,8 +248,8 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 
 // of returns the connection below TLS.
 func of(conn net.Conn) *connection {
-	if encrypted, ok := conn.(*tls.Conn); ok {
-		conn = encrypted.NetConn()
+	if c, ok := conn.(*encrypted); ok {
+		return c.below
 	}
 	return conn.(*connection)
 }
@@ -286,7 +296,10 @@ func (c *connection) Close() error {
 func (c *connection) Write(p []byte) (int, error) {
 	c.write.Store(time.Now().UnixNano())
 	defer c.write.Store(0)
-	return c.Conn.Write(p)
+	if _, err := c.Conn.Write(c.answered(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // CloseWrite tells the client that nothing more comes. net/http calls it before
@@ -306,23 +319,24 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, of(conn))
 }
 
-// Handler is h, and notes while the body of a request arrives. Where an answer
-// begins before the body has come to its end, the connection closes after it:
-// the rest must not be taken for the next request (RFC 9112, section 11.2), and
-// in full duplex net/http does not notice a body that is broken.
+// Handler is h for the requests of a [Listener], and notes while the body of a
+// request arrives. Where an answer begins before the body has come to its end,
+// the connection closes after it: the rest must not be taken for the next
+// request (RFC 9112, section 11.2), and in full duplex net/http does not notice
+// a body that is broken.
 //
 // h gets a copy of each request that has a body. net/http goes by the type of
 // the body in its own.
 func Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := r.Context().Value(connectionKey{}).(*connection)
+		c.handling.Store(true)
 		if r.ContentLength == 0 {
 			h.ServeHTTP(w, r)
 			return
 		}
-		b := &body{ReadCloser: r.Body}
-		if b.of, _ = r.Context().Value(connectionKey{}).(*connection); b.of != nil {
-			b.of.arriving.Store(time.Now().UnixNano())
-		}
+		c.arriving.Store(time.Now().UnixNano())
+		b := &body{ReadCloser: r.Body, of: c}
 		r = r.WithContext(r.Context())
 		r.Body = b
 		h.ServeHTTP(&answer{ResponseWriter: w, body: b}, r)
@@ -362,7 +376,7 @@ func (a *answer) Write(p []byte) (int, error) {
 type body struct {
 	io.ReadCloser
 
-	of    *connection // nil for one of another listener
+	of    *connection
 	ended atomic.Bool // all of it has come
 }
 
@@ -372,7 +386,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		b.ended.Store(true)
 	}
-	if err != nil && b.of != nil {
+	if err != nil {
 		b.of.arriving.Store(0)
 	}
 	return n, err

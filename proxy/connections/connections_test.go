@@ -20,7 +20,7 @@ import (
 func TestFullListenersSayToTheLogInUseThatAllAreTaken(t *testing.T) {
 	var before, after bytes.Buffer
 	used := &before
-	l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.NewTextHandler(used, nil)) })
+	l := Listen(nil, 1, nil, nil, func() *slog.Logger { return slog.New(slog.NewTextHandler(used, nil)) }, nil)
 	l.count = 1
 	used = &after
 	if _, _, ok := l.takePlace(); ok || before.Len() > 0 || !strings.Contains(after.String(), "all connections are taken") {
@@ -62,7 +62,7 @@ func served(t *testing.T, limit int, h http.HandlerFunc) (p pipes, log *bytes.Bu
 	t.Helper()
 	p, log = make(pipes, 100), new(bytes.Buffer)
 	l := Listen(p, limit, prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{}),
-		func() *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) })
+		func() *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }, nil)
 	server := &http.Server{Handler: Handler(h), ConnState: l.State, ConnContext: Context}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -213,7 +213,7 @@ func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
 // wakes it: it must not look at all connections each time.
 func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Listen(nil, 4, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) })
+		l := Listen(nil, 4, nil, nil, func() *slog.Logger { return slog.New(slog.DiscardHandler) }, nil)
 		var all []*connection
 		for range 4 {
 			l.count++

@@ -196,7 +196,7 @@ func (r *registering) clients() Clients {
 		ClosedIdle: r.by("port", ports, "akin_idle_connections_closed_total",
 			"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting."),
 		LargeHeads: r.counter("akin_large_headers_total",
-			"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
+			"Requests that were refused since their heads are larger than 64 KiB.").WithLabelValues(),
 		SlowBodies: slow.WithLabelValues(SlowBody), SlowRead: slow.WithLabelValues(SlowResponse),
 	}
 }

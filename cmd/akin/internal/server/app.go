@@ -299,7 +299,6 @@ func (a *App) proxyOptions() proxy.Options {
 		Logger: a.log, LogQueries: cfg.Log.Queries,
 		Registry: a.process.registry, Guard: a.process.guard, Tracer: a.tracer,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
-		MaxHeader:        int(cfg.Listen.MaxHeader),
 		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),
 		IdleTimeout:      time.Duration(cfg.Listen.IdleTimeout),
 		ShutdownDelay:    time.Duration(cfg.Shutdown.Delay),
