@@ -207,7 +207,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		"a device":          {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/dev/null"}, []string{"regular file"}},
 		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--recall", "2"}, []string{"--top: 0", "recall"}},
 		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--dim", "5"}, []string{"--dim"}},
-		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"term"}},
+		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"word"}},
 		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},
 		"no redis":          {[]string{"matrix", "list"}, []string{"--redis"}},
 		"bad redis":         {[]string{"matrix", "list", "--redis", "http://x"}, []string{"redis"}},
