@@ -177,12 +177,11 @@ const ArmOff = "off"
 
 // A Trial compares two ways of searching, its arms, on live searches.
 type Trial struct {
-	Name       string   `yaml:"name"`    // unique, without a default
-	Indices    []string `yaml:"indices"` // as in Matrix
-	Arms       []string `yaml:"arms"`    // the usual one and the new one: names of profiles, or ArmOff
-	Share      float64  `yaml:"share" allowed:"0 1"`
-	Header     string   `yaml:"header"` // "" is the client's address
-	Interleave bool     `yaml:"interleave"`
+	Name    string   `yaml:"name"`    // unique, without a default
+	Indices []string `yaml:"indices"` // as in Matrix
+	Arms    []string `yaml:"arms"`    // the usual one and the new one: names of profiles, or ArmOff
+	Share   float64  `yaml:"share" allowed:"0 1"`
+	Header  string   `yaml:"header"` // "" is the client's address
 }
 
 // A Profile is another way of rewriting searches.
@@ -289,8 +288,6 @@ type Log struct {
 	Format  string `yaml:"format" allowed:"json text"`
 	Queries bool   `yaml:"queries"` // allows the text of searches
 	Access  bool   `yaml:"access"`  // on standard output
-
-	Impressions string `yaml:"impressions"` // a file; "" is none
 }
 
 // Tracing says where spans of OpenTelemetry traces go, and of how many.

@@ -151,7 +151,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Expansion.Trials = []Trial{{
-		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session", Interleave: true,
+		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
 	if diff := cmp.Diff(want, c, secrets); diff != "" {

@@ -126,9 +126,6 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		content[f.key] = data
 	}
 	pair(d, "cluster.tls.certificate", content["cluster.tls.certificate"], content["cluster.tls.key"])
-	if c.Log.Impressions != "" {
-		c.Log.Impressions = under(dir, c.Log.Impressions)
-	}
 	for _, list := range [][]Matrix{c.Matrices, c.Weights} {
 		for i := range list {
 			if m := &list[i]; m.File != "" {

@@ -412,7 +412,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Caches:  Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
 		Memory:  Memory{InFlight: 200 * mebibyte},
-		Log:     Log{Level: "error", Format: FormatText, Queries: true, Access: true, Impressions: "pages.jsonl"},
+		Log:     Log{Level: "error", Format: FormatText, Queries: true, Access: true},
 		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {

@@ -40,7 +40,6 @@ func TestUserBehaviorInsightsAreLearnedFrom(t *testing.T) {
 		dir := newDir(t, "insights")
 		rows := []simmatrix.TermRow{{Term: "wrong", DocFreq: 10 * topics}}
 		var docs, queries, events []document
-		var pages strings.Builder
 		for k := range topics {
 			topic, right := fmt.Sprintf("topic%02d", k), fmt.Sprintf("right%02d", k)
 			rows = append(rows, simmatrix.TermRow{Term: right, DocFreq: 10},
@@ -74,8 +73,6 @@ func TestUserBehaviorInsightsAreLearnedFrom(t *testing.T) {
 							},
 						}})
 					}
-					fmt.Fprintf(&pages, `{"query_id":%q,"trial":"t","between":["off","new"],"query":%q,"shown":[%q,%q],"arms":["off","new"],"clicked":[]}`+"\n",
-						query, text, shown[0], shown[1])
 				}
 			}
 		}
@@ -93,11 +90,9 @@ func TestUserBehaviorInsightsAreLearnedFrom(t *testing.T) {
 		if err := simmatrix.Encode(&file, m); err != nil {
 			t.Fatal(err)
 		}
-		plain, learned, log := filepath.Join(dir, "plain.akin"), filepath.Join(dir, "learned.akin"), filepath.Join(dir, "pages.jsonl")
-		for path, text := range map[string]string{plain: file.String(), log: pages.String()} {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		plain, learned := filepath.Join(dir, "plain.akin"), filepath.Join(dir, "learned.akin")
+		if err := os.WriteFile(plain, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
 		}
 		r := runAkin(t, "matrix", "learn", plain, "--cluster", e.url, "--index", index, "--field", "body", "--ubi", "--out", learned)
 		if r.status != 0 || !strings.Contains(r.stderr, "learned from 48 of 48 queries") {
@@ -108,9 +103,6 @@ func TestUserBehaviorInsightsAreLearnedFrom(t *testing.T) {
 			if out := mustAkin(t, "matrix", "show", "--file", learned, "topic03"); !strings.Contains(out, want) {
 				t.Errorf("no %s:\n%s", want, out)
 			}
-		}
-		if out := mustAkin(t, "preference", "--impressions", log, "--ubi", "--cluster", e.url); !strings.HasSuffix(strings.Split(out, "\n")[1], "  new") {
-			t.Error(out)
 		}
 	})
 }

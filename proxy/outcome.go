@@ -29,7 +29,6 @@ const (
 	failedRerank = "ranking" // its hits stay in the engine's order
 
 	failedFeedback = "feedback" // it is expanded without its first hits
-	failedTrial    = "trial"    // it is not interleaved: it gets the answer of the first arm
 )
 
 // Causes of failing open that are not errors of the expander.
@@ -47,7 +46,6 @@ var ownHints = map[string]string{
 	feedbackRefused:  "the cluster refuses the search for the first hits, or does not answer it: send it by itself, with akin=no-feedback",
 	feedbackPartial:  "the search for the first hits timed out, or a shard of it failed: send it by itself, with akin=no-feedback",
 	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
-	interleaveLate:   "the second arm of a trial takes much longer than the first: see akin=explain for what it adds",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }
@@ -55,13 +53,10 @@ var ownHints = map[string]string{
 // knownValues returns the values that labels are known to have.
 func knownValues(causes map[string]string) metrics.Values {
 	return metrics.Values{
-		Causes:   append(slices.Collect(maps.Keys(causes)), causePanic),
-		Reasons:  reasons(),
-		Reranked: []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
-		Feedback: []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
-		Interleaved: []string{
-			interleaveDone, interleavePage, interleaveNoHits, interleaveBusy, interleaveLate, interleaveNoReply, interleaveAnswer, causeRejected, explain.FailedOpen,
-		},
+		Causes:      append(slices.Collect(maps.Keys(causes)), causePanic),
+		Reasons:     reasons(),
+		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
+		Feedback:    []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
 		Originals:   []string{originalAccepted, originalRejected, originalNotSent},
 		Authorizing: []string{accessAllowed, accessDenied, accessNoIndex, accessFailed},
 	}
@@ -112,8 +107,8 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		Original: explain.Message{RawQuery: wire.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
-	if x.part != nil {
-		kept.Trial, kept.Arm = x.part.Name, cmp.Or(x.control.profile, trial.Off)
+	if x.trial != "" {
+		kept.Trial, kept.Arm = x.trial, cmp.Or(x.control.profile, trial.Off)
 	}
 	if res != nil {
 		s.metrics.Clauses(res)

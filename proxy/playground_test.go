@@ -44,7 +44,7 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 	if len(asked) != 1 || asked[0].Factor != 0.5 {
 		t.Errorf("the expander is asked for %v", asked)
 	}
-	if n := counter(t, o.Registry, "akin_trial_searches_total") + counter(t, o.Registry, "akin_trial_interleaved_total"); n != 0 {
+	if n := counter(t, o.Registry, "akin_trial_searches_total"); n != 0 {
 		t.Errorf("%v searches are in a trial", n)
 	}
 }

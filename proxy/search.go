@@ -75,7 +75,7 @@ type search struct {
 	asked      *sync.Map // the accessKeys of the client
 	failedOpen bool      // something of it did
 	id         string    // of the explanation
-	part       *part     // in a trial, nil for none
+	trial      string    // that it takes part in, "" for none
 }
 
 // A body is that of a search.
@@ -121,16 +121,13 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
 	exchange.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	enroller{s}.enroll(x, r)
+	s.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
 	var err error
-	if why == "" || x.interleaves() {
-		var unread string
+	if why == "" {
 		_, span := tracing.Start(r.Context(), "read")
-		unread, err = s.readBody(w, r, x)
+		why, err = s.readBody(w, r, x)
 		span.End()
-		enroller{s}.prepare(x, unread)
-		why = cmp.Or(unread, why)
 	}
 	if why != "" && err == nil {
 		err = s.keepBody(w, r, x)
@@ -398,8 +395,6 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	start := time.Now()
 	defer func() { t.metrics.Upstream.Observe(time.Since(start).Seconds()) }()
 	switch {
-	case x.interleaves():
-		res, err = t.interleave(out, x)
 	case x.shadow != nil:
 		res, err = t.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
 	default:

@@ -84,9 +84,7 @@ type Options struct {
 	Shadow float64
 	// Trials try two arms, which are [trial.Off] or names of Profiles; a search
 	// takes part in the first that covers its index. They go without Shadow.
-	// Impressions is the file that interleaved pages are logged to, "" for none.
-	Trials      []trial.Trial
-	Impressions string
+	Trials []trial.Trial
 	// Budget bounds the time of one call of Expander; 0 means 50 ms.
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
@@ -192,7 +190,6 @@ type learned struct {
 // background runs what no client waits for; clearing ends scrolls.
 type background struct {
 	shadows, clearing *shadow.Runner
-	impressions       *trial.Log // nil for none
 }
 
 // bodies is how bodies are read: see package held.
@@ -202,15 +199,13 @@ type bodies struct {
 }
 
 // traffic is what answers requests, how many of them a Front has handed over
-// and not got back, and whether it ends; and the first passes, and searches
-// that are interleaved, under way.
+// and not got back, and whether it ends; and the first passes under way.
 type traffic struct {
 	// proxy and admin are the handlers of the two listeners.
 	proxy, admin http.Handler
 	inFlight     atomic.Int64
 	draining     atomic.Bool
 	firstPasses  *budget.Places
-	interleaving *budget.Places
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -222,7 +217,7 @@ func New(o Options) (*Server, error) {
 		learned:    learned{unfit: newBackoffs(), shapes: newBackoffs(), now: time.Now},
 		background: background{shadows: shadow.NewRunner(), clearing: shadow.NewRunner()},
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
-		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses), interleaving: budget.NewPlaces(maxInterleaved)},
+		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses)},
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
@@ -240,12 +235,6 @@ func New(o Options) (*Server, error) {
 	if s.upstream == nil {
 		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Guard: s.guard, Registerer: o.Registry}); err != nil {
 			return nil, fmt.Errorf("proxy: %w", err)
-		}
-	}
-	if o.Impressions != "" {
-		count := func(result string) { s.metrics.Impressions.WithLabelValues(result).Inc() }
-		if s.impressions, err = trial.OpenLog(o.Impressions, s.guard, count); err != nil {
-			return nil, fmt.Errorf("proxy: impressions: %w", err)
 		}
 	}
 	for i := range o.Trials {
@@ -332,6 +321,5 @@ func (s *Server) Close() {
 	s.clearing.Close()
 	s.access.close()
 	s.tokens.close()
-	s.impressions.Close()
 	s.upstream.Close()
 }

@@ -244,7 +244,7 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	for name, content := range map[string]string{
 		"queries.jsonl": read(t, set.queries), "qrels.tsv": read(t, set.judgments), "docs.akin": read(t, set.matrix), "search.json": blocks(page, "json")[0],
 		"queries.txt": "comfortable couch\nquiet keyboard\n", "judged.csv": "query,document,grade\ncomfortable couch,catalogue-001,1\n",
-		"pages.jsonl": blocks(page, "json")[1], "clicks.jsonl": blocks(page, "json")[2], "shown.jsonl": blocks(page, "json")[3],
+		"shown.jsonl": blocks(page, "json")[1],
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

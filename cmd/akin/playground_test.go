@@ -215,7 +215,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	// is shown as recent: the demo's own are not there.
 	linked := inPage[string](ctx, t, `await ready()
 		return [document.activeElement.id, id('query').value, id('summary').textContent, ...texts('#recent bdi')].join('|')`)
-	if linked != "query|nappies|4 hits without akin, 75 with it. 22 terms added.|“nappies”" {
+	if linked != "query|nappies|4 hits without akin, 75 with it. 22 terms added. Left out because they are in too many documents (expansion.max_doc_share): from, turn, so, up.|“nappies”" {
 		t.Fatalf("focus, words, hits and recent searches are %q", linked)
 	}
 

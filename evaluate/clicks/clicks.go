@@ -27,12 +27,6 @@ type Impression struct {
 	Query   string   `json:"query"`
 	Shown   []string `json:"shown"` // ids of documents, best first
 	Clicked []string `json:"clicked"`
-	// Trial is the name of a trial, Between those of its two arms, and Arms that of
-	// the one that each of Shown counts for, "" for neither; all are empty where the
-	// page is not interleaved.
-	Trial   string   `json:"trial,omitempty"`
-	Between []string `json:"between,omitempty"`
-	Arms    []string `json:"arms,omitempty"`
 }
 
 // A Log is impressions with clicks on what was shown, each once.
@@ -51,28 +45,6 @@ var ErrEmpty = errors.New("nothing is in it")
 // members do not matter. The error names the line, or wraps [ErrEmpty].
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
-	if err := eachLine(r, func(i *Impression) error {
-		if i.Query == "" || len(i.Shown) == 0 {
-			return errors.New(`an impression has a "query" and what was "shown"`)
-		}
-		log.add(*i)
-		return nil
-	}, func(err error) error { return err }); err != nil {
-		return nil, err
-	}
-	return log, log.check()
-}
-
-func (l *Log) check() error {
-	if len(l.Impressions) == 0 {
-		return ErrEmpty
-	}
-	return nil
-}
-
-// eachLine calls f with what each line says that is not empty, and bad with why
-// a line cannot be taken, until that returns an error.
-func eachLine(r io.Reader, f func(*Impression) error, bad func(error) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 0
@@ -84,19 +56,25 @@ func eachLine(r io.Reader, f func(*Impression) error, bad func(error) error) err
 		if len(line) == 0 {
 			continue
 		}
-		i := new(Impression)
-		err := json.Unmarshal(line, i)
-		if err == nil {
-			err = f(i)
+		var i Impression
+		err := json.Unmarshal(line, &i)
+		if err == nil && (i.Query == "" || len(i.Shown) == 0) {
+			err = errors.New(`an impression has a "query" and what was "shown"`)
 		}
 		if err != nil {
-			if err = bad(fmt.Errorf("line %d: %w", n, err)); err != nil {
-				return err
-			}
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+		log.add(i)
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", n+1, err)
+		return nil, fmt.Errorf("line %d: %w", n+1, err)
+	}
+	return log, log.check()
+}
+
+func (l *Log) check() error {
+	if len(l.Impressions) == 0 {
+		return ErrEmpty
 	}
 	return nil
 }
@@ -204,16 +182,6 @@ func (u *UBI) AddQuery(source []byte) error {
 // AddEvent adds a document of ubi_events, given its source. It counts where
 // its action is a click.
 func (u *UBI) AddEvent(source []byte) error {
-	query, document, err := Click(source)
-	if query != "" {
-		u.clicks = append(u.clicks, [2]string{query, document})
-	}
-	return err
-}
-
-// Click returns the query and the document of a click, given the source of a
-// document of ubi_events; "" where it is no click.
-func Click(source []byte) (query, document string, err error) {
 	var e struct {
 		Action     string `json:"action_name"`
 		Query      string `json:"query_id"`
@@ -224,12 +192,12 @@ func Click(source []byte) (query, document string, err error) {
 		} `json:"event_attributes"`
 	}
 	if err := json.Unmarshal(source, &e); err != nil {
-		return "", "", fmt.Errorf("ubi_events: %w", err)
+		return fmt.Errorf("ubi_events: %w", err)
 	}
-	if e.Action != "click" {
-		return "", "", nil
+	if e.Action == "click" && e.Query != "" {
+		u.clicks = append(u.clicks, [2]string{e.Query, e.Attributes.Object.ID})
 	}
-	return e.Query, e.Attributes.Object.ID, nil
+	return nil
 }
 
 // Log returns what was collected, by query id. Clicks of a query that is not

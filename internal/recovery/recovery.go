@@ -27,8 +27,8 @@ type Guard struct {
 func operations() []string {
 	return []string{
 		"asking for access", "asking for hits", "asking for the first hits", "asking for the state", "asking the cluster", "checking nodes",
-		"clearing scrolls", "expanding", "following versions", "interleaving", "logging impressions", "preparing a trial", "reading a body",
-		"reading rows", "reloading", "rendering", "reranking", "searching for the second arm", "sending an answer", "shadowing", "warming up",
+		"clearing scrolls", "expanding", "following versions", "reading a body",
+		"reading rows", "reloading", "rendering", "reranking", "sending an answer", "shadowing", "warming up",
 		"watching the state", "writing the access log",
 	}
 }

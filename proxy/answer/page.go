@@ -291,63 +291,6 @@ func (p *HitList) SetScores(soft []float64) bool {
 	return true
 }
 
-// ReadHitList reads the answer to a search with at most that many hits. It
-// returns an error where that is not such an answer, a shard failed, or a hit
-// has no index or id.
-func ReadHitList(answer []byte, most int) (*HitList, error) {
-	failed, _, err := ReadSearch(bytes.NewReader(answer))
-	switch {
-	case err != nil:
-		return nil, err
-	case failed != nil:
-		return nil, ErrPartial
-	}
-	lists, err := ReadHitLists(answer, expand.EndpointSearch, []*expand.Rerank{{Size: most, KeepSeqNo: true, KeepVersion: true}})
-	if err != nil || lists[0] == nil || slices.ContainsFunc(lists[0].hits, func(h foundHit) bool { return h.Index == "" || h.ID == "" }) {
-		return nil, ErrShape
-	}
-	return lists[0], nil
-}
-
-// Names returns what no two hits of a list of [ReadHitList] share: the index
-// and the id of each.
-func (p *HitList) Names() []string {
-	names := make([]string, len(p.hits))
-	for i := range p.hits {
-		names[i] = p.hits[i].Index + "/" + p.hits[i].ID
-	}
-	return names
-}
-
-// Hit returns the id of the k-th hit, and it as it stands in the answer.
-func (p *HitList) Hit(k int) (id string, text []byte) { return p.hits[k].ID, p.hits[k].at.Of(p.answer) }
-
-// WithTexts returns the answer, which has hits, with others in their place, and
-// with the larger of its max_score and that of another list.
-func (p *HitList) WithTexts(texts [][]byte, other *HitList) []byte {
-	var edits []jsonspan.Edit
-	if best := other.maxScore.Of(other.answer); number(best) > number(p.maxScore.Of(p.answer)) {
-		edits = append(edits, jsonspan.Edit{At: p.maxScore, Text: string(best)})
-	}
-	between := []byte(",")
-	if len(p.hits) > 1 {
-		between = p.answer[p.hits[0].at.End:p.hits[1].at.Start] // with the engine's white space
-	}
-	first, last := p.hits[0].at.Start, p.hits[len(p.hits)-1].at.End
-	out := jsonspan.AppendEdited(nil, p.answer, 0, first, edits)
-	out = append(out, bytes.Join(texts, between)...)
-	return jsonspan.AppendEdited(out, p.answer, last, len(p.answer), edits)
-}
-
-// number returns a JSON number, and no number for nothing.
-func number(text []byte) float64 {
-	n, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && n == 0 {
-		return math.NaN()
-	}
-	return n
-}
-
 // WriteHitLists returns an answer with the client's page of the hits in the
 // place of each list that is not nil, in the order of their new scores. Hits
 // without one come after those, in the engine's order; all other bytes stay.

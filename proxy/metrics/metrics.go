@@ -10,7 +10,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/proxy/explain"
 )
 
@@ -65,12 +64,8 @@ type Clients struct {
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
 }
 
-// Trials tell of searches in trials, by its name and arm, and by result.
-type Trials struct {
-	arms, Interleaved, Impressions *prometheus.CounterVec
-
-	results []string
-}
+// Trials tell of searches in trials, by its name and arm.
+type Trials struct{ arms *prometheus.CounterVec }
 
 // Values are those that labels are known to have. Their series are there from
 // the start, so that an alert on their increase sees the first one.
@@ -78,9 +73,9 @@ type Values struct {
 	// Causes are those of failing open. Reasons are those to leave a search alone,
 	// besides those of package reason, which [New] adds.
 	Causes, Reasons []string
-	// Reranked, Feedback and Interleaved are the results that are no causes, and no
+	// Reranked and Feedback are the results that are no causes, and no
 	// reasons either.
-	Reranked, Feedback, Interleaved []string
+	Reranked, Feedback []string
 	// Originals are what the cluster says to the originals of rejected searches, and
 	// Authorizing what it says of a client.
 	Originals, Authorizing []string
@@ -125,7 +120,7 @@ func New(registry prometheus.Registerer, known Values) (*Metrics, error) {
 	}
 	m := &Metrics{
 		Traffic: r.traffic(), Searches: r.searches(&known), Cluster: r.cluster(&known), Reranking: r.reranking(&known),
-		Clients: r.clients(), Trials: r.trials(&known), Shadow: r.shadow(),
+		Clients: r.clients(), Trials: r.trials(), Shadow: r.shadow(),
 	}
 	return m, errors.Join(r.errs...)
 }
@@ -201,15 +196,9 @@ func (r *registering) clients() Clients {
 	}
 }
 
-func (r *registering) trials(known *Values) Trials {
+func (r *registering) trials() Trials {
 	return Trials{
-		results: slices.Concat(known.Interleaved, known.Causes, known.Reasons),
-		arms: r.counter("akin_trial_searches_total",
-			"Searches in a trial that got one of its arms, also those that could not be interleaved.", "trial", "arm"),
-		Interleaved: r.counter("akin_trial_interleaved_total",
-			"Searches that were to be interleaved, by result: interleaved, or why they got the answer of one arm, or of none.", "trial", "result"),
-		Impressions: r.by("result", []string{lines.Written, lines.Dropped, lines.Failed}, "akin_impressions_total",
-			"Interleaved pages for the log, by whether they were written, dropped, or failed."),
+		arms: r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
 	}
 }
 
@@ -266,8 +255,5 @@ func (t *Trials) Trial(name, arm string) { t.arms.WithLabelValues(name, arm).Inc
 func (t *Trials) Start(name string, arms []string) {
 	for _, arm := range arms {
 		t.arms.WithLabelValues(name, arm)
-	}
-	for _, result := range t.results {
-		t.Interleaved.WithLabelValues(name, result)
 	}
 }

@@ -135,7 +135,7 @@ function problemOf(found) {
 }
 
 // Why a neighbor was left out.
-const leftOutFor = { max_doc_share: 'in more documents than expansion.max_doc_share lets in', not_in_index: 'in no document' }
+const leftOutFor = { max_doc_share: 'in too many documents (expansion.max_doc_share)', not_in_index: 'in no document' }
 
 function summary() {
   const x = shown.explanation, parts = []
@@ -145,7 +145,10 @@ function summary() {
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
   else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')
   const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason === 'max_doc_share')
-  if (left.length) parts.push('Left out: ' + [...new Set(left.map(l => (l.word || l.term) + ' (similarity ' + figure(l.similarity) + ', ' + leftOutFor[l.reason] + ')'))].join(', ') + '.')
+  for (const [reason, why] of Object.entries(leftOutFor)) {
+    const words = new Set(left.filter(l => l.reason === reason).map(l => l.word || l.term))
+    if (words.size) parts.push('Left out because they are ' + why + ': ' + [...words].join(', ') + '.')
+  }
   if (x?.rejected) parts.push('The cluster rejected the rewritten search; its answer is that to the original.')
   return parts.join(' ')
 }

@@ -47,7 +47,7 @@ func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
 func TestSearchesInATrialAreNotMeasured(t *testing.T) {
 	serve := func(answers map[string]string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Akin-Explanation", "7,8")
+			w.Header().Set("X-Akin-Explanation", "7")
 			_, _ = w.Write([]byte(answers[r.URL.Path]))
 		}))
 		t.Cleanup(s.Close)

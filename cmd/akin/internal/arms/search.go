@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
@@ -92,7 +91,6 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Trial   string                `json:"trial"`
 		Clauses []explain.ShownClause `json:"clauses"`
 	}
-	id, _, _ = strings.Cut(id, ",") // an interleaved search has two
 	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // other searches have taken its place

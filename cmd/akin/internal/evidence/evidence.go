@@ -3,11 +3,8 @@
 package evidence
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -100,7 +97,7 @@ func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 	if err := api.Sources(ctx, "ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, ubi.AddQuery); err != nil {
 		return nil, err
 	}
-	if err := events(ctx, s.Client, ubi.AddEvent); err != nil {
+	if err := api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, ubi.AddEvent); err != nil {
 		return nil, err
 	}
 	log, err := ubi.Log()
@@ -108,27 +105,6 @@ func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 		err = fmt.Errorf("ubi_queries: %w", err)
 	}
 	return log, err
-}
-
-// events reads those of User Behavior Insights.
-func events(ctx context.Context, client *esclient.Client, add func(source []byte) error) error {
-	api := documents.API{Client: client}
-	return api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, add)
-}
-
-// Clicks returns those of User Behavior Insights as lines of JSON, each with
-// query_id and clicked.
-func Clicks(ctx context.Context, client *esclient.Client) (io.Reader, error) {
-	var lines bytes.Buffer
-	to := json.NewEncoder(&lines)
-	err := events(ctx, client, func(source []byte) error {
-		query, document, err := clicks.Click(source)
-		if query == "" || err != nil {
-			return err
-		}
-		return to.Encode(clicks.Impression{QueryID: query, Clicked: []string{document}})
-	})
-	return &lines, err
 }
 
 // Collection reads the terms of all documents of the index.

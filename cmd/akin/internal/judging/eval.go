@@ -28,7 +28,7 @@ import (
 
 // Commands returns them, for an akin of that version.
 func Commands(version string) []*cobra.Command {
-	return []*cobra.Command{newEval(version), newCompare(version), newPreference()}
+	return []*cobra.Command{newEval(version), newCompare(version)}
 }
 
 // searchFlags are the flags of commands that send queries through arms.

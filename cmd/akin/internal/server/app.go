@@ -290,7 +290,7 @@ func (a *App) proxyOptions() proxy.Options {
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check, Forms: a.forms,
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
-		Trials: trials(cfg.Expansion.Trials), Impressions: cfg.Log.Impressions,
+		Trials: trials(cfg.Expansion.Trials),
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
 		Gate: gate.Gate{

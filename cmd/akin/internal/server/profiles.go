@@ -59,7 +59,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 func trials(entries []configs.Trial) (all []trial.Trial) {
 	for _, t := range entries {
 		all = append(all, trial.Trial{
-			Name: t.Name, Covers: rowstore.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Interleave: t.Interleave, Header: t.Header,
+			Name: t.Name, Covers: rowstore.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
 		})
 	}
 	return all
