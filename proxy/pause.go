@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// maxRefusals is how many rewritten searches in a row the cluster refuses
-	// before rewriting is paused.
+	// maxRefusals is how many rewritten searches the cluster refuses in a row, or
+	// how many clients lose their answer within maxPause, before rewriting is
+	// paused.
 	maxRefusals = 3
 	// A pause takes minPause, and twice as long each further time, at most
 	// maxPause.
@@ -30,9 +31,7 @@ const (
 //
 // After each pause one search is rewritten as a trial. Where the cluster takes
 // it, the pause is over. Where it takes only the original, the next pause is
-// twice as long. A cluster that refuses both is overloaded: akin pauses then,
-// too, because originals cost less, but not longer each time, so that it
-// rewrites again as soon as the cluster is well.
+// twice as long.
 type pause struct {
 	// Gauge is akin_rewriting_paused.
 	Gauge prometheus.Gauge
@@ -44,6 +43,10 @@ type pause struct {
 	mu           sync.Mutex
 	began, until time.Time
 	ended        time.Time     // of the last one
+	asked        time.Time     // when an original was sent beyond the retry budget
+	taken        time.Time     // when the cluster refused a rewritten search and took its original
+	lost         int           // clients that lost their answer since lostSince
+	lostSince    time.Time
 	span         time.Duration // of this one, or the last one
 	tickets      uint64        // given to trials so far
 	trial        uint64        // the ticket of the trial in progress, 0 for none
@@ -53,7 +56,7 @@ type pause struct {
 func newPause() *pause {
 	return &pause{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "akin_rewriting_paused",
-		Help: "1 while no search is rewritten, because the cluster refused several rewritten ones in a row with 429, 503 or the like.",
+		Help: "1 while no search is rewritten, because the cluster refused several rewritten ones with 429, 503 or the like, and accepted the originals.",
 	})}
 }
 
@@ -113,26 +116,47 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 }
 
+// asks reports whether the original of a refused search is sent although the
+// retry budget is used up: once in minPause, so that akin finds out whether the
+// cluster takes it.
+func (p *pause) asks() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.asked) < minPause {
+		return false
+	}
+	p.asked = now
+	return true
+}
+
 // refused notes that the cluster refused a rewritten search as a whole, and
 // what it said to the original: one of originalAccepted, originalRejected and
-// originalNotSent.
+// originalNotSent. Where it refused both, nothing is learned: one client's bad
+// search must not switch expansion off for the others. A search whose original
+// was not sent counts while the cluster is known to take originals.
 func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r *answer.Failure, original string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
+	isTrial := p.on.Load() && ticket != 0 && p.trial == ticket
 	switch {
-	case p.on.Load() && (ticket == 0 || p.trial != ticket): // it was sent before the pause
+	case original == originalAccepted:
+		p.taken = now
+	case original == originalRejected && isTrial: // the next search is the trial
+		p.trial, p.until = 0, now
 		return
-	case p.on.Load():
-		p.trial = 0
-		if original == originalAccepted {
-			p.span = min(2*p.span, maxPause)
-		}
-	case r.Unserved && original != originalAccepted && p.refusals.Load() == 0: // it tells of one index, not of the cluster
+	case original == originalRejected, now.Sub(p.taken) >= maxPause:
 		return
-	case p.refusals.Add(1) < maxRefusals:
+	}
+	switch again := now.Sub(p.ended) < maxPause; {
+	case isTrial:
+		p.trial, p.span = 0, min(2*p.span, maxPause)
+	case p.on.Load(): // it was sent before the pause
 		return
-	case original != originalRejected && now.Sub(p.ended) < maxPause: // the last one was too short
+	case !p.enough(now, original == originalNotSent, again):
+		return
+	case again: // the last one was too short
 		p.span, p.began, p.unchanged = min(2*p.span, maxPause), now, 0
 	default:
 		p.span, p.began, p.unchanged = minPause, now, 0
@@ -145,6 +169,25 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 	p.Gauge.Set(1)
 	log.WarnContext(ctx, "rewriting is paused: the cluster refuses rewritten searches, and all are sent as they came",
 		"status", r.Status, "original", original, "next_trial_in", p.span)
+}
+
+// enough counts a refusal and reports whether it begins a pause: where
+// maxRefusals come in a row, or where as many clients have lost their answer
+// within maxPause, whatever was accepted between. Within maxPause after another
+// pause the first such client is enough.
+func (p *pause) enough(now time.Time, lost, again bool) bool {
+	inARow := p.refusals.Add(1)
+	if lost {
+		if now.Sub(p.lostSince) >= maxPause {
+			p.lost, p.lostSince = 0, now
+		}
+		p.lost++
+	}
+	if inARow < maxRefusals && p.lost < maxRefusals && !(lost && again) {
+		return false
+	}
+	p.lost = 0
+	return true
 }
 
 // degradation returns what a pause means for the state of the process, nil

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -45,6 +46,21 @@ func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *a
 	return refused
 }
 
+// tellsOfBlock reports whether an answer of status 403 tells of a block, and not
+// of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand in
+// plain text.
+func (t *searchTransport) tellsOfBlock(x *search, res *http.Response) bool {
+	if wire.IsJSON(res.Header["Content-Type"]) {
+		return t.readRefusal(x, res).Blocks()
+	}
+	var text []byte
+	err := t.peek(x, res, maxRefusal, func(r io.Reader) (err error) {
+		text, err = io.ReadAll(r)
+		return err
+	})
+	return err == nil && bytes.Contains(text, []byte("cluster_block_exception"))
+}
+
 // peek has the beginning of an answer read, at most limit bytes, decompressed
 // as many, and puts all of it back.
 func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
@@ -77,10 +93,10 @@ func (s *Server) backsOff(x *search) (why string) {
 }
 
 // sendsOriginal decides whether the original of a rejected search is sent, to
-// an overloaded cluster only within the retry budget, or where the search is
-// the trial of a pause.
+// an overloaded cluster only within the retry budget, one a second beyond it,
+// or where the search is the trial of a pause.
 func (t *searchTransport) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() && !t.pause.asks() {
 		t.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
 		if r.Busy && r.Whole {
 			t.pause.refused(ctx, t.log, x.ticket, r, originalNotSent)

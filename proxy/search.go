@@ -403,7 +403,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	if err == nil {
 		x.mark(res)
 		// An index that is blocked (index.blocks.read) answers 403, too.
-		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !t.readRefusal(x, res).Blocks())
+		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !t.tellsOfBlock(x, res))
 		t.access.learn(out.Context(), x, res.StatusCode, denied) //nolint:contextcheck // It is the client's.
 	}
 	return res, err

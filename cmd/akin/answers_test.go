@@ -235,6 +235,8 @@ func ownAnswer(req *http.Request, body []byte) string {
 	}
 	said := string(body)
 	switch {
+	case req.Method == http.MethodHead: // akin's health check
+		return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 	case index == "slow" && api == "_analyze":
 		return closes
 	case index == "" && api == "":

@@ -67,6 +67,7 @@ type node struct {
 
 	mu       sync.Mutex
 	failures int
+	broken   bool // one of them was a connection that broke
 	pinged   int64                                     // when the last ping for failures began, 0 for never
 	outs     int                                       // how often it was put out
 	safe     map[*http.Request]context.CancelCauseFunc // requests that can be taken back
@@ -210,7 +211,7 @@ func (p *Pool) well(n *node) {
 	if n.state.Load() != in {
 		p.log.Info("node is up again", "node", n.name)
 	}
-	n.failures = 0
+	n.failures, n.broken = 0, false
 	n.failing.Store(0)
 	n.rest.Store(0)
 	n.state.Store(in)
@@ -228,8 +229,13 @@ func (p *Pool) failed(n *node, kind string, err error) {
 	if n.failures++; n.failures == 1 {
 		n.failing.Store(now)
 	}
+	if kind == kindBroken {
+		n.broken = true
+	}
 	short := n.state.Load() == in && (n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing)
-	if kind == kindBroken || kind == kindStatus && short {
+	// What one client sends can break connections (an unknown method): where
+	// statuses come among that, a ping decides, too.
+	if kind == kindBroken || kind == kindStatus && (short || n.broken) {
 		due := n.pinged == 0 || time.Duration(now-n.pinged) >= minFailing || n.state.Load() == trying
 		if due && (!short || n.failures >= enoughFailures) {
 			n.pinged = now
