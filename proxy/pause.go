@@ -42,10 +42,10 @@ type pause struct {
 
 	mu           sync.Mutex
 	began, until time.Time
-	ended        time.Time     // of the last one
-	asked        time.Time     // when an original was sent beyond the retry budget
-	taken        time.Time     // when the cluster refused a rewritten search and took its original
-	lost         int           // clients that lost their answer since lostSince
+	ended        time.Time // of the last one
+	asked        time.Time // when an original was sent beyond the retry budget
+	taken        time.Time // when the cluster refused a rewritten search and took its original
+	lost         int       // clients that lost their answer since lostSince
 	lostSince    time.Time
 	span         time.Duration // of this one, or the last one
 	tickets      uint64        // given to trials so far

@@ -67,7 +67,7 @@ type node struct {
 
 	mu       sync.Mutex
 	failures int
-	broken   bool // one of them was a connection that broke
+	broken   bool                                      // one of them was a connection that broke
 	pinged   int64                                     // when the last ping for failures began, 0 for never
 	outs     int                                       // how often it was put out
 	safe     map[*http.Request]context.CancelCauseFunc // requests that can be taken back
