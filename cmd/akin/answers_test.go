@@ -769,7 +769,7 @@ var answerRows = []answerRow{
 	},
 	{
 		name: "broken off", config: "bm25", sends: strings.Replace(posts("/docs/_search", carSearch), "Length: 4", "Length: 5", 1), ends: true,
-		gets: ownError(400, "Connection: close", "akin_request_exception", "the body of the request broke off"), closed: true,
+		gets: ownError(400, "Connection: close\r\n", "akin_request_exception", "the body of the request broke off"), closed: true,
 	},
 	{
 		name: "the client leaves", config: "bm25", sends: posts("/docs/_search", carSearch), leaves: 1, cluster: []string{hangs},
