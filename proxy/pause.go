@@ -116,20 +116,6 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 }
 
-// asks reports whether the original of a refused search is sent although the
-// retry budget is used up: once in minPause, so that akin finds out whether the
-// cluster takes it.
-func (p *pause) asks() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if now.Sub(p.asked) < minPause {
-		return false
-	}
-	p.asked = now
-	return true
-}
-
 // refused notes that the cluster refused a rewritten search as a whole, and
 // what it said to the original: one of originalAccepted, originalRejected and
 // originalNotSent. Where it refused both, nothing is learned: one client's bad

@@ -119,7 +119,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 
 // Where the cluster refuses the originals, too, nothing is learned: one client's
 // bad search does not switch expansion off for others. Originals are sent within
-// the retry budget, and one a second beyond it.
+// the retry budget.
 func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
 	node := startClusterInNeed(t, busyAnswer(429))
 	node.refusesOriginals.Store(true)

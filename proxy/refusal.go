@@ -93,10 +93,10 @@ func (s *Server) backsOff(x *search) (why string) {
 }
 
 // sendsOriginal decides whether the original of a rejected search is sent, to
-// an overloaded cluster only within the retry budget, one a second beyond it,
-// or where the search is the trial of a pause.
+// an overloaded cluster only within the retry budget, or where the search is
+// the trial of a pause.
 func (t *searchTransport) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() && !t.pause.asks() {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() {
 		t.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
 		if r.Busy && r.Whole {
 			t.pause.refused(ctx, t.log, x.ticket, r, originalNotSent)

@@ -67,8 +67,7 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 			if refused+unsent+paused != searches {
 				t.Errorf("%v originals are counted as rejected, %v as not sent, %v as paused", refused, unsent, paused)
 			}
-			// It pauses: the originals cost the cluster less.
-			if tt.most > 0 && paused < searches/2 || tt.most == 0 && paused > 0 {
+			if paused > 0 { // the originals are refused, too: nothing is learned
 				t.Errorf("rewriting was paused for %v of %d searches", paused, searches)
 			}
 		})
