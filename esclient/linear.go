@@ -47,7 +47,8 @@ const (
 )
 
 // NormName returns the name of a field within the two objects: its full name
-// with "__" for every ".". An index can have norms for one of a.b and a__b only.
+// with "__" for every ".". An index can have norms for one of a.b and a__b
+// only.
 func NormName(field string) string { return strings.ReplaceAll(field, ".", "__") }
 
 // NormPath returns the full name of the doc value that holds ‖Wy‖ of a field.

@@ -20,7 +20,6 @@ import (
 	"sync"
 
 	"github.com/maypok86/otter/v2"
-
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/akin-search/akin/expand/dsl"

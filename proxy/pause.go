@@ -43,7 +43,6 @@ type pause struct {
 	mu           sync.Mutex
 	began, until time.Time
 	ended        time.Time // of the last one
-	asked        time.Time // when an original was sent beyond the retry budget
 	taken        time.Time // when the cluster refused a rewritten search and took its original
 	lost         int       // clients that lost their answer since lostSince
 	lostSince    time.Time
@@ -169,11 +168,11 @@ func (p *pause) enough(now time.Time, lost, again bool) bool {
 		}
 		p.lost++
 	}
-	if inARow < maxRefusals && p.lost < maxRefusals && !(lost && again) {
-		return false
+	if inARow >= maxRefusals || p.lost >= maxRefusals || lost && again {
+		p.lost = 0
+		return true
 	}
-	p.lost = 0
-	return true
+	return false
 }
 
 // degradation returns what a pause means for the state of the process, nil

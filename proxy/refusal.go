@@ -46,9 +46,9 @@ func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *a
 	return refused
 }
 
-// tellsOfBlock reports whether an answer of status 403 tells of a block, and not
-// of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand in
-// plain text.
+// tellsOfBlock reports whether an answer of status 403 tells of a block, and
+// not of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand
+// in plain text.
 func (t *searchTransport) tellsOfBlock(x *search, res *http.Response) bool {
 	if wire.IsJSON(res.Header["Content-Type"]) {
 		return t.readRefusal(x, res).Blocks()

@@ -32,6 +32,17 @@ func (e *evidence) bits(count int) uint8 {
 	return uint8(min(max(count, 1), most) << e.first) //nolint:gosec // at most MaxOrigins bits
 }
 
+// learnedParams adds to the parameters of a matrix what it was learned from.
+func learnedParams(params map[string]string, searches int, scale float64) map[string]string {
+	with := map[string]string{}
+	maps.Copy(with, params)
+	with["learned_searches"] = strconv.Itoa(searches)
+	if scale != 0 {
+		with["learned_scale"] = strconv.FormatFloat(scale, 'g', -1, 64)
+	}
+	return with
+}
+
 // apply returns the matrix as the model has it, and counts what it changes.
 // What overrides have set stays as it is.
 func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
@@ -46,13 +57,7 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 	e := newEvidence(meta.Origins, l.options.Unit)
 	meta.Origins = append(meta.Origins, e.names...)
 	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
-	if meta.Params == nil {
-		meta.Params = map[string]string{}
-	}
-	meta.Params["learned_searches"] = strconv.Itoa(r.Searches)
-	if m.scale != 0 {
-		meta.Params["learned_scale"] = strconv.FormatFloat(m.scale, 'g', -1, 64)
-	}
+	meta.Params = learnedParams(meta.Params, r.Searches, m.scale)
 	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
 	for term, row := range l.matrix.Rows() {
 		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}
