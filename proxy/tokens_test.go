@@ -15,20 +15,18 @@ import (
 
 func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lines strings.Builder
-		w := &wrongTokens{log: slog.New(slog.NewTextHandler(&lines, nil))}
+		var book logBook
+		w := &wrongTokens{log: book.logger()}
 		logged := func(want string) {
 			t.Helper()
 			synctest.Wait()
 			var got []string
-			for line := range strings.Lines(lines.String()) {
-				_, about, _ := strings.Cut(strings.TrimSpace(line), "count=")
-				got = append(got, about)
+			for _, line := range book.lines(t) {
+				got = append(got, fmt.Sprintf("%v last_from=%v", line["count"], line["last_from"]))
 			}
 			if all := strings.Join(got, "; "); all != want {
 				t.Errorf("%q, want %q", all, want)
 			}
-			lines.Reset()
 		}
 		note := func(n int) {
 			for i := range n {
