@@ -73,7 +73,7 @@ func startGuard(t *testing.T, decide func(r *http.Request) (int, string)) *guard
 		decide := g.decide
 		g.mu.Unlock()
 		status, answer := decide(r)
-		if !question {
+		if !question && strings.HasSuffix(r.URL.Path, "/_search") {
 			answer = "{}"
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -181,25 +181,38 @@ func TestClientIsKnownByAParameterOfTheURL(t *testing.T) {
 	}
 }
 
-// TestAnyUnauthorizedRequestShowsSecurity takes a 401 of a request that is no
-// search for what it is, and a 403 not: an index may be blocked.
-func TestAnyUnauthorizedRequestShowsSecurity(t *testing.T) {
-	for status, shows := range map[int]bool{http.StatusUnauthorized: true, http.StatusForbidden: false, http.StatusNotFound: false} {
+// TestAnyDeniedRequestShowsSecurity takes a 401 of a request that is no search
+// for what it is, and a 403 unless an index is blocked.
+func TestAnyDeniedRequestShowsSecurity(t *testing.T) {
+	const blocked = `{"error":{"type":"cluster_block_exception"},"status":403}`
+	for _, tt := range []struct {
+		status int
+		body   string
+		shows  bool
+	}{
+		{http.StatusUnauthorized, `{"error":{}}`, true},
+		{http.StatusForbidden, `{"error":{"type":"security_exception"},"status":403}`, true},
+		{http.StatusForbidden, blocked, false},
+		{http.StatusNotFound, `{"error":{}}`, false},
+	} {
 		g := startGuard(t, func(r *http.Request) (int, string) {
 			if strings.HasSuffix(r.URL.Path, "/_search") {
 				return http.StatusOK, anAccess
 			}
-			return status, `{"error":{}}`
+			return tt.status, tt.body
 		})
 		addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
 		res, err := client.Get("http://" + addr + "/_cat/indices")
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got, err := io.ReadAll(res.Body); string(got) != tt.body || err != nil {
+			t.Errorf("the client gets %q (%v), want %q", got, err, tt.body)
+		}
 		res.Body.Close()
 		searchAs(t, addr, "", "docs")
-		if asked := g.questions.Load() > 0; asked != shows {
-			t.Errorf("after a %d akin asks whether the client may search: %v", status, asked)
+		if asked := g.questions.Load() > 0; asked != tt.shows {
+			t.Errorf("after a %d with %q akin asks whether the client may search: %v", tt.status, tt.body, asked)
 		}
 	}
 }

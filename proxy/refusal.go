@@ -61,6 +61,30 @@ func (t *searchTransport) tellsOfBlock(x *search, res *http.Response) bool {
 	return err == nil && bytes.Contains(text, []byte("cluster_block_exception"))
 }
 
+// showsSecurity reports whether the answer to a request that is no search shows
+// that the cluster has security: a 401, or a 403 that tells of something else
+// than a block. Of a 403 it reads what comes first, and puts it back; one
+// without a body may be a block.
+func (t *searchTransport) showsSecurity(res *http.Response) bool {
+	if res.StatusCode != http.StatusForbidden {
+		return res.StatusCode == http.StatusUnauthorized
+	}
+	first := make([]byte, 4<<10)
+	n, _ := res.Body.Read(first) // an error comes again
+	text := first[:n]
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
+	if coding, _ := wire.ContentEncoding(res.Header); coding != "" {
+		_ = t.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
+			text, _ = io.ReadAll(io.LimitReader(r, maxRefusal))
+			return nil
+		})
+	}
+	return len(text) > 0 && !bytes.Contains(text, []byte("cluster_block_exception"))
+}
+
 // peek has the beginning of an answer read, at most limit bytes, decompressed
 // as many, and puts all of it back.
 func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {

@@ -387,7 +387,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	x := searchIn(out.Context())
 	out = markSafe(out, t.upstream, x != nil)
 	if x == nil {
-		if res, err = t.next.RoundTrip(out); err == nil && res.StatusCode == http.StatusUnauthorized {
+		if res, err = t.next.RoundTrip(out); err == nil && t.showsSecurity(res) {
 			t.access.secure(out.Context(), res.StatusCode) //nolint:contextcheck // It is the client's.
 		}
 		return res, err

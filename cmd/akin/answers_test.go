@@ -646,7 +646,7 @@ func ownError(status int, header, kind, reason string) string {
 var noNode = ownError(502, "", "akin_upstream_exception", "no node of the cluster answered the request")
 
 var answerRows = []answerRow{
-	// Searches that are rewritten, and those that are not.
+	// A search is rewritten, or sent as it came.
 	{
 		name: "rewritten", config: "bm25", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good)},
 		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),

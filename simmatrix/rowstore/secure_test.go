@@ -217,6 +217,9 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 				t.Errorf("state %+v", states)
 			}
 			reader := adminAt(t, proxy)
+			if forms, err := reader.AllForms(t.Context(), "main", served(s)); err != nil || len(forms) == 0 {
+				t.Errorf("forms %v, %v", forms, err)
+			}
 			if _, err := reader.Push(t.Context(), "main", newMatrix(t, "x", 1), "", nil); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 				t.Errorf("a proxy pushes: %v", err)
 			}
