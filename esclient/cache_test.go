@@ -647,13 +647,13 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 	for name, fails := range answers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sick := false
+				var sick atomic.Bool
 				f := library(t)
 				r := clustertest.Engines(t, "testdata")[0]
 				f.On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
 					body, _ := io.ReadAll(asked.Body)
 					switch script := strings.Contains(string(body), "script_score"); {
-					case sick && script:
+					case sick.Load() && script:
 						fails(w, asked)
 					case script:
 						_, _ = io.WriteString(w, `{"_shards":{"total":1,"successful":1,"failed":0}}`)
@@ -662,19 +662,19 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 					}
 				})
 				c := cached(t, f)
-				sick = true
+				sick.Store(true)
 				for range 2 { // the first one asks, the second one remembers the failure
 					if st, _, err := statistics(t.Context(), c); err == nil {
 						t.Errorf("without knowing: %+v", st)
 					}
 				}
 				time.Sleep(failureTime)
-				sick = false
+				sick.Store(false)
 				known, _, err := statistics(t.Context(), c)
 				if err != nil || !known.Scripts || known.Scale != 1.9 {
 					t.Fatalf("%+v, %v, want scripts and a scale", known, err)
 				}
-				sick = true
+				sick.Store(true)
 				time.Sleep(time.Hour) // what was remembered is over
 				if st, _, err := statistics(t.Context(), c); err != nil || st != known {
 					t.Errorf("%+v, %v, want what was known, %+v", st, err, known)
@@ -688,10 +688,11 @@ func TestProbesThatFailLeaveWhatIsKnown(t *testing.T) {
 func TestScaleThatIsNotKnownIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := clustertest.Engines(t, "testdata")[0]
-		status := http.StatusTooManyRequests
+		var status atomic.Int64
+		status.Store(http.StatusTooManyRequests)
 		f := library(t).On("POST /library/_search", func(w http.ResponseWriter, asked *http.Request) {
 			if strings.Contains(asked.URL.RawQuery, "_explanation") {
-				w.WriteHeader(status)
+				w.WriteHeader(int(status.Load()))
 				_, _ = w.Write(r.Body(t, "explain low"))
 				return
 			}
@@ -701,12 +702,12 @@ func TestScaleThatIsNotKnownIsAnError(t *testing.T) {
 		if st, _, err := statistics(t.Context(), c); err == nil {
 			t.Errorf("%+v of a cluster that says nothing", st)
 		}
-		status = http.StatusOK
+		status.Store(http.StatusOK)
 		time.Sleep(failureTime)
 		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
 			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
 		}
-		status = http.StatusServiceUnavailable
+		status.Store(http.StatusServiceUnavailable)
 		time.Sleep(time.Hour)
 		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
 			t.Errorf("%+v, %v, want the scale of before", st, err)
