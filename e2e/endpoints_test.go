@@ -360,42 +360,6 @@ func TestAsyncSearchIsRewritten(t *testing.T) {
 	})
 }
 
-// Elasticsearch 7 searches by paths with a type. Later engines store documents
-// by some of them, which have to arrive as they are.
-func TestTypedPathsSearchWhereThereAreTypes(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e *engine) {
-		a := serveEndpoints(t, e, nil)
-		body := `{"query":{"match":{"body":"car"}}}`
-		for _, r := range []rawRequest{
-			{method: "POST", target: "/_search", header: []string{jsonType}, body: body},
-			{method: "GET", target: "/_search", header: []string{jsonType}, body: body},
-			{method: "POST", target: "/_count", header: []string{jsonType}, body: body},
-			{method: "POST", target: "/_msearch", header: []string{ndjsonType}, body: "{}\n" + body + "\n"},
-			{method: "GET", target: "/automobile/_explain", header: []string{jsonType}, body: body},
-			{method: "POST", target: "/_validate/query?explain=true", header: []string{jsonType}, body: body},
-		} {
-			r.target = "/" + relatedIndex + "/_doc" + r.target
-			var direct, through rawResponse
-			rewritten := a.rewrites(t, func() { direct, through = both(t, e, a, r) })
-			if typed := e.name == "elasticsearch7"; rewritten != typed {
-				t.Errorf("%s %s: rewritten: %v\ndirectly %s\nthrough akin %s", r.method, r.target, rewritten, direct.body, through.body)
-			}
-			// A second write of a document answers 200 instead of 201.
-			if direct.status[0] != through.status[0] && !strings.HasSuffix(r.target, "_explain") {
-				t.Errorf("%s %s: directly %s, through akin %s", r.method, r.target, direct.status, through.status)
-			}
-		}
-		if e.name == "elasticsearch7" {
-			return
-		}
-		for _, id := range []string{"_search", "_count"} {
-			if stored := string(e.must(t, http.MethodGet, "/"+relatedIndex+"/_doc/"+id+"?filter_path=_source", "")); stored != `{"_source":`+body+`}` {
-				t.Errorf("stored as %s: %s", id, stored)
-			}
-		}
-	})
-}
-
 // A search of several that the cluster refuses only in its rewritten form gets
 // the answer to the original.
 func TestItemRefusedForItsClausesIsAnsweredByTheOriginal(t *testing.T) {

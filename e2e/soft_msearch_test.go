@@ -55,11 +55,7 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 		index, matrix := makeSmallSoft(t, e)
 		a := startAkin(t, softConfig(e, matrix))
 		a.awaitMatrix(t, "s")
-		paths := []string{"/" + index + "/_msearch", "/" + index + "/_msearch?rest_total_hits_as_int=true&typed_keys=true", "/" + index + "/_msearch?pretty"}
-		if e.name == "elasticsearch7" {
-			paths = append(paths, "/"+index+"/_doc/_msearch")
-		}
-		for _, path := range paths {
+		for _, path := range []string{"/" + index + "/_msearch", "/" + index + "/_msearch?rest_total_hits_as_int=true&typed_keys=true", "/" + index + "/_msearch?pretty"} {
 			t.Run(path, func(t *testing.T) { checkSoftSearches(t, a, path) })
 		}
 		t.Run("indices in headers", func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,10 +24,6 @@ const (
 	// lines holds three searches; rewrittenLines adds to the first and the last.
 	lines          = "{}\n{\"query\":{\"match\":{\"body\":\"car\"}}}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"query\":{}}\n"
 	rewrittenLines = "{}\n{\"added\":1}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"added\":3}\n"
-	// typedRoot and untypedRoot are what Elasticsearch 7 and OpenSearch 2, which
-	// pretends to be that, say of themselves.
-	typedRoot   = `{"version":{"number":"7.10.2","lucene_version":"8.7.0"}}`
-	untypedRoot = `{"version":{"number":"7.10.2","lucene_version":"9.12.1"}}`
 )
 
 // rewriteFirstAndLast rewrites lines.
@@ -48,21 +43,11 @@ func answerWith(status int, header, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, strings.ReplaceAll(header, "\n", "\r\n"), len(body), body)
 }
 
-// rootThen answers GET / with root, and all else with an empty object.
-func rootThen(root string) func(int, rawRequest) string {
-	return func(_ int, r rawRequest) string {
-		if strings.HasPrefix(r.line, "GET / ") {
-			return answerWith(200, jsonType, root)
-		}
-		return emptyAnswer
-	}
-}
-
 // searches returns the requests that are not akin's own.
 func (n *rawNode) searches() []rawRequest {
 	var kept []rawRequest
 	for _, r := range n.all() {
-		if !strings.HasPrefix(r.line, "GET / ") && !strings.Contains(r.line, templates.Path) {
+		if !strings.Contains(r.line, templates.Path) {
 			kept = append(kept, r)
 		}
 	}
@@ -70,14 +55,14 @@ func (n *rawNode) searches() []rawRequest {
 }
 
 func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
-	names := strings.NewReplacer("{index}", "a%2Cb", "{type}", "_doc", "{id}", "1%2F2")
+	names := strings.NewReplacer("{index}", "a%2Cb", "{id}", "1%2F2")
 	for _, route := range routes {
 		if route.isTemplate() {
 			continue // TestTemplates…
 		}
 		for _, method := range route.methods {
 			t.Run(method+" "+route.shape, func(t *testing.T) {
-				node := startRawNode(t, rootThen(typedRoot))
+				node := startRawNode(t, nil)
 				index := ""
 				if strings.Contains(route.shape, "{index}") {
 					index = "a,b"
@@ -191,77 +176,6 @@ func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
 				t.Errorf("counted %v times", n)
 			}
 		})
-	}
-}
-
-// On engines without mapping types POST /a/_doc/_search stores a document.
-func TestTypedPathIsForwardedAsItCameUnlessTheClusterHasTypes(t *testing.T) {
-	tests := []struct {
-		name, root string // the answer to GET /
-		rewritten  bool
-	}{
-		{"Elasticsearch 7", answerWith(200, jsonType, typedRoot), true},
-		{"a later engine", answerWith(200, jsonType, untypedRoot), false},
-		{"no rights", answerWith(403, jsonType, typedRoot), false},
-		{"no version", answerWith(200, jsonType, `{"version":7}`), false},
-		{"no JSON", answerWith(200, jsonType, "---"), false},
-		{"no end", "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n{" + strings.Repeat(" ", 3000), false},
-		{"no answer", hangUp, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if strings.HasPrefix(r.line, "GET / ") {
-					return tt.root
-				}
-				return emptyAnswer
-			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Budget: patience, MaxBody: 1000})
-			for range 2 {
-				exchangeRaw(t, addr, searchOf("/a/_doc/_search", jsonType+"Authorization: Basic YTpi\nX-Akin: explain\nX-Opaque-Id: 7\n", original))
-			}
-			want := original
-			if tt.rewritten {
-				want = rewritten
-			}
-			for _, r := range node.searches() {
-				if r.body != want {
-					t.Errorf("the node got %q", r)
-				}
-			}
-			asked := node.all()[0]
-			if !cmp.Equal(asked.get("Authorization"), []string{"Basic YTpi"}) || !cmp.Equal(asked.get("X-Opaque-Id"), []string{"7"}) || asked.get("X-Akin") != nil || asked.get("Content-Type") != nil {
-				t.Errorf("the question has headers %q", asked.header)
-			}
-			if known := strings.Contains(tt.root, "lucene_version") && strings.HasPrefix(tt.root, "HTTP/1.1 200"); known != (len(node.all()) == 3) {
-				t.Errorf("the node got %d requests", len(node.all()))
-			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonTypedPath); (n == 0) != tt.rewritten {
-				t.Errorf("counted %v times", n)
-			}
-		})
-	}
-}
-
-func TestWhatIsKnownOfTypesIsAskedAgainAfterAWhile(t *testing.T) {
-	root := typedRoot
-	node := startRawNode(t, func(n int, r rawRequest) string { return rootThen(root)(n, r) })
-	s, err := New(Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Budget: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.upstream.CloseIdleConnections)
-	now := time.Unix(0, 0)
-	s.now = func() time.Time { return now }
-	r := httptest.NewRequest(http.MethodPost, "/a/_doc/_search", nil)
-	for _, want := range []bool{true, true, false} {
-		if got := s.knowsTypes(t.Context(), r); got != want {
-			t.Fatalf("at %v: %v, want %v", now, got, want)
-		}
-		now = now.Add(typesTime/2 + 1)
-		if now.After(time.Unix(0, 0).Add(typesTime)) {
-			root = untypedRoot
-		}
 	}
 }
 

@@ -65,7 +65,7 @@ func knownValues(causes map[string]string) metrics.Values {
 // reasons returns those of the proxy's own to leave a search alone.
 func reasons() []string {
 	return []string{
-		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonTypedPath, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
+		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		templates.ReasonParameters, templates.ReasonBody, templates.ReasonTooMany, templates.ReasonNotRendered,

@@ -13,9 +13,8 @@ import (
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
-	// shape is the escaped path, with {index} for an index expression, {type} for a
-	// mapping type and {id} for a document. As in Elasticsearch slashes at its end
-	// do not count.
+	// shape is the escaped path, with {index} for an index expression and {id} for
+	// a document. As in Elasticsearch slashes at its end do not count.
 	shape string
 	// endpoint is the expander's, and says where in an answer failures stand.
 	endpoint expand.Endpoint
@@ -28,30 +27,26 @@ var (
 )
 
 // routes lists all requests that are not simply forwarded. Paths are compared
-// in their escaped form, as in Elasticsearch: /i/%5Fsearch is no search. Those
-// with a type are Elasticsearch 7's, see [Server.knowsTypes].
+// in their escaped form, as in Elasticsearch: /i/%5Fsearch is no search. Paths
+// with a mapping type, which Elasticsearch 7 has, are no searches here: later
+// engines store documents by some of them, such as POST /i/_doc/_search.
 var routes = []route{
 	{getOrPost, "/_search", expand.EndpointSearch},
 	{getOrPost, "/{index}/_search", expand.EndpointSearch},
-	{getOrPost, "/{index}/{type}/_search", expand.EndpointSearch},
 
 	{post, "/_async_search", expand.EndpointSearch},
 	{post, "/{index}/_async_search", expand.EndpointSearch},
 
 	{getOrPost, "/_msearch", expand.EndpointMultiSearch},
 	{getOrPost, "/{index}/_msearch", expand.EndpointMultiSearch},
-	{getOrPost, "/{index}/{type}/_msearch", expand.EndpointMultiSearch},
 
 	{getOrPost, "/_count", expand.EndpointCount},
 	{getOrPost, "/{index}/_count", expand.EndpointCount},
-	{getOrPost, "/{index}/{type}/_count", expand.EndpointCount},
 
 	{getOrPost, "/_validate/query", expand.EndpointValidate},
 	{getOrPost, "/{index}/_validate/query", expand.EndpointValidate},
-	{getOrPost, "/{index}/{type}/_validate/query", expand.EndpointValidate},
 
 	{getOrPost, "/{index}/_explain/{id}", expand.EndpointExplain},
-	{getOrPost, "/{index}/{type}/{id}/_explain", expand.EndpointExplain},
 
 	{getOrPost, "/_rank_eval", expand.EndpointRankEval},
 	{getOrPost, "/{index}/_rank_eval", expand.EndpointRankEval},
@@ -67,8 +62,6 @@ type match struct {
 	*route
 	// index is the index expression, unescaped; "" is all indices.
 	index string
-	// typed says that the path names a mapping type.
-	typed bool
 }
 
 // recognize returns the route of a request, false where it has none.
@@ -100,8 +93,6 @@ func (r *route) fit(path string) (m match, ok bool) {
 		switch want {
 		case "{index}":
 			m.index, ok = indexOf(segment)
-		case "{type}":
-			m.typed, ok = true, isType(segment)
 		case "{id}":
 			ok = segment != ""
 		default:
@@ -135,11 +126,4 @@ func indexOf(segment string) (string, bool) {
 		return "", false
 	}
 	return index, true
-}
-
-// isType reports whether a segment can name a mapping type; of those only _doc
-// begins with an underscore.
-func isType(segment string) bool {
-	name, err := url.PathUnescape(segment)
-	return err == nil && name != "" && (name[0] != '_' || name == "_doc")
 }

@@ -34,24 +34,17 @@ func TestRecognize(t *testing.T) {
 		{"GET", "/eu:help/_search", search, "eu:help"},
 		{"GET", "/%3Clogs-%7Bnow%2Fd%7D%3E/_search", search, "<logs-{now/d}>"},
 		{"GET", "/a+b/_search", search, "a+b"},
-		{"POST", "/help/type/_search", search, "help"},
-		{"POST", "/help/_doc/_search", search, "help"},
-		{"GET", "/_all/a,b/_search", search, "_all"},
 		{"POST", "/_async_search", search, ""},
 		{"POST", "/help/_async_search", search, "help"},
 		{"GET", "/_msearch", multi, ""},
 		{"POST", "/help/_msearch", multi, "help"},
-		{"POST", "/help/_doc/_msearch", multi, "help"},
 		{"GET", "/_count", count, ""},
 		{"POST", "/help/_count", count, "help"},
-		{"POST", "/help/_doc/_count", count, "help"},
 		{"GET", "/_validate/query", validate, ""},
 		{"POST", "/help/_validate/query", validate, "help"},
-		{"POST", "/help/_doc/_validate/query", validate, "help"},
 		{"GET", "/help/_explain/1", explain, "help"},
 		{"POST", "/help/_explain/a%2Fb", explain, "help"},
 		{"POST", "/help/_explain/_search", explain, "help"},
-		{"POST", "/help/_doc/1/_explain", explain, "help"},
 		{"GET", "/_rank_eval", rankEval, ""},
 		{"POST", "/help/_rank_eval", rankEval, "help"},
 		{"GET", "/_search/template", search, ""},
@@ -123,6 +116,8 @@ POST /_render/template
 GET /_render/template/shop
 POST /help/_delete_by_query
 POST /help/type/_delete_by_query
+POST /help/type/_search
+GET /_all/a,b/_search
 POST /help/_update_by_query
 POST /_reindex
 POST /_reindex/r1A2WoRbTwKZ516z6NEs5A:36619/_rethrottle
@@ -158,8 +153,13 @@ POST /help/_doc/%5Fsearch
 POST /help/_doc/1
 POST /help/_doc
 POST /help/_create/_search
+POST /help/_doc/_search
 PUT /help/_doc/_search
+POST /help/_doc/_count
 PUT /help/_doc/_count
+POST /help/_doc/_msearch
+POST /help/_doc/_validate/query
+POST /help/_doc/1/_explain
 DELETE /help/_doc/_search
 POST /help/_update/_search
 GET /help/_source/_search
@@ -224,38 +224,27 @@ func recognizedPlainly(method, path string) (index string, ok bool) {
 	if method != http.MethodPost && (method != http.MethodGet || last == "_async_search") {
 		return "", false
 	}
-	untyped, typed := 1, 2 // the most segments before the end
 	var before []string
 	switch beforeLast := strings.Join(segments[max(0, len(segments)-2):], "/"); {
-	case beforeLast == "_validate/query":
+	case beforeLast == "_validate/query", beforeLast == "_search/template", beforeLast == "_msearch/template":
 		before = prefix(2)
-	case beforeLast == "_search/template", beforeLast == "_msearch/template":
-		before, typed = prefix(2), untyped
 	case len(segments) == 3 && segments[1] == "_explain" && last != "":
 		before = prefix(2)
-	case len(segments) == 4 && last == "_explain" && segments[2] != "":
-		before = prefix(2)
-	case last == "_search", last == "_msearch", last == "_count":
+	case last == "_search", last == "_msearch", last == "_count", last == "_async_search", last == "_rank_eval":
 		before = prefix(1)
-	case last == "_async_search", last == "_rank_eval":
-		before, typed = prefix(1), untyped
 	default:
 		return "", false
 	}
-	if len(before) > typed {
-		return "", false
-	}
-	for i, segment := range before {
-		name, err := url.PathUnescape(segment)
-		reserved := []string{"_all", "_doc"}[i]
-		if err != nil || name == "" || strings.HasPrefix(name, "_") && name != reserved {
-			return "", false
-		}
-		if i == 0 {
-			index = name
+	switch len(before) {
+	case 0:
+		return "", true
+	case 1:
+		index, err := url.PathUnescape(before[0])
+		if err == nil && index != "" && (index[0] != '_' || index == "_all") {
+			return index, true
 		}
 	}
-	return index, true
+	return "", false
 }
 
 func FuzzRecognize(f *testing.F) {
@@ -281,7 +270,7 @@ func FuzzRecognize(f *testing.F) {
 
 // A request must fit one row at most, whatever stands for the names in it.
 func TestRoutesDoNotOverlap(t *testing.T) {
-	names := strings.NewReplacer("{index}", "a", "{type}", "_doc", "{id}", "_search")
+	names := strings.NewReplacer("{index}", "a", "{id}", "_search")
 	for i, a := range routes {
 		path := names.Replace(a.shape)
 		for k, b := range routes {

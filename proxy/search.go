@@ -37,7 +37,6 @@ const (
 	reasonNothing     = "nothing_added"         // the expander gave no reason
 	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
 	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
-	reasonTypedPath   = "typed_path"            // the cluster has no mapping types, or does not say so
 	reasonDryRun      = "dry_run"               // the client asked for it
 	reasonShadow      = "shadow"                // [Options.Shadow] is set
 	reasonPaused      = "paused"                // the cluster refuses rewritten searches as a whole: see pause
@@ -339,9 +338,6 @@ func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, 
 	}
 	if err != nil || !made.Rewritten {
 		return made, err
-	}
-	if x.typed && !w.knowsTypes(ctx, r) {
-		return &rewrittenSearch{Result: &expand.Result{Reason: reasonTypedPath}}, nil
 	}
 	made.body = made.Body
 	if t != nil {

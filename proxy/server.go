@@ -179,12 +179,10 @@ type observed struct {
 
 // learned is what the answers of the cluster have shown.
 type learned struct {
-	types atomic.Pointer[knownTypes]
 	// unfit are searches, by endpoint, path and profile, whose answers could not be
 	// cut, so that their hits stay in the engine's order; shapes those that were
 	// rejected.
 	unfit, shapes *backoffs
-	now           func() time.Time // replaced by tests
 }
 
 // background runs what no client waits for; clearing ends scrolls.
@@ -214,7 +212,7 @@ func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
-		learned:    learned{unfit: newBackoffs(), shapes: newBackoffs(), now: time.Now},
+		learned:    learned{unfit: newBackoffs(), shapes: newBackoffs()},
 		background: background{shadows: shadow.NewRunner(), clearing: shadow.NewRunner()},
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
 		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses)},

@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
@@ -19,9 +17,6 @@ import (
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
 )
-
-// typesTime is how long it is believed that the cluster has mapping types.
-const typesTime = time.Minute
 
 // markSafe marks a search or another read as one that may be sent twice, unless
 // it leaves something behind in the cluster or moves a scroll on.
@@ -104,32 +99,4 @@ var notAsked = [...]string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
 	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
 	"Upgrade", controlHeader, profileHeader,
-}
-
-// knownTypes is what was learned of a cluster's mapping types.
-type knownTypes struct {
-	are   bool
-	until time.Time
-}
-
-// knowsTypes reports whether the cluster has mapping types. With them POST
-// /i/_doc/_search searches; without, it stores a document named _search.
-// Engines on Lucene 8 have them, later ones do not; the version says less, for
-// an OpenSearch can pretend to be an Elasticsearch 7.
-func (s *Server) knowsTypes(ctx context.Context, r *http.Request) bool {
-	if known := s.types.Load(); known != nil && s.now().Before(known.until) {
-		return known.are
-	}
-	status, answer, err := s.ask(ctx, r, http.MethodGet, "/", nil)
-	var page struct {
-		Version struct {
-			Lucene string `json:"lucene_version"`
-		} `json:"version"`
-	}
-	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &page) != nil || page.Version.Lucene == "" {
-		return false // and unknown: the next one asks again
-	}
-	known := &knownTypes{strings.HasPrefix(page.Version.Lucene, "8."), s.now().Add(typesTime)}
-	s.types.Store(known)
-	return known.are
 }

@@ -132,7 +132,7 @@ type recordedEngine struct {
 }
 
 // recordedEngines are all of them. The first that suits a file is its own.
-var recordedEngines = []recordedEngine{{"opensearch2", true}, {"elasticsearch8", false}, {"elasticsearch7", true}}
+var recordedEngines = []recordedEngine{{"opensearch2", true}, {"elasticsearch8", false}}
 
 // Records reports whether files are replayed by a recording of the engine.
 func Records(engine string) bool {
