@@ -12,10 +12,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// orders are those of the product and that of the terms, with which they are
+// orders are that of the product and that of the terms, with which it is
 // compared.
 func orders() map[string]Ordering {
-	return map[string]Ordering{"minimum degree": MinimumDegree, "reverse Cuthill-McKee": ReverseCuthillMcKee, "natural order": naturalOrder}
+	return map[string]Ordering{"minimum degree": MinimumDegree, "natural order": naturalOrder}
 }
 
 func naturalOrder(s *Similarities) []int32 {

@@ -1,7 +1,6 @@
 package softcosine
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -217,9 +216,9 @@ func TestTreesFillNothingByMinimumDegree(t *testing.T) {
 	}
 }
 
-// A hub has a list of all its neighbors, which must not be walked for each of
-// them.
-func TestMinimumDegreeTakesFewStepsForAHub(t *testing.T) {
+// A hub has a list of all its neighbors. It takes minutes where that is walked
+// for each of them.
+func TestMinimumDegreeOfAHub(t *testing.T) {
 	const n = 200_000
 	s := newSimilarities(n, 2*(n-1)) // a star whose hub is its first term
 	s.openRows(0)
@@ -231,14 +230,7 @@ func TestMinimumDegreeTakesFewStepsForAHub(t *testing.T) {
 		s.add(0, 0.5/n)
 	}
 	s.openRows(n)
-	q := newQuotientGraph(s)
-	for len(q.order) < n && q.steps < 20*n {
-		q.eliminate(q.pop())
-	}
-	if limit := n * bits.Len(n); q.steps > limit || len(q.order) != n {
-		t.Fatalf("%d steps for %d terms of %d, want at most %d", q.steps, len(q.order), n, limit)
-	}
-	if got := analyze(s, q.order).nonZeros; got != 2*n-1 {
+	if got := analyze(s, MinimumDegree(s)).nonZeros; got != 2*n-1 {
 		t.Errorf("%d entries, want %d", got, 2*n-1)
 	}
 }
@@ -267,19 +259,18 @@ func TestMinimumDegreePeelsWhatHangsFromACore(t *testing.T) {
 }
 
 func TestFillOfKnownGraphs(t *testing.T) {
-	random := rand.New(rand.NewPCG(15, 15))
 	const n = 100
 	for name, tt := range map[string]struct {
-		s                           *Similarities
-		natural, cuthill, minDegree int // entries at most; in natural order exactly
+		s                  *Similarities
+		natural, minDegree int // entries at most; in natural order exactly
 	}{
 		// The arrow: with the hub first everybody becomes everybody's neighbor.
-		"star, hub first": {graphOf(t, n, star(n)...), n * (n + 1) / 2, 2*n - 1, 2*n - 1},
-		"path":            {graphOf(t, n, path(n)...), 2*n - 1, 2*n - 1, 2*n - 1},
-		"no edges":        {graphOf(t, n), n, n, n},
+		"star, hub first": {graphOf(t, n, star(n)...), n * (n + 1) / 2, 2*n - 1},
+		"path":            {graphOf(t, n, path(n)...), 2*n - 1, 2*n - 1},
+		"no edges":        {graphOf(t, n), n, n},
 		// Of the first 10 terms each but the first has one entry besides its
 		// diagonal; from there on the whole band of 10 fills in: 1 + 9·2 + 90·11.
-		"grid": {graphOf(t, n, grid(10)...), 1009, 1009, 700},
+		"grid": {graphOf(t, n, grid(10)...), 1009, 700},
 	} {
 		if got := analyze(tt.s, naturalOrder(tt.s)).nonZeros; got != tt.natural {
 			t.Errorf("%s, natural order: %d entries, want %d", name, got, tt.natural)
@@ -287,33 +278,18 @@ func TestFillOfKnownGraphs(t *testing.T) {
 		if got := analyze(tt.s, MinimumDegree(tt.s)).nonZeros; got > tt.minDegree {
 			t.Errorf("%s, minimum degree: %d entries, want %d at most", name, got, tt.minDegree)
 		}
-		if got := analyze(tt.s, ReverseCuthillMcKee(tt.s)).nonZeros; got > tt.cuthill {
-			t.Errorf("%s, reverse Cuthill-McKee: %d entries, want %d at most", name, got, tt.cuthill)
-		}
-	}
-	for range propertyCases { // a line is found again however its terms are numbered
-		s := scrambled(t, random, 50, path(50))
-		places := inverse(ReverseCuthillMcKee(s))
-		for i := range s.Len() {
-			cols, _ := s.Row(i)
-			for _, j := range cols {
-				if d := places[i] - places[j]; d != 1 && d != -1 {
-					t.Fatalf("neighbors %d and %d at places %d and %d", i, j, places[i], places[j])
-				}
-			}
-		}
 	}
 }
 
-// Big enough for supervariables, absorbed elements and mass elimination, all
-// of which a small graph may do without.
+// Big enough for absorbed elements and mass elimination, which a small graph
+// may do without.
 func TestMinimumDegreeOfLargerGraphs(t *testing.T) {
 	random := rand.New(rand.NewPCG(16, 16))
 	for _, side := range []int{20, 40} {
 		s := scrambled(t, random, side*side, grid(side))
 		got, natural := analyze(s, MinimumDegree(s)).nonZeros, analyze(s, naturalOrder(s)).nonZeros
-		if cuthill := analyze(s, ReverseCuthillMcKee(s)).nonZeros; got >= cuthill || cuthill >= natural/2 {
-			t.Errorf("grid of %d: %d entries, reverse Cuthill-McKee %d, natural %d", side, got, cuthill, natural)
+		if got >= natural/4 {
+			t.Errorf("grid of %d: %d entries, natural %d", side, got, natural)
 		}
 	}
 }
