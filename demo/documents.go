@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"net/http"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An operation is one write: an index or a create, which here are the same,
@@ -35,18 +33,6 @@ func (e *Engine) apply(op operation) map[string]any {
 func (e *Engine) putDocument(c *call) any {
 	c.status = http.StatusCreated
 	return e.apply(operation{"index", c.PathValue("index"), c.PathValue("id"), c.body})
-}
-
-func (e *Engine) getDocument(c *call) any {
-	ix, id := e.single(c.PathValue("index")), c.PathValue("id")
-	number, found := ix.known[id]
-	out := map[string]any{"_index": ix.name, "_id": id, "found": found}
-	if !found {
-		c.status = http.StatusNotFound
-		return out
-	}
-	out["_source"], out["_version"], out["_seq_no"], out["_primary_term"] = jsontext.Value(ix.docs[number].source), 1, number, 1
-	return out
 }
 
 // bulk carries out many writes. A line that is not JSON, or an action that is

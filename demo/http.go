@@ -46,7 +46,6 @@ func (e *Engine) routes() *http.ServeMux {
 		"GET POST /_mtermvectors":              e.manyTermVectors,
 		"PUT POST /{index}/_bulk /_bulk":       e.bulk,
 		"PUT POST /{index}/_doc/{id}":          e.putDocument,
-		"GET /{index}/_doc/{id}":               e.getDocument,
 		"GET POST /{index}/_search /_search":   e.search,
 		"GET POST /{index}/_count /_count":     e.count,
 		"GET POST /_search/scroll":             e.nextPage,
