@@ -138,7 +138,7 @@ func (r *Report) security(ctx context.Context, node string, clients *tls.Config,
 }
 
 // matrices says what is served of each matrix, and of the weights.
-func (r *Report) matrices(cfg *configs.Config, app server.Lookout) {
+func (r *Report) matrices(cfg *configs.Config, app *server.App) {
 	if len(cfg.Matrices) == 0 {
 		r.Checks = append(r.Checks, Check{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
 	}

@@ -74,9 +74,9 @@ func Run(ctx context.Context, file, index string) *Report {
 		return r
 	}
 	defer app.Close()
-	r.matrices(cfg, server.Lookout{App: app})
+	r.matrices(cfg, app)
 	if reached {
-		r.fields(ctx, cfg, server.Lookout{App: app}, index)
+		r.fields(ctx, cfg, app, index)
 	}
 	return r
 }

@@ -32,7 +32,7 @@ const (
 type place struct{ index, field string }
 
 // fields tries the calls of akin's own, and looks at each field.
-func (r *Report) fields(ctx context.Context, cfg *configs.Config, app server.Lookout, index string) {
+func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *server.App, index string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	if index == "" && len(cfg.Matrices) == 0 {

@@ -51,7 +51,9 @@ type App struct {
 	server  *proxy.Server
 	tracer  *sdktrace.TracerProvider // nil for none
 
-	upstream
+	nodes   *nodes.Pool      // by which clients' requests reach the cluster
+	client  *esclient.Client // of akin's own calls
+	cluster *esclient.Cached
 
 	store    *rowstore.Store      // nil where no matrix is configured
 	weights  *rowstore.Store      // nil where no weights are configured
@@ -59,14 +61,6 @@ type App struct {
 	metrics  *prometheus.Registry // end with the App
 	closers  []func()             // end what was started, the last one first
 	warm     atomic.Bool          // the first searches find what they need in the caches
-}
-
-// An upstream is the cluster, as clients' requests and akin's own calls reach
-// it.
-type upstream struct {
-	nodes   *nodes.Pool
-	client  *esclient.Client
-	cluster *esclient.Cached
 }
 
 // A process is what outlives a reload.
@@ -232,7 +226,7 @@ type unclosed struct{ io.Writer }
 // Close does nothing.
 func (unclosed) Close() error { return nil }
 
-// openCluster makes the upstream.
+// openCluster makes what reaches the cluster.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
 	clients, encrypted, err := files.ClusterTLS(cfg.TLS)

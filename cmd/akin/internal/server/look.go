@@ -49,16 +49,13 @@ type Sight struct {
 // ByVectors reports whether searches are scored by vectors of the documents.
 func (s *Sight) ByVectors() bool { return s.Form == form.Vectors.String() }
 
-// A Lookout says what an App would do, without serving.
-type Lookout struct{ *App }
-
 // sightTexts and sightWords are how many texts are looked at, and how much of
 // each; sightSearches how many of them are expanded until terms are added.
 const sightTexts, sightWords, sightSearches = 20, 30, 3
 
 // Look expands searches for texts that documents have in the field, as if a
 // client had sent them. None goes to the cluster.
-func (a Lookout) Look(ctx context.Context, index, field string) (Sight, error) {
+func (a *App) Look(ctx context.Context, index, field string) (Sight, error) {
 	s := Sight{Index: index, Field: field, Reason: reason.NoMatrix}
 	if a.expander == nil {
 		return s, nil
@@ -112,7 +109,7 @@ func preview(ctx context.Context, expander *expand.Expander, index, field, text 
 }
 
 // count counts the frequent terms of a text, and those that the matrix knows.
-func (a Lookout) count(ctx context.Context, s *Sight, text string) error {
+func (a *App) count(ctx context.Context, s *Sight, text string) error {
 	indices := esclient.Indices{Expression: s.Index}
 	bound, err := matrices{a.store, a.cluster, nil}.Pin().For(ctx, indices, s.Field)
 	if err != nil || bound.Rows == nil || text == "" {
@@ -148,10 +145,7 @@ func (a Lookout) count(ctx context.Context, s *Sight, text string) error {
 }
 
 // Client returns the client of akin's own calls, which Close closes.
-func (a Lookout) Client() *esclient.Client { return a.client }
-
-// Expression returns an index expression for all that a matrix is bound to.
-func (a Lookout) Expression() string { return a.boundExpression() }
+func (a *App) Client() *esclient.Client { return a.client }
 
 // A Served is what is served of one matrix, or of weights.
 type Served struct {
@@ -163,7 +157,7 @@ type Served struct {
 }
 
 // Served returns what is served of each matrix and of the weights.
-func (a Lookout) Served() (all []Served) {
+func (a *App) Served() (all []Served) {
 	add := func(what string, store *rowstore.Store) {
 		if store == nil {
 			return

@@ -254,7 +254,7 @@ func (a *App) warmUp(ctx context.Context) {
 // boundFields returns the text fields that have a matrix, one of each index in
 // turn, at most maxWarm.
 func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) {
-	indices, err := a.client.TextIndices(ctx, a.boundExpression())
+	indices, err := a.client.TextIndices(ctx, a.Expression())
 	if err != nil {
 		return nil, err
 	}
@@ -282,8 +282,8 @@ func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) 
 	return fields, nil
 }
 
-// boundExpression returns an index expression for all that has a matrix.
-func (a *App) boundExpression() string {
+// Expression returns an index expression for all that has a matrix.
+func (a *App) Expression() string {
 	const maxExpression = 1000 // bytes in the line of a request
 	var patterns []string
 	for _, m := range a.cfg.Matrices {
