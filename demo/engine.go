@@ -17,8 +17,10 @@
 package demo
 
 import (
+	"context"
 	"crypto/rand"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -62,6 +64,24 @@ func NewEngine() *Engine {
 // ServeHTTP answers one request. Bodies are bounded: 64 MiB for _bulk, 1 MiB
 // for everything else.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
+
+// Serve answers on a free port until stop is called.
+func (e *Engine) Serve(ctx context.Context) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // ends with ErrServerClosed
+	}()
+	return "http://" + l.Addr().String(), func() {
+		_ = server.Close()
+		<-done
+	}, nil
+}
 
 // took returns the milliseconds since c arrived.
 func (e *Engine) took(c *call) int64 { return e.now().Sub(c.started).Milliseconds() }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -130,7 +129,7 @@ func demoConfig(engine string) *configs.Config {
 }
 
 func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
-	engine, stopEngine, err := serveHTTP(ctx, demo.NewEngine())
+	engine, stopEngine, err := demo.NewEngine().Serve(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,22 +205,4 @@ func serveDemo(ctx context.Context, served *errgroup.Group, engine string, m *si
 		return a.Serve(ctx, clients, adminPort)
 	})
 	return "http://" + clients.Addr().String(), "http://" + adminPort.Addr().String(), nil
-}
-
-// serveHTTP serves h on a free port until stop is called.
-func serveHTTP(ctx context.Context, h http.Handler) (url string, stop func(), err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l) // ends with ErrServerClosed
-	}()
-	return "http://" + l.Addr().String(), func() {
-		_ = server.Close()
-		<-done
-	}, nil
 }

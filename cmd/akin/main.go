@@ -19,6 +19,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/judging"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/evaluate"
 )
@@ -76,7 +77,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(), newDemo(), newReady(), newVersion(), newMan())
+	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), tuning.Command(), newDemo(), newReady(), newVersion(), newMan())
 	root.AddCommand(judging.Commands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -46,7 +44,7 @@ func (f *combineFlags) check() error {
 	weighted, fitted := f.options.Rule == combine.RuleWeighted, f.options.Rule == combine.RuleRegression
 	var errs []error
 	var err error
-	if f.names, err = originNames(f.paths); err != nil {
+	if f.names, err = files.Names(f.paths); err != nil {
 		errs = append(errs, fmt.Errorf("--from-matrices: %w", err))
 	}
 	switch {
@@ -70,32 +68,6 @@ func (f *combineFlags) check() error {
 		errs = append(errs, f.options.Validate())
 	}
 	return errors.Join(errs...)
-}
-
-// originNames returns the names of the files without the extension, and with
-// the folder before it where that says too little.
-func originNames(paths []string) ([]string, error) {
-	names, uses := make([]string, len(paths)), map[string]int{simmatrix.OriginOverrides: 1} // which is no matrix
-	for k, path := range paths {
-		base := filepath.Base(path)
-		names[k] = cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
-		uses[names[k]]++
-	}
-	first := map[string]string{} // path by name
-	for k, path := range paths {
-		if uses[names[k]] > 1 {
-			whole, err := filepath.Abs(path)
-			if err != nil {
-				return nil, err
-			}
-			names[k] = filepath.Base(filepath.Dir(whole)) + "/" + names[k]
-		}
-		if other, ok := first[names[k]]; ok {
-			return nil, fmt.Errorf("%s and %s would both be called %q: rename one", other, path, names[k])
-		}
-		first[names[k]] = path
-	}
-	return names, nil
 }
 
 // fromMatrices combines the matrices. A single one is taken as it is. What the

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
+	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
@@ -30,22 +30,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// A Cluster is what a command gives to its flags.
-type Cluster struct {
-	// Open returns a client of the cluster, which the caller closes, and the index
-	// expression; "" where none was given.
-	Open func() (client *esclient.Client, index string, err error)
-	// Names returns names for matrix files, each once.
-	Names func(paths []string) ([]string, error)
-	// Serve serves on a free port of this machine until stop is called.
-	Serve func(ctx context.Context, h http.Handler) (url string, stop func(), err error)
-}
-
 type command struct {
-	Cluster
-
+	cluster  connect.Cluster
 	client   *esclient.Client
-	index    string
 	fields   []string
 	matrices []string // files
 	judged   evidence.Judged
@@ -56,9 +43,9 @@ type command struct {
 	report   *terminal.Progress
 }
 
-// Command returns the command "tune", without the flags of the cluster.
-func Command(cluster Cluster) *cobra.Command {
-	c := &command{Cluster: cluster, searches: arms.Searches{Depth: measured}, tune: tune.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+// Command returns the command "tune".
+func Command() *cobra.Command {
+	c := &command{searches: arms.Searches{Depth: measured}, tune: tune.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
@@ -70,9 +57,10 @@ profile to --out, and next to it the matrix where that is another one.
 The terms of all documents are read once, 20 million at most; after that the cluster
 only analyzes the queries. Several matrices are combined with weights.
 
-`,
+` + connect.Credentials,
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
+		Args: terminal.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -82,6 +70,7 @@ only analyzes the queries. Several matrices are combined with weights.
 }
 
 func (c *command) register(set *pflag.FlagSet) {
+	c.cluster.Register(set, "URL of the cluster")
 	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
 	set.StringSliceVar(&c.matrices, "matrix", nil, "matrix file; several are combined with weights (required)")
 	c.judged.Register(set)
@@ -98,7 +87,7 @@ func (c *command) register(set *pflag.FlagSet) {
 func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	c.report = terminal.NewProgress(stderr)
 	defer c.report.End()
-	if c.client, c.index, err = c.Open(); err != nil {
+	if c.client, err = c.cluster.Open(); err != nil {
 		return err
 	}
 	defer func() { _ = c.client.Close() }() // nothing was written
@@ -119,7 +108,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error)
 
 // read checks what the flags say, and reads the files that they name.
 func (c *command) read(ctx context.Context) (*Bench, error) {
-	if c.index == "" || len(c.fields) == 0 || len(c.matrices) == 0 || c.out == "" {
+	if c.cluster.Index == "" || len(c.fields) == 0 || len(c.matrices) == 0 || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
 	if err := c.checkOut(); err != nil {
@@ -129,7 +118,7 @@ func (c *command) read(ctx context.Context) (*Bench, error) {
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
-	names, err := c.Names(c.matrices)
+	names, err := files.Names(c.matrices)
 	if err != nil {
 		return nil, fmt.Errorf("--matrix: %w", err)
 	}
@@ -204,14 +193,14 @@ func (c *command) search(ctx context.Context, b *Bench) (*tune.Result, error) {
 		return nil, err
 	}
 	defer c.searches.Close()
-	docs, err := Load(ctx, c.client, c.index, c.fields, c.report.Step)
+	docs, err := Load(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
 	if err != nil {
 		docs.Close()
 		return nil, err
 	}
 	defer docs.Close()
 	var stop func()
-	if b.URL, stop, err = c.Serve(ctx, docs.Engine); err != nil {
+	if b.URL, stop, err = docs.Engine.Serve(ctx); err != nil {
 		return nil, err
 	}
 	defer stop()
@@ -239,10 +228,10 @@ func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error 
 	}
 	if len(missing) > 0 {
 		c.report.Tell("warning: %d relevant documents are not in %s, and count as not found: %s",
-			len(missing), c.index, terminal.Some(slices.Sorted(maps.Keys(missing))))
+			len(missing), c.cluster.Index, terminal.Some(slices.Sorted(maps.Keys(missing))))
 	}
 	const compared, tolerated = 20, 1e-3
-	worst, err := b.Difference(ctx, c.client, c.index, compared)
+	worst, err := b.Difference(ctx, c.client, c.cluster.Index, compared)
 	if err == nil && worst > tolerated {
 		c.report.Tell("warning: scores differ from the cluster's by up to %.1f %%: it has several shards, deleted documents, terms at one position, "+
 			"or the searches look at other fields. Settings are chosen by these scores.", 100*worst)
@@ -253,7 +242,7 @@ func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error 
 // plan says what the score of a setting depends on besides it.
 func (c *command) plan(b *Bench, docs *Documents) string {
 	hash := sha256.New()
-	fmt.Fprintln(hash, c.index, c.fields, len(docs.ids), docs.terms)
+	fmt.Fprintln(hash, c.cluster.Index, c.fields, len(docs.ids), docs.terms)
 	for i, body := range b.Bodies {
 		fmt.Fprintf(hash, "%q %v\n", body, b.Grades[i]) // maps are printed in the order of their keys
 	}
@@ -285,7 +274,7 @@ func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
 	}
 	return files.Write(ctx, c.out, func(w io.Writer) error {
 		return tune.WriteProfile(w, s, configs.Matrix{
-			Name: "tuned", Indices: []string{c.index}, Fields: c.fields, File: path,
+			Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path,
 		}, "Written by akin tune.\n"+r.Summary())
 	})
 }
