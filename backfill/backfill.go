@@ -123,7 +123,8 @@ type Counts struct {
 // When ctx ends no call begins any more. Those that write are given some
 // seconds to end, so that what they have written is counted.
 func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
-	b := newBackfill(c, t, o)
+	b := &backfill{cluster: c, task: t, o: o, failed: map[docKey]bool{}}
+	b.meter = &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
 	switch {
@@ -152,11 +153,6 @@ type backfill struct {
 	forgotten int      // how many more there were, which no later round knows
 }
 
-func newBackfill(c Cluster, t Task, o Options) *backfill {
-	meter := &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
-	return &backfill{cluster: c, task: t, o: o, meter: meter, failed: map[docKey]bool{}}
-}
-
 func (b *backfill) run(ctx context.Context) error {
 	query := b.query()
 	for rounds, interruptions := 0, 0; ; {
@@ -166,7 +162,8 @@ func (b *backfill) run(ctx context.Context) error {
 		b.counts.Rounds++
 		b.counts.Conflicts, b.conflicts = b.forgotten, nil
 		written := b.counts.Written
-		err := b.scan(ctx, documents.RefOptions{Index: b.o.Index, Query: query})
+		scan := documents.RefOptions{Index: b.o.Index, Query: query, Value: b.task.Value, Text: b.task.Text, Source: b.task.Source}
+		err := Each(ctx, b.cluster, scan, b.o.Workers, b.batch)
 		if b.counts.Written > written {
 			interruptions = 0
 		}
@@ -192,11 +189,6 @@ func (b *backfill) run(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-func (b *backfill) scan(ctx context.Context, o documents.RefOptions) error {
-	o.Value, o.Text, o.Source = b.task.Value, b.task.Text, b.task.Source
-	return Each(ctx, b.cluster, o, b.o.Workers, b.batch)
 }
 
 // refresh does without where the client may write but not refresh.

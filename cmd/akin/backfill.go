@@ -50,8 +50,18 @@ type filling struct {
 	check func(ctx context.Context, index string) ([]string, error)
 }
 
-// fill does what is to do, or counts it.
-func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, cluster documents.API, g filling) error {
+// fill connects to the cluster and does what prepare says is to do, or counts it.
+func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(cluster documents.API) (filling, error)) error {
+	client, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // every write has been answered
+	cluster := documents.API{Client: client}
+	g, err := prepare(cluster)
+	if err != nil {
+		return err
+	}
 	indices, err := g.check(ctx, f.Index)
 	if err != nil {
 		return err

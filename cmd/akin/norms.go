@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -56,14 +57,20 @@ const maxWorkers = 32
 
 // check returns all that is wrong with the flags.
 func (f *indexFieldFlags) check() []error {
-	var errs []error
-	for _, required := range []struct{ name, value string }{{"cluster", f.URL}, {"index", f.Index}, {"field", f.field}} {
-		if required.value == "" {
-			errs = append(errs, fmt.Errorf("give --%s", required.name))
-		}
-	}
+	errs := required("cluster", f.URL, "index", f.Index, "field", f.field)
 	if f.workers < 1 || f.workers > maxWorkers {
 		errs = append(errs, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
+	}
+	return errs
+}
+
+// required returns an error for each flag without a value. namesAndValues has
+// the name of each before its value.
+func required(namesAndValues ...string) (errs []error) {
+	for flag := range slices.Chunk(namesAndValues, 2) {
+		if flag[1] == "" {
+			errs = append(errs, fmt.Errorf("give --%s", flag[0]))
+		}
 	}
 	return errs
 }

@@ -80,21 +80,17 @@ func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
-	client, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // every write has been answered
-	cluster := documents.API{Client: client}
-	return f.fill(ctx, stderr, cluster, filling{
-		task: norms.Task(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms",
-		check: func(ctx context.Context, index string) ([]string, error) {
-			indices, err := f.countable(ctx, cluster, index)
-			if err == nil {
-				err = f.checkMapping(ctx, cluster, index, indices)
-			}
-			return indices, err
-		},
+	return f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
+		return filling{
+			task: norms.Task(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms",
+			check: func(ctx context.Context, index string) ([]string, error) {
+				indices, err := f.countable(ctx, cluster, index)
+				if err == nil {
+					err = f.checkMapping(ctx, cluster, index, indices)
+				}
+				return indices, err
+			},
+		}, nil
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -121,7 +120,9 @@ func newSegmentsBackfill() *cobra.Command {
 			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
 				return terminal.Usage(err)
 			}
-			return fillSegments(cmd.Context(), cmd.ErrOrStderr(), &f, &cut)
+			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
+				return cut.prepare(cmd.Context(), cluster, f.Index, f.field)
+			})
 		},
 	}
 	f.register(cmd.Flags(), "segments")
@@ -129,28 +130,19 @@ func newSegmentsBackfill() *cobra.Command {
 	return cmd
 }
 
-func fillSegments(ctx context.Context, stderr io.Writer, f *fillFlags, cut *cutFlags) error {
-	client, err := f.Open()
+func (f *cutFlags) prepare(ctx context.Context, cluster documents.API, index, field string) (filling, error) {
+	s, _, err := f.look(ctx, cluster, index, field, "")
 	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // every write has been answered
-	cluster := documents.API{Client: client}
-	s, _, err := cut.look(ctx, cluster, f.Index, f.field, "")
-	if err != nil {
-		return err
+		return filling{}, err
 	}
 	task, err := s.Task()
-	if err != nil {
-		return err
-	}
-	return f.fill(ctx, stderr, cluster, filling{
+	return filling{
 		task: task, kind: "segments", id: s.Stamp(), empty: "text",
 		check: func(ctx context.Context, index string) ([]string, error) {
-			_, indices, err := cut.look(ctx, cluster, index, f.field, s.Source)
+			_, indices, err := f.look(ctx, cluster, index, field, s.Source)
 			return indices, err
 		},
-	})
+	}, err
 }
 
 func newSegmentsPipeline() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -103,12 +104,7 @@ The index is only read. ` + matrixHelp + `
 
 // parse returns all that is wrong with the flags.
 func (f *vectorModelFlags) parse() error {
-	errs := f.check()
-	for _, required := range []struct{ name, value string }{{"matrix", f.matrix}, {"weights", f.weights}, {"store", f.store}} {
-		if required.value == "" {
-			errs = append(errs, fmt.Errorf("give --%s", required.name))
-		}
-	}
+	errs := slices.Concat(f.check(), required("matrix", f.matrix, "weights", f.weights, "store", f.store))
 	if f.sample < 1 || f.sample > maxVectorSample {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
@@ -263,25 +259,18 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // every write has been answered
-	cluster := documents.API{Client: client}
-	if err := reading.CheckVectorEngine(ctx, cluster, m.Meta()); err != nil {
-		return err
-	}
-	task, losses := reading.VectorTask(cluster, m)
-	err = f.fill(ctx, stderr, cluster, filling{
-		task: task, kind: "model", id: m.ID(), empty: "terms",
-		check: func(ctx context.Context, index string) ([]string, error) {
-			indices, err := f.countable(ctx, cluster, index)
-			if err == nil {
-				err = reading.PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
-			}
-			return indices, err
-		},
+	losses := &reading.Losses{}
+	err = f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
+		return filling{
+			task: reading.VectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
+			check: func(ctx context.Context, index string) ([]string, error) {
+				indices, err := f.countable(ctx, cluster, index)
+				if err == nil {
+					err = reading.PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
+				}
+				return indices, err
+			},
+		}, reading.CheckVectorEngine(ctx, cluster, m.Meta())
 	})
 	if lost := losses.Describe(m.Meta()); lost != "" {
 		_, _ = fmt.Fprintln(stderr, lost)

@@ -161,10 +161,10 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 	return []byte("null")
 }
 
-// VectorTask returns what gives documents their vectors, and what these have
-// lost by the end.
-func VectorTask(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
-	d, losses, field := m.Documents(), &Losses{}, m.Meta().Field
+// VectorTask returns what gives documents their vectors, and adds up in losses
+// what these have lost.
+func VectorTask(c documents.API, m *vectors.Model, losses *Losses) backfill.Task {
+	d, field := m.Documents(), m.Meta().Field
 	var source []string
 	if m.Meta().Store == vectors.SparseVector { // see same
 		source = []string{vectors.Path(field), vectors.ModelPath(field)}
@@ -179,7 +179,7 @@ func VectorTask(c documents.API, m *vectors.Model) (backfill.Task, *Losses) {
 			}
 			return backfill.Part{JSON: members, Empty: loss.Empty}
 		}),
-	}, losses
+	}
 }
 
 // same reports whether a document has the members already. From 9.2,
