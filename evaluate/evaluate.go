@@ -4,10 +4,15 @@
 package evaluate
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -152,4 +157,112 @@ func idsOf(hits []Hit) []string {
 		all[i] = h.ID
 	}
 	return all
+}
+
+// placeholder stands for the text of a query in a [Template].
+const placeholder = "{{query}}"
+
+// A Template makes search bodies.
+type Template struct {
+	text []byte
+	// What searches ask for that do not say so themselves.
+	depth  int
+	source any
+}
+
+// NewTemplate returns a template of a search body with {{query}} in some of its
+// strings; an empty one is for queries that have bodies of their own. Searches
+// that say no size ask for depth hits, and those that say no _source for the
+// field title only, "" for none.
+func NewTemplate(body []byte, depth int, title string) (*Template, error) {
+	t := &Template{depth: depth, source: false}
+	if title != "" {
+		t.source = []string{title}
+	}
+	if body = bytes.TrimPrefix(body, []byte("\ufeff")); len(body) == 0 { // a byte order mark
+		return t, nil
+	}
+	if !bytes.Contains(body, []byte(placeholder)) {
+		return nil, fmt.Errorf("no %s in the search body, in place of the query's text", placeholder)
+	}
+	var err error
+	t.text, err = t.complete(body)
+	return t, err
+}
+
+// complete adds to a body what it does not say.
+func (t *Template) complete(body []byte) ([]byte, error) {
+	var search map[string]json.RawMessage
+	if err := json.Unmarshal(body, &search); err != nil {
+		return nil, fmt.Errorf("the search body is no JSON object: %w", err)
+	}
+	for name, value := range map[string]any{"size": t.depth, "_source": t.source} {
+		if _, ok := search[name]; !ok {
+			search[name], _ = json.Marshal(value) // a number, strings
+		}
+	}
+	return json.Marshal(search)
+}
+
+// Body returns the search for a query.
+func (t *Template) Body(q judged.Query) ([]byte, error) {
+	if q.Body != nil {
+		return t.complete(q.Body)
+	}
+	if t.text == nil {
+		return nil, errors.New("a query with a text needs a template of a search")
+	}
+	text, err := json.Marshal(q.Text)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.ReplaceAll(t.text, []byte(placeholder), text[1:len(text)-1]), nil
+}
+
+// Depth returns how many hits the searches of the template ask for.
+func (t *Template) Depth() int {
+	search := struct{ Size int }{t.depth}
+	_ = json.Unmarshal(t.text, &search) // "" has no size
+	return search.Size
+}
+
+// maxKeptLine is more bytes than an answer with 10,000 hits has.
+const maxKeptLine = 64 << 20
+
+// A kept is a line of a file of answers.
+type kept struct {
+	Key    string `json:"key"`
+	Answer Answer `json:"answer"`
+}
+
+// keptBegin is how each line begins.
+const keptBegin = `{"key":"`
+
+// WriteKept writes an answer and its key as a line.
+func WriteKept(w io.Writer, key string, a Answer) error {
+	line, err := json.Marshal(kept{key, a})
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// ReadKept reads the answers that runs have kept, by their keys. A run that was
+// killed may have left a line without its end, which does not count. A line of
+// another file is an error.
+func ReadKept(r io.Reader) (map[string]Answer, error) {
+	known := map[string]Answer{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxKeptLine)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if !strings.HasPrefix(line, keptBegin) && !strings.HasPrefix(keptBegin, line) {
+			return nil, fmt.Errorf("line %d: no answer of an evaluation: name another file", n)
+		}
+		var k kept
+		if json.Unmarshal([]byte(line), &k) == nil {
+			known[k.Key] = k.Answer
+		}
+	}
+	return known, lines.Err()
 }

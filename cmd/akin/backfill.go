@@ -50,7 +50,7 @@ type filling struct {
 	check func(ctx context.Context, index string) ([]string, error)
 }
 
-// fill connects to the cluster and does what prepare says is to do, or counts it.
+// fill connects to the cluster and does what prepare says, or counts it.
 func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(cluster documents.API) (filling, error)) error {
 	client, err := f.Open()
 	if err != nil {

@@ -3,20 +3,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
+	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
 	"github.com/akin-search/akin/cmd/akin/internal/judging"
+	"github.com/akin-search/akin/cmd/akin/internal/propose"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
@@ -127,4 +135,172 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// newInit proposes a first configuration.
+func newInit() *cobra.Command {
+	var cluster connect.Cluster
+	var r propose.Request
+	cmd := &cobra.Command{
+		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
+		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
+writes a configuration with an entry of matrices for each group of fields that are
+analyzed alike. It says in comments why each line is there, and prints the commands
+that come next. It changes nothing in the cluster. System indices, whose names begin
+with a dot, are left out unless --index names them.
+
+` + connect.Credentials,
+		Example: `  akin init --url http://127.0.0.1:9200
+  akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r.Cluster, r.CAFile, r.Index = cluster.URL, cluster.CAFile, cluster.Index
+			r.Credentials = os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != ""
+			if err := r.Check(); err != nil {
+				return terminal.Usage(err)
+			}
+			client, err := cluster.Open()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = client.Close() }() // nothing was written
+			return propose.Run(cmd.Context(), client, &r, cmd.OutOrStdout())
+		},
+	}
+	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	cmd.Flags().StringVar(&cluster.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
+	cmd.Flags().StringVar(&r.Out, "out", "akin.yml", "file to write; - for standard output")
+	cmd.Flags().BoolVar(&r.Force, "force", false, "replace a file that is there")
+	return cmd
+}
+
+// newCheck tries a configuration before, or while, akin serves it.
+func newCheck() *cobra.Command {
+	var file, index string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "check --config FILE", Short: "Try a configuration: cluster, rights, Redis, matrices, fields",
+		Long: `check tries what a configuration says, and changes nothing: each node of the cluster,
+the rights of akin's own calls, certificates, Redis, and each matrix. For each text
+field of the indices that matrices are bound to, or of --index, it expands searches for
+a few words of documents as akin serve would, and says by which matrix and in which
+form, or why not. Few known terms mean a matrix of another language or analyzer.
+
+The exit status is 0 where there is no error, and 1 otherwise. Warnings are no errors.`,
+		Example: `  akin check --config akin.yml
+  akin check --config akin.yml --index products --json`,
+		Args: terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return terminal.Usage(errors.New("give --config FILE"))
+			}
+			report := diagnose.Run(cmd.Context(), file, index)
+			if err := terminal.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
+				return err
+			}
+			return report.Err()
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
+	cmd.Flags().StringVar(&index, "index", "", "indices to look at; default those that matrices are bound to")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// newReady asks a running akin whether it is ready. The container image has no
+// other program that could.
+func newReady() *cobra.Command {
+	var admin string
+	cmd := &cobra.Command{
+		Use: "ready", Short: "Ask a running akin whether it is ready",
+		Long: `ready asks /readyz of the admin port and prints the answer. It fails where akin
+does not answer within two seconds or cannot forward requests: for the health
+checks of containers.`,
+		Example: `  akin ready --admin http://127.0.0.1:9281`,
+		Args:    terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, strings.TrimSuffix(admin, "/")+"/readyz", nil)
+			if err != nil {
+				return terminal.Usage(fmt.Errorf("--admin: %w", err))
+			}
+			response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
+			if err != nil {
+				return fmt.Errorf("%w; is this the admin port of an akin that runs?", err)
+			}
+			defer response.Body.Close()
+			answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", strings.TrimSpace(string(answer)))
+			if response.StatusCode != http.StatusOK {
+				return errors.New("not ready")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&admin, "admin", "http://127.0.0.1:9281", "the admin port")
+	return cmd
+}
+
+// version and commit are set by the linker (-X) where Go cannot read them from
+// the repository, as in the container image.
+var version, commit string
+
+// buildVersion says which akin this is, as far as the build knows.
+func buildVersion() string { return thisBuild().String() }
+
+func thisBuild() server.Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return describeBuild(info, version, commit)
+}
+
+// describeBuild returns the version of the module, the commit and the Go that
+// built it. What the linker set goes first.
+func describeBuild(info *debug.BuildInfo, version, commit string) server.Build {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit = cmp.Or(commit, settings["vcs.revision"])
+	if commit != "" && settings["vcs.modified"] == "true" {
+		commit += " with changes"
+	}
+	return server.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
+}
+
+// newVersion tells scripts and people which akin this is.
+func newVersion() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go that built it",
+		Example: `  akin version --json`,
+		Args:    terminal.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", buildVersion())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// newMan writes the manual pages that packages install.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
+		Args: terminal.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
+				return err
+			}
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "akin"}, args[0])
+		},
+	}
 }

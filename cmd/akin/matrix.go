@@ -14,9 +14,12 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/tables"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/inspect"
 	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 func newMatrix() *cobra.Command {
@@ -78,4 +81,135 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connec
 // writeMatrix writes a matrix file.
 func writeMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
 	return files.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
+}
+
+// toStdout is the --out that stands for standard output.
+const toStdout = "-"
+
+func newMatrixExport() *cobra.Command {
+	var redis connect.Redis
+	var out string
+	cmd := &cobra.Command{
+		Use: "export MATRIX --out FILE", Short: "Write a matrix as text that other programs read",
+		Long: `export writes a line for each pair, TERM, NEIGHBOR and SIMILARITY parted by tabs, as
+"matrix build --from-tsv" reads them. There is no place in it for document frequencies,
+nor for terms without neighbors.
+
+` + matrixHelp,
+		Example: `  akin matrix export --out docs.tsv docs.akin
+  akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
+		Args: terminal.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkExport(out, args[0]); err != nil {
+				return terminal.Usage(err)
+			}
+			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			if err != nil {
+				return err
+			}
+			if out == toStdout {
+				err = source.WriteTSV(cmd.OutOrStdout(), m)
+			} else {
+				err = files.Write(cmd.Context(), out, func(w io.Writer) error { return source.WriteTSV(w, m) })
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			meta := m.Meta()
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d terms, %d neighbors\n", args[0], meta.Terms, meta.NonZeros)
+			return nil
+		},
+	}
+	redis.RegisterServer(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "file to write, - for standard output (required)")
+	return cmd
+}
+
+// checkExport reports what is wrong with the file to write, where ref is read.
+func checkExport(out, ref string) error {
+	if out == toStdout {
+		return nil
+	}
+	if _, err := os.Stat(ref); err == nil && files.Same(out, ref) {
+		return fmt.Errorf("%s is the matrix to export: name another file to write", out)
+	}
+	return files.CheckOut(out)
+}
+
+func newMatrixCheck() *cobra.Command {
+	var redis connect.Redis
+	asJSON := false
+	options := inspect.DefaultOptions()
+	cmd := &cobra.Command{
+		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
+		Long: `check reads a matrix, counts afresh all that its header says of it, and prints both:
+whether it is symmetric and dominant (then it is positive definite), the longest row,
+the range of the similarities, and the settings it was cut by; what overrides have
+changed about those is said and is no fault. Then come the density, the distributions of
+similarities and of neighbors, hubs, which are the terms that are neighbors of very
+many, and some rows drawn at random. The exit status is 1 where the header says what
+does not hold, where no term has a neighbor, and where the file is damaged.
+
+` + matrixHelp,
+		Example: `  akin matrix check docs.akin
+  akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
+		Args: terminal.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.Validate(); err != nil {
+				return terminal.Usage(err)
+			}
+			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			if err != nil {
+				return err
+			}
+			return tables.Report(cmd.OutOrStdout(), asJSON, args[0], inspect.Matrix(m, options))
+		},
+	}
+	redis.RegisterServer(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&options.Hubs, "top-hubs", options.Hubs, "how many hubs: the terms that are neighbors of the most others")
+	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many random rows")
+	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
+	return cmd
+}
+
+func newMatrixDiff() *cobra.Command {
+	var redis connect.Redis
+	var top int
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "diff A B", Short: "Show what changed from one matrix to another",
+		Long: `diff compares two matrices: their settings, their terms, and the neighbors of the terms
+of both. First come the terms whose neighbors changed most, by the weighted Jaccard
+distance of the two rows: 0 where they are the same, 1 where they have no neighbor in
+common, and in between 1 less the sum of the smaller similarities over the sum of the
+larger ones. + is a neighbor that came, - one that went, ~ one whose similarity changed.
+
+A and B: ` + matrixHelp,
+		Example: `  akin matrix diff yesterday.akin today.akin
+  akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
+		Args: terminal.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if top < 0 {
+				return terminal.Usage(fmt.Errorf("top: %d is negative", top))
+			}
+			a, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			if err != nil {
+				return err
+			}
+			b, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[1], &redis)
+			if err != nil {
+				return err
+			}
+			d := inspect.Diff(a, b, top)
+			return terminal.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
+				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
+				return tables.Difference(out, a.Meta(), b.Meta(), d)
+			})
+		},
+	}
+	redis.RegisterServer(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
+	return cmd
 }

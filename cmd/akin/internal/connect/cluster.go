@@ -4,14 +4,18 @@
 package connect
 
 import (
+	"cmp"
+	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // Credentials says where the credentials come from.
@@ -50,4 +54,62 @@ func (f *Cluster) Open() (*esclient.Client, error) {
 		return nil, terminal.Usage(err)
 	}
 	return client, nil
+}
+
+// A Redis says which matrix in which Redis is meant.
+type Redis struct {
+	URL, Name string
+	TLS       configs.RedisTLS
+}
+
+// Register adds the flags.
+func (f *Redis) Register(cmd *cobra.Command) {
+	f.RegisterServer(cmd)
+	cmd.Flags().StringVar(&f.Name, "name", "main", "name of the matrix, as in the configuration")
+}
+
+// RegisterServer adds the flags that say which Redis, but not which matrix.
+func (f *Redis) RegisterServer(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.URL, "redis", "", "URL of Redis, Sentinels or a cluster; default $"+configs.EnvRedisURL+
+		", which keeps a password out of the process list")
+	flags.StringVar(&f.TLS.CAFile, "redis-ca-file", "", "PEM file of the authorities that sign the certificate of Redis; default the system's")
+	flags.StringVar(&f.TLS.CertFile, "redis-cert-file", "", "PEM file of a certificate to show to Redis")
+	flags.StringVar(&f.TLS.KeyFile, "redis-key-file", "", "PEM file of its private key")
+}
+
+// Open returns the Redis of the flags.
+func (f *Redis) Open() (*rowstore.Admin, error) {
+	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
+	if url == "" {
+		return nil, terminal.Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
+	}
+	certificates, err := files.RedisTLS(f.TLS)
+	if err != nil {
+		return nil, terminal.Usage(err)
+	}
+	admin, err := rowstore.OpenAdmin(rowstore.Redis{URL: url, TLS: certificates})
+	if err != nil {
+		return nil, terminal.Usage(err)
+	}
+	return admin, nil
+}
+
+// With calls call with the Redis of the flags.
+func (f *Redis) With(call func(admin *rowstore.Admin) error) (err error) {
+	admin, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := admin.Close(); err == nil {
+			err = closing
+		}
+	}()
+	if err := call(admin); errors.Is(err, rowstore.ErrName) {
+		return terminal.Usage(err)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }

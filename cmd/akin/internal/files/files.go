@@ -1,6 +1,5 @@
 // Package files reads and writes what the user names: matrices, certificates,
-// files that are written whole or not at all, and the lock of one that is
-// edited.
+// and files that are written whole or not at all.
 package files
 
 import (
