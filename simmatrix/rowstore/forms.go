@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -50,27 +49,6 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 	return forms
 }
 
-// Forms returns the forms in which people write terms, by term, in a version;
-// those that it lacks are written as they are, or it is not known.
-func (a *Admin) Forms(ctx context.Context, name, version string, terms []string) (map[string]string, error) {
-	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
-		return nil, err
-	}
-	all := make(map[string]string)
-	for some := range slices.Chunk(terms, maxForms) {
-		var forms map[string]string
-		err := a.do(ctx, func(ctx context.Context) (err error) {
-			forms, err = readForms(ctx, a.client, name, version, some)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
-		}
-		maps.Copy(all, forms)
-	}
-	return all, nil
-}
-
 // AllForms returns the forms of all terms of a version that people write in
 // another form, by term, page by page. Those that are lost or damaged are
 // missing.
@@ -78,28 +56,19 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return nil, err
 	}
-	forms := make(map[string]string)
 	v, _, err := a.read(ctx, name, version, nil)
-	if total := int(min(v.Forms, simmatrix.MaxTerms)); err == nil && total > 0 {
-		err = a.scan(ctx, formsKey(name, version), total, func(page []string) error {
-			for pair := range slices.Chunk(page, 2) {
-				if simmatrix.CheckForm(pair[1]) == nil {
-					forms[pair[0]] = pair[1]
-				}
-			}
-			if len(forms) > total {
-				return fmt.Errorf("%w: more than %d forms", ErrBadVersion, total)
-			}
-			return nil
-		})
+	var forms map[string]string
+	if err == nil {
+		forms, err = a.scanForms(ctx, name, &v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
 	}
+	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
 	return forms, nil
 }
 
-// readForms reads the forms of terms. What is no form is left out.
+// readForms reads the forms of some terms. What is no form is left out.
 func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
 	if len(terms) == 0 {
 		return nil, nil

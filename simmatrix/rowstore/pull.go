@@ -66,7 +66,10 @@ func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Pr
 	if errs != nil {
 		return nil, v, errors.Join(errs...)
 	}
-	forms, err := a.readForms(ctx, name, &v)
+	forms, err := a.scanForms(ctx, name, &v)
+	if want := int(min(v.Forms, simmatrix.MaxTerms)); err == nil && len(forms) != want {
+		err = fmt.Errorf("%w: %d forms of terms, want %d", ErrBadVersion, len(forms), want)
+	}
 	if err != nil {
 		return nil, v, err
 	}
@@ -131,8 +134,8 @@ func (a *Admin) readRows(
 	return rows, bad, nil
 }
 
-// readForms reads the forms of v.
-func (a *Admin) readForms(ctx context.Context, name string, v *Version) (map[string]string, error) {
+// scanForms reads all forms of v, page by page.
+func (a *Admin) scanForms(ctx context.Context, name string, v *Version) (map[string]string, error) {
 	total := int(min(v.Forms, simmatrix.MaxTerms))
 	if total == 0 {
 		return nil, nil
@@ -147,9 +150,6 @@ func (a *Admin) readForms(ctx context.Context, name string, v *Version) (map[str
 		}
 		return nil
 	})
-	if err == nil && len(forms) != total {
-		err = fmt.Errorf("%w: %d forms of terms, want %d", ErrBadVersion, len(forms), total)
-	}
 	return forms, err
 }
 
