@@ -340,12 +340,10 @@ func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
 }
 
-// defaultSegments returns the defaults of an entry of segments.
 func defaultSegments() Segments {
 	return Segments{Path: "segments", Aggregate: AggregateMax, Combine: CombineAdd}
 }
 
-// defaultTrial returns the defaults of an entry of trials.
 func defaultTrial() Trial {
 	return Trial{Indices: []string{"*"}, Arms: []string{}}
 }

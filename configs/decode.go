@@ -300,7 +300,6 @@ func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
 	return fields, names
 }
 
-// join returns the path of the key name under key.
 func join(key, name string) string {
 	if key == "" {
 		return name

@@ -68,7 +68,6 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	return c, nil
 }
 
-// environment sets what comes from the environment.
 func environment(d *decoder, c *Config, getenv func(string) string) {
 	if name := getenv(EnvClusterUsername); name != "" {
 		c.Cluster.Auth.Username = name
@@ -146,7 +145,6 @@ func pair(d *decoder, key string, cert, private []byte) {
 	}
 }
 
-// under returns name relative to the folder dir.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -45,7 +45,6 @@ func (d *decoder) check(c *Config) {
 	}
 }
 
-// expansion reports what is wrong in the section expansion.
 func (d *decoder) expansion(e *Expansion) {
 	d.rewriting("expansion", &e.Rewriting)
 	d.patterns("expansion.hide_from", e.HideFrom, func(s string) error {
@@ -67,7 +66,6 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	d.segments(key+".segments", r)
 }
 
-// wrongField returns what is wrong with the full name of a field.
 func wrongField(s string) error {
 	if strings.Contains("."+s+".", "..") || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
 		return errors.New("must be the full name of a field, without wildcards and boosts")
@@ -75,7 +73,6 @@ func wrongField(s string) error {
 	return nil
 }
 
-// segments reports what is wrong with each entry of the list at key.
 func (d *decoder) segments(list string, r *Rewriting) {
 	fields := make([]string, len(r.Segments))
 	for i, s := range r.Segments {
@@ -103,7 +100,6 @@ func (d *decoder) segments(list string, r *Rewriting) {
 	}
 }
 
-// checkProfiles reports what is wrong with each profile itself.
 func (d *decoder) checkProfiles(c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p, key := c.Profiles[name], join("profiles", name)
@@ -125,7 +121,6 @@ func (d *decoder) checkProfiles(c *Config) {
 	}
 }
 
-// checkModes reports modes without what they need.
 func checkModes(d *decoder, c *Config) {
 	needs := func(key string, r *Rewriting) {
 		if r.Mode == ModeVectors && len(c.Vectors) == 0 {
@@ -140,7 +135,6 @@ func checkModes(d *decoder, c *Config) {
 	}
 }
 
-// trials reports what is wrong with each trial and with their names together.
 func (d *decoder) trials(c *Config) {
 	const list = "expansion.trials"
 	names := make([]string, len(c.Expansion.Trials))
@@ -172,7 +166,6 @@ func (d *decoder) trials(c *Config) {
 	}
 }
 
-// nodes reports what is wrong with the cluster's URLs.
 func (d *decoder) nodes(urls []string) {
 	const key = "cluster.urls"
 	if len(urls) == 0 {
@@ -325,7 +318,6 @@ func (d *decoder) together(key1, value1, key2, value2 string) {
 	}
 }
 
-// address reports what is wrong with the host:port at key.
 func (d *decoder) address(key, s string) {
 	host, port, err := net.SplitHostPort(s)
 	if err == nil {
@@ -360,7 +352,6 @@ func hasSpace(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// redisURL reports what is wrong with the URL in the file.
 func (d *decoder) redisURL(s string) {
 	const key = "redis.url"
 	if strings.ContainsAny(s, "@?") { // its query can carry a password, too
@@ -370,7 +361,6 @@ func (d *decoder) redisURL(s string) {
 	}
 }
 
-// redisTLS reports certificates of Redis that are incomplete or unused.
 func (d *decoder) redisTLS(r *Redis) {
 	d.together("redis.tls.cert_file", r.TLS.CertFile, "redis.tls.key_file", r.TLS.KeyFile)
 	for _, file := range []struct{ key, name string }{{"redis.tls.ca_file", r.TLS.CAFile}, {"redis.tls.cert_file", r.TLS.CertFile}} {

@@ -78,7 +78,6 @@ const (
 	gibibyte Bytes = 1 << 30
 )
 
-// A unit is one of [Bytes].
 type unit struct {
 	name string
 	size Bytes

@@ -29,7 +29,6 @@ import (
 	"time"
 )
 
-// The names of the cluster and of its only node.
 const clusterName, nodeName = "akin-demo", "akin-demo-node"
 
 // An Engine is a search engine in memory and an [http.Handler] that answers
@@ -112,7 +111,6 @@ func (e *Engine) named(c *call) []*index {
 	return slices.SortedFunc(maps.Values(found), func(a, b *index) int { return strings.Compare(a.name, b.name) })
 }
 
-// single returns the one index of that name.
 func (e *Engine) single(name string) *index {
 	if ix := e.indices[name]; ix != nil {
 		return ix
@@ -122,7 +120,6 @@ func (e *Engine) single(name string) *index {
 	}})
 }
 
-// create makes an index with that mapping.
 func (e *Engine) create(name string, definition map[string]any) *index {
 	if e.indices[name] != nil {
 		panic(&apiError{
@@ -164,7 +161,6 @@ func (e *Engine) createIndex(c *call) any {
 	return map[string]any{"acknowledged": true, "shards_acknowledged": true, "index": ix.name}
 }
 
-// describe returns a handler that answers with those members of each index.
 func (e *Engine) describe(members ...string) handler {
 	return func(c *call) any {
 		out := map[string]any{}
@@ -195,7 +191,6 @@ func (ix *index) settings(flat bool) map[string]any {
 	return map[string]any{"index": settings}
 }
 
-// shards renders the _shards member over n shards.
 func shards(n int, search bool) map[string]any {
 	out := map[string]any{"total": n, "successful": n, "failed": 0}
 	if search {

@@ -16,10 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of request bodies in bytes.
 const maxBody, maxBulkBody = 1 << 20, 64 << 20
 
-// A call is one request being answered.
 type call struct {
 	*http.Request
 	params  url.Values
@@ -184,7 +182,6 @@ func caught(f func()) (refusal *apiError) {
 	return nil
 }
 
-// body returns the answer that carries e.
 func (e *apiError) body() map[string]any {
 	object := map[string]any{"type": e.kind, "reason": e.reason}
 	maps.Copy(object, e.detail)

@@ -209,7 +209,6 @@ type mapping struct {
 	loaded     bool // by [Engine.Load]: a document may have other fields, too
 }
 
-// newMapping reads a mapping definition.
 func newMapping(definition map[string]any, known map[string]*analyzer) *mapping {
 	a := newArgs("mapping", definition)
 	m := &mapping{fields: map[string]*fieldType{}, properties: a.object("properties"), analyzers: known}
@@ -220,7 +219,6 @@ func newMapping(definition map[string]any, known map[string]*analyzer) *mapping 
 	return m
 }
 
-// define adds the field of that name and its subfields.
 func (m *mapping) define(name string, definition any) *fieldType {
 	a := newArgs("field "+name, definition)
 	t := &fieldType{name: a.str("type", ""), bm25: defaultBM25()}

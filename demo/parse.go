@@ -14,7 +14,6 @@ const (
 	maxClauseCount = 1024
 )
 
-// A parser turns the JSON of a query into a query over one index.
 type parser struct {
 	ix             *index
 	words          bool // the explanations of terms are wanted in words, not their values only
@@ -36,7 +35,6 @@ type queryKind struct {
 	short string
 }
 
-// kinds returns all queries of the engine by name.
 func (p *parser) kinds() map[string]queryKind {
 	return map[string]queryKind{
 		"match_all": {parse: func(*args, string) query { return matchAll() }},
@@ -125,7 +123,6 @@ func (p *parser) queries(a *args, key string) (out []query) {
 	return out
 }
 
-// required parses a member that is a query.
 func (p *parser) required(a *args, key string) query {
 	v, ok := a.take(key)
 	if !ok {
@@ -221,7 +218,6 @@ func readTextOptions(a *args, operatorKey string) textOptions {
 	}
 }
 
-// fullText searches one field for a text.
 func (p *parser) fullText(field string, o textOptions) query {
 	t := p.ix.mapping.fields[field]
 	if t == nil || t.name != "text" {

@@ -15,10 +15,8 @@ import (
 // does not match.
 type query func(doc int, boost float32) *explanation
 
-// matches reports whether the query finds the document.
 func (q query) matches(doc int) bool { return q(doc, 1) != nil }
 
-// A hit is one document that matches.
 type hit struct {
 	doc   int
 	score float32
@@ -34,7 +32,6 @@ func (q query) hits(ix *index) (out []hit) {
 	return out
 }
 
-// boosted returns q with its scores multiplied by boost.
 func boosted(q query, boost float32) query {
 	return func(doc int, outer float32) *explanation { return q(doc, outer*boost) }
 }

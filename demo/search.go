@@ -81,7 +81,6 @@ type searchRequest struct {
 	rescore    []rescorer
 }
 
-// parseSearch reads the body of a search.
 func parseSearch(body map[string]any) *searchRequest {
 	a := newArgs("search", body)
 	r := &searchRequest{
@@ -164,7 +163,6 @@ func (r *searchRequest) find(indices []*index) (out []result) {
 	return out
 }
 
-// page returns the results that the client asked for.
 func (r *searchRequest) page(all []result) []result {
 	from := min(r.from, len(all))
 	return all[from:min(from+r.size, len(all))]
@@ -298,7 +296,6 @@ const (
 // A max of 0 is all of them.
 type slice struct{ id, max int }
 
-// parseSlice reads the slice member of a search body.
 func parseSlice(v any) slice {
 	a := newArgs("slice", v)
 	if field := a.str("field", "_id"); field != "_id" {
@@ -361,7 +358,6 @@ func (e *Engine) openScroll(c *call, r *searchRequest, all []result) (id string)
 	return id
 }
 
-// scrollArgs reads the ids and the life time of a scroll request.
 func (c *call) scrollArgs() (ids []string, life string) {
 	a := newArgs("scroll", c.decoded())
 	ids = a.strings("scroll_id")

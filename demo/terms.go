@@ -19,7 +19,6 @@ type analyzedToken struct {
 	Length      int    `json:"positionLength,omitzero"`
 }
 
-// analyzeAll analyzes the values of one field.
 func (a *analyzer) analyzeAll(values []string, positionGap int) []analyzedToken {
 	out := []analyzedToken{}
 	position, offset := 0, 0
@@ -63,7 +62,6 @@ func (e *Engine) analyze(c *call) any {
 	return map[string]any{"tokens": named(known, cmp.Or(name, "standard")).analyzeAll(texts, gap)}
 }
 
-// named returns the analyzer of that name.
 func named(known map[string]*analyzer, name string) *analyzer {
 	if known[name] == nil {
 		panic(badRequest("illegal_argument_exception", "failed to find analyzer [%s]", name))
@@ -161,7 +159,6 @@ type vectorTerm struct {
 // field, and the places of the terms.
 type vectorOptions struct{ ofTerms, ofField, places bool }
 
-// vector renders the term vector of one field.
 func (ix *index) vector(field string, tokens []analyzedToken, o vectorOptions) map[string]any {
 	f := ix.fields[field]
 	if f == nil {

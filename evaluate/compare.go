@@ -88,7 +88,6 @@ func Compare(arms [2]string, log []judged.Query, answered []Answered) *Compariso
 	return c
 }
 
-// add adds a query to the sums.
 func (c *Comparison) add(q ComparedQuery, changedFirst bool) {
 	c.Each = append(c.Each, q)
 	c.Queries++

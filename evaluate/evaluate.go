@@ -139,7 +139,6 @@ func Ranking(hits []Hit) []Hit {
 	return ranking
 }
 
-// distinct returns the first hit of each document.
 func distinct(hits []Hit) []Hit {
 	first, seen := make([]Hit, 0, len(hits)), make(map[string]bool, len(hits))
 	for _, h := range hits {
@@ -159,7 +158,6 @@ func idsOf(hits []Hit) []string {
 	return all
 }
 
-// placeholder stands for the text of a query in a [Template].
 const placeholder = "{{query}}"
 
 // A Template makes search bodies.
@@ -229,13 +227,11 @@ func (t *Template) Depth() int {
 // maxKeptLine is more bytes than an answer with 10,000 hits has.
 const maxKeptLine = 64 << 20
 
-// A kept is a line of a file of answers.
 type kept struct {
 	Key    string `json:"key"`
 	Answer Answer `json:"answer"`
 }
 
-// keptBegin is how each line begins.
 const keptBegin = `{"key":"`
 
 // WriteKept writes an answer and its key as a line.

@@ -9,7 +9,6 @@ import (
 	"github.com/akin-search/akin/evaluate/measure"
 )
 
-// confidence is that of intervals.
 const confidence = 0.95
 
 // Judge measures what arms answered by what judges said. answered has the
@@ -40,7 +39,6 @@ func Judge(set *judged.Set, arms []Arm, answered []Answered, measures []Measure)
 	return r
 }
 
-// judge measures one answer.
 func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
 	hits := Ranking(a.Hits)
 	ranking := idsOf(hits)
@@ -83,7 +81,6 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 	return sum
 }
 
-// latency returns percentiles of times in milliseconds.
 func latency(took []float64) Latency {
 	slices.Sort(took)
 	return Latency{percentile(took, 0.50), percentile(took, 0.95), percentile(took, 0.99)}

@@ -99,7 +99,6 @@ func (c Cut) Texts(texts []string, limit int) ([]Segment, error) {
 	return all, nil
 }
 
-// each calls fn with the segments of a text.
 func (c Cut) each(text string, fn func(Segment)) {
 	if c.By != Sentences {
 		pieces(text, c.Words, c.Words-c.Overlap, fn)

@@ -99,7 +99,6 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	return nil
 }
 
-// maxFailuresShown is how many documents that fail are shown.
 const maxFailuresShown = 10
 
 func (f *fillFlags) run(ctx context.Context, cluster documents.API, g filling, docs int, report *terminal.Progress) error {

@@ -26,7 +26,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// demoIndices is the index expression of the whole demo corpus.
 const demoIndices = "help,catalogue,knowledge"
 
 func newDemo() *cobra.Command {
@@ -49,7 +48,6 @@ all judged queries, then stays up for you to try.`,
 	return cmd
 }
 
-// newDemoLoad returns the command that loads the demo corpus into a cluster.
 func newDemoLoad() *cobra.Command {
 	var cluster connect.Cluster
 	cmd := &cobra.Command{
@@ -101,7 +99,6 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 	return nil
 }
 
-// learnDemo learns a matrix from the indices of the demo corpus.
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
 	build := buildFlags{
 		field: fieldFlags{Cluster: connect.Cluster{Index: demoIndices}, fields: []string{"title", "body"}},

@@ -137,7 +137,6 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 	return cmd
 }
 
-// newInit proposes a first configuration.
 func newInit() *cobra.Command {
 	var cluster connect.Cluster
 	var r propose.Request
@@ -174,7 +173,6 @@ with a dot, are left out unless --index names them.
 	return cmd
 }
 
-// newCheck tries a configuration before, or while, akin serves it.
 func newCheck() *cobra.Command {
 	var file, index string
 	asJSON := false
@@ -272,7 +270,6 @@ func describeBuild(info *debug.BuildInfo, version, commit string) server.Build {
 	return server.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
 }
 
-// newVersion tells scripts and people which akin this is.
 func newVersion() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
@@ -291,7 +288,6 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// newMan writes the manual pages that packages install.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,

@@ -78,7 +78,6 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connec
 	return m, nil
 }
 
-// writeMatrix writes a matrix file.
 func writeMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
 	return files.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
 }

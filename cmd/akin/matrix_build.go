@@ -23,7 +23,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/shape"
 )
 
-// buildFlags are the flags of "matrix build".
 type buildFlags struct {
 	docs      indexFlags
 	vectors   vectorFlags
@@ -56,7 +55,6 @@ func (f *rowFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 }
 
-// defaultTop is the default of --top.
 const defaultTop = 200
 
 func newMatrixBuild() *cobra.Command {
@@ -100,7 +98,6 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 	return cmd
 }
 
-// check returns all that is wrong with the flags.
 func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)

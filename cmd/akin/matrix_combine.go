@@ -140,7 +140,6 @@ func (f *rowFlags) resolve(inputs []combine.Input) (err error) {
 	return nil
 }
 
-// bansOf returns the rules that ban.
 func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 	bans := &combine.Overrides{}
 	for rule := range rules.All() {

@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
-// learnFlags are the flags of "matrix learn".
 type learnFlags struct {
 	cluster connect.Cluster
 	source  evidence.Source

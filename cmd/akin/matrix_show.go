@@ -19,7 +19,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// showFlags are the flags of "matrix show".
 type showFlags struct {
 	redis connect.Redis
 	file  string

@@ -28,7 +28,6 @@ type matrixSource struct {
 	build func(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error)
 }
 
-// all returns the sources.
 func (f *buildFlags) all() []matrixSource {
 	return []matrixSource{
 		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
@@ -69,7 +68,6 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 	return given[0], errors.Join(errs...)
 }
 
-// registerSources defines the flags of the sources.
 func registerSources(f *buildFlags, flags *pflag.FlagSet) {
 	f.docs.register(flags)
 	f.vectors.register(flags)
@@ -207,7 +205,6 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Prog
 	return spelling.FromTerms(ctx, terms, f.edit.options, report.Step)
 }
 
-// readTerms reads a list of terms, or the terms of a matrix file.
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 	return readMatrixOr(ctx, path, source.ReadTerms, func(m *simmatrix.Matrix) []simmatrix.Term {
 		terms := make([]simmatrix.Term, 0, m.Len())

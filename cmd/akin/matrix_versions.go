@@ -18,7 +18,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// pushFlags are the flags of "matrix push".
 type pushFlags struct {
 	redis         connect.Redis
 	overrides, by string

@@ -56,7 +56,6 @@ func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
 // maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
 const maxWorkers = 32
 
-// check returns all that is wrong with the flags.
 func (f *indexFieldFlags) check() []error {
 	errs := required("cluster", f.URL, "index", f.Index, "field", f.field)
 	if f.workers < 1 || f.workers > maxWorkers {
@@ -116,7 +115,6 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API, 
 	return indices, err
 }
 
-// snapshotFlags are the flags of "norms snapshot".
 type snapshotFlags struct {
 	indexFieldFlags
 
@@ -158,7 +156,6 @@ the file smaller and changes no weight.
 	return cmd
 }
 
-// parse returns all that is wrong with the flags.
 func (f *snapshotFlags) parse() error {
 	errs := f.check()
 	var err error
@@ -210,7 +207,6 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-// backfillFlags are the flags of "norms backfill".
 type backfillFlags struct {
 	fillFlags
 
@@ -256,7 +252,6 @@ func newNormsBackfill() *cobra.Command {
 	return cmd
 }
 
-// parse returns all that is wrong with the flags.
 func (f *backfillFlags) parse() error {
 	errs := f.check()
 	if f.weights == "" {

@@ -45,7 +45,6 @@ func (f *cutFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.cut.Overlap, "overlap", windowOverlap, "with --by windows, words that the next one has, too; at most half")
 }
 
-// parse returns all that is wrong with the flags.
 func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 	var errs []error
 	if f.cut.By != segments.Windows {

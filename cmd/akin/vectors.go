@@ -37,7 +37,6 @@ be given new ones when the matrix changes. docs/vectors.md has the rest.`,
 	}, newVectorsModel(), newVectorsBackfill(), newVectorsExport())
 }
 
-// vectorModelFlags are the flags of "vectors model".
 type vectorModelFlags struct {
 	indexFieldFlags
 
@@ -102,7 +101,6 @@ The index is only read. ` + matrixHelp + `
 	return cmd
 }
 
-// parse returns all that is wrong with the flags.
 func (f *vectorModelFlags) parse() error {
 	errs := slices.Concat(f.check(), required("matrix", f.matrix, "weights", f.weights, "store", f.store))
 	if f.sample < 1 || f.sample > maxVectorSample {
@@ -192,7 +190,6 @@ func (f *vectorModelFlags) learn(
 	}
 }
 
-// source is the documents of the flags.
 func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progress) *reading.Source {
 	return &reading.Source{
 		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
@@ -202,7 +199,6 @@ func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progres
 	}
 }
 
-// readModel reads the file of a model for the field.
 func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.Model, error) {
 	m, err := files.Read(ctx, path, vectors.Read)
 	if err == nil && m.Meta().Field != f.field {
@@ -211,7 +207,6 @@ func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.
 	return m, err
 }
 
-// vectorFillFlags are the flags of "vectors backfill".
 type vectorFillFlags struct {
 	fillFlags
 
@@ -278,7 +273,6 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	return err
 }
 
-// vectorExportFlags are the flags of "vectors export".
 type vectorExportFlags struct {
 	indexFieldFlags
 

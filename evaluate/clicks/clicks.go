@@ -35,7 +35,6 @@ type Log struct {
 	NotShown    []string // the documents of other clicks, which do not count
 }
 
-// maxLine is how long a line of a log may be, in bytes.
 const maxLine = 1 << 20
 
 // ErrEmpty says that a log has no line, or no impression.

@@ -45,7 +45,6 @@ func ReadLog(f *File) (*Log, error) {
 	return &Log{r.set.Queries, len(r.problems) + r.more, r.problems}, nil
 }
 
-// asked is a line of a log.
 type asked struct {
 	ID    string `json:"id"`
 	Query string `json:"query"`

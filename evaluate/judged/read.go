@@ -62,7 +62,6 @@ func Read(queries, judgments *File) (*Set, error) {
 	return &r.set, r.failed()
 }
 
-// A reader reads one set.
 type reader struct {
 	set      Set
 	file     string               // the one that is read
@@ -80,7 +79,6 @@ func newReader() *reader {
 	}
 }
 
-// failed returns all problems.
 func (r *reader) failed() error {
 	if r.more > 0 {
 		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
@@ -184,7 +182,6 @@ func integer(s string) (int, error) {
 	return strconv.Atoi(whole)
 }
 
-// query adds a query.
 func (r *reader) query(line int, q Query) {
 	q.ID, q.Text = strings.TrimSpace(q.ID), strings.TrimSpace(q.Text)
 	switch before, ok := r.queries[q.ID]; {

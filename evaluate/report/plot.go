@@ -74,7 +74,6 @@ func around(values []float64, logarithmic bool) axis {
 	return axis{low: low - margin, high: high + margin}
 }
 
-// at returns where a value is on the drawing.
 func (a axis) at(value float64) float64 {
 	low, high := a.low, a.high
 	if a.logarithmic {
@@ -135,12 +134,10 @@ func (p *plot) vertical(a axis, title string) {
 	p.Texts = append(p.Texts, label{Anchor: "middle", X: 20, Y: (a.start + a.end) / 2, Text: title, Turned: true})
 }
 
-// signed writes a difference.
 func signed(value float64) string {
 	return strings.Replace(fmt.Sprintf("%+.4f", value), "-", "−", 1)
 }
 
-// number writes the value of a tick.
 func number(value float64) string {
 	return strings.Replace(strconv.FormatFloat(value+0, 'g', 4, 64), "-", "−", 1) // −0 + 0 is 0
 }

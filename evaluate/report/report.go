@@ -61,7 +61,6 @@ func Files(r *evaluate.Result) ([]File, error) {
 	return files, err
 }
 
-// A view is what the page shows.
 type view struct {
 	*evaluate.Result
 
@@ -234,7 +233,6 @@ func relative(e evaluate.Estimate) string {
 	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*e.Gain.Mean/first), "-", "−", 1)
 }
 
-// direction returns the class of a difference.
 func direction(difference float64) string {
 	switch {
 	case difference > 0:

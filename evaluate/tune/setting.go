@@ -134,7 +134,6 @@ func NewSpace(matrices int) Space {
 	return s
 }
 
-// usual returns the defaults.
 func (s Space) usual() point {
 	p := make(point, len(s.dimensions))
 	for i, d := range s.dimensions {
@@ -192,7 +191,6 @@ func (s Space) plain(p point) point {
 	return p
 }
 
-// setting returns what a point stands for.
 func (s Space) setting(p point) Setting {
 	out := Setting{Rewriting: configs.Default().Expansion.Rewriting}
 	for i, d := range s.dimensions {

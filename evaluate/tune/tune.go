@@ -103,7 +103,6 @@ type study struct {
 	known   map[string]trial // by point
 }
 
-// A trial is a setting that was tried.
 type trial struct {
 	number int // in the order of trying
 	point  point

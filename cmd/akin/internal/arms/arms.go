@@ -93,7 +93,6 @@ func Open(ctx context.Context, o Options) (s *Set, err error) {
 	return s, nil
 }
 
-// add adds an arm as it is written.
 func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	m := specPattern.FindStringSubmatch(spec)
 	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {

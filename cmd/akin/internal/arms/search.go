@@ -107,7 +107,6 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	return a, err
 }
 
-// addedBy returns the terms that were added to the clauses of a search.
 func addedBy(clauses []explain.ShownClause) []evaluate.AddedTerm {
 	added := []evaluate.AddedTerm{}
 	for _, c := range clauses {

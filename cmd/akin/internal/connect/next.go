@@ -97,7 +97,6 @@ func noFile(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !asType[*configs.Error](err)
 }
 
-// noConfiguration reports whether there is no configuration file.
 func noConfiguration(err error) bool {
 	e, ok := errors.AsType[*configs.Error](err)
 	return ok && e.Key == "" && errors.Is(err, fs.ErrNotExist)

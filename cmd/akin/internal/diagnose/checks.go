@@ -25,7 +25,6 @@ import (
 // certificate is spoken of.
 const callTimeout, expiresSoon = 5 * time.Second, 30 * 24 * time.Hour
 
-// certificates looks at the certificates in the files that are named.
 func (r *Report) certificates(cfg *configs.Config) {
 	for _, f := range []struct{ key, path string }{
 		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
@@ -56,7 +55,6 @@ func (r *Report) certificates(cfg *configs.Config) {
 	}
 }
 
-// certificate says when a certificate ends.
 func (r *Report) certificate(about string, c *x509.Certificate) {
 	verdict, says := OK, "valid until "
 	switch left := time.Until(c.NotAfter); {
@@ -95,7 +93,6 @@ func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) 
 	return reached
 }
 
-// ask asks a node what it runs.
 func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.Auth) (esclient.Info, error) {
 	pool, err := nodes.New(nodes.Options{URLs: []string{node}, TLS: encrypted})
 	if err != nil {
@@ -172,7 +169,6 @@ func (r *Report) matrices(cfg *configs.Config, app *server.App) {
 	}
 }
 
-// age says how old something is.
 func age(d time.Duration) string {
 	switch hours := int(d.Hours()); {
 	case hours >= 48:

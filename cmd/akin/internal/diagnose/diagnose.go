@@ -100,7 +100,6 @@ func (r *Report) fail(about string, err error) {
 	r.Checks = append(r.Checks, Check{Error, about, err.Error(), connect.Next(err)})
 }
 
-// problems returns the errors that are joined in one.
 func problems(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()

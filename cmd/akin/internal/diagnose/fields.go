@@ -28,7 +28,6 @@ const (
 	fewKnown, enoughTerms = 0.4, 10
 )
 
-// A place is a field of an index.
 type place struct{ index, field string }
 
 // fields tries the calls of akin's own, and looks at each field.
@@ -232,7 +231,6 @@ func judge(s *server.Sight, err error) Field {
 	return f
 }
 
-// leftOut says which related words were left out of a search, and why.
 func leftOut(words []expand.LeftOut) string {
 	words = words[:min(len(words), 3)]
 	out := make([]string, 0, len(words))

@@ -72,7 +72,6 @@ func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*arms.Set
 	return arms.Open(ctx, o)
 }
 
-// evalFlags are the flags of "eval".
 type evalFlags struct {
 	searchFlags
 
@@ -221,7 +220,6 @@ func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *judged.S
 	return err
 }
 
-// compareFlags are the flags of "compare".
 type compareFlags struct {
 	searchFlags
 
@@ -264,7 +262,6 @@ body of yours with {{query}} in place of the text.
 	return cmd
 }
 
-// check returns what is wrong with the flags.
 func (f *compareFlags) check() error {
 	switch {
 	case f.log == "":

@@ -106,7 +106,6 @@ func newScanPlan(scan documents.ScanOptions, indices []documents.ConcreteIndex, 
 	return p
 }
 
-// slice returns what to read of a slice.
 func (p *scanPlan) slice(k int) documents.ScanOptions {
 	o := documents.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
 	if p.Query != "" {

@@ -34,7 +34,6 @@ type reader struct {
 	bytes int64        // held so far
 }
 
-// read returns the documents of all slices.
 func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 	r.report.Step("reading documents", 0, int(r.plan.Docs))
 	group, inGroup := errgroup.WithContext(ctx)

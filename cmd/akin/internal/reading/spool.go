@@ -90,7 +90,6 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan
 	return s, plan, err
 }
 
-// readPlan reads the plan that the spool was begun with.
 func (s *Spool) readPlan(ctx context.Context) (scanPlan, error) {
 	return files.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
 		limited := &io.LimitedReader{R: r, N: maxPlan}
@@ -143,7 +142,6 @@ func isSpooled(name string) bool {
 	return strings.HasPrefix(name, planFile) || strings.HasPrefix(name, "slice-") && strings.Contains(name, ".texts")
 }
 
-// has reports whether the texts of slice k are there.
 func (s *Spool) has(k int) bool {
 	if s == nil {
 		return false
@@ -159,7 +157,6 @@ func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) er
 	return nil
 }
 
-// load returns the texts of slice k.
 func (s *Spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
 	texts, err := files.Read(ctx, path, learn.DecodeTexts)

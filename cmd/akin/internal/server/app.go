@@ -273,7 +273,6 @@ func (a *App) closing(what string, err error) {
 	}
 }
 
-// proxyOptions returns what the configuration says of the server.
 func (a *App) proxyOptions() proxy.Options {
 	cfg := a.cfg
 	host, _, err := net.SplitHostPort(cfg.Admin.Address)

@@ -28,7 +28,6 @@ type certificate struct {
 	checked time.Time
 }
 
-// newCertificate reads the two files.
 func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, error) {
 	c := &certificate{log: log, files: paths, seen: timesAndSizes(paths), checked: time.Now()}
 	var err error

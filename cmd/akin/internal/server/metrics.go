@@ -83,7 +83,6 @@ func (s sender) send(kind prometheus.ValueType, name, help string, value float64
 	s <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, value, values...)
 }
 
-// cache sends what a cache counts.
 func (s sender) cache(name string, hits, misses, bytes uint64) {
 	s.counter("akin_cache_hits_total", "Look-ups that a cache answered.", float64(hits), "cache", name)
 	s.counter("akin_cache_misses_total", "Look-ups that a cache could not answer.", float64(misses), "cache", name)
@@ -161,7 +160,6 @@ func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string)
 	}
 }
 
-// one returns 1 for yes.
 func one(yes bool) float64 {
 	if yes {
 		return 1

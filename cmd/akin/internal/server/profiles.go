@@ -55,7 +55,6 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
 }
 
-// trials returns the trials that are configured.
 func trials(entries []configs.Trial) (all []trial.Trial) {
 	for _, t := range entries {
 		all = append(all, trial.Trial{
@@ -134,7 +133,6 @@ func (a *App) learn(r *expand.Refusal) bool {
 	return news
 }
 
-// logLimit says what was learned of the cluster, or forgotten.
 func (a *App) logLimit(l expand.Limit) {
 	if l.N == 0 {
 		a.log.Info("a limit of the cluster is to be learned again", "kind", l.Kind, "index", l.Index)

@@ -18,7 +18,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// incomplete returns what is wrong with matrices and weights.
 func (a *App) incomplete() (all []health.Degradation) {
 	hard := a.cfg.Expansion.Mode == configs.ModeHard
 	for _, p := range a.cfg.Profiles {
@@ -131,7 +130,6 @@ func failures() []failure {
 	}
 }
 
-// causes returns what an operator can do about each cause.
 func causes() map[string]string {
 	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
 	hints := map[string]string{

@@ -147,7 +147,6 @@ func (a *App) reach(ctx context.Context) error {
 	return a.nodes.Reach(ctx)
 }
 
-// ask returns what the cluster runs.
 func (a *App) ask(ctx context.Context) (esclient.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

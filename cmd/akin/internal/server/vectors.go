@@ -18,7 +18,6 @@ import (
 // Bounds of a model's file: its size in bytes, and the time to read it.
 const maxModel, modelTime = 4 << 30, time.Minute
 
-// readModels reads the models of documents' vectors.
 func readModels(ctx context.Context, paths []string, log *slog.Logger) (models []*vectors.Model, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelTime, errors.New("it does not end"))
 	defer cancel()

@@ -20,7 +20,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// sampleNeighbors is how many neighbors of a sample row are printed.
 const sampleNeighbors = 10
 
 // Report prints a report on the matrix called name. Its error names the
@@ -254,7 +253,6 @@ func originColumn(origins []string, n simmatrix.Neighbor) string {
 	return "\t" + strings.Join(names, ", ")
 }
 
-// originNames returns the names of what an entry comes from.
 func originNames(origins []string, n simmatrix.Neighbor) []string {
 	var names []string
 	for k, name := range origins {
@@ -350,7 +348,6 @@ type Neighbors struct {
 	Terms, Nearest map[string]string
 }
 
-// termOf returns the term that a word stands for.
 func (f *Neighbors) termOf(word string) string { return cmp.Or(f.Terms[word], word) }
 
 // Shown returns the terms that have a row, and the first top neighbors of each.
@@ -367,7 +364,6 @@ func (f *Neighbors) Shown(top int) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// nearest returns the first top neighbors of a row.
 func nearest(row simmatrix.Row, top int) []simmatrix.Neighbor {
 	all := slices.Collect(row.All())
 	return all[:min(len(all), top)]

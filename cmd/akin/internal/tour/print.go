@@ -16,7 +16,6 @@ const (
 	indentation = "    "
 )
 
-// legend says how to read what follows.
 const legend = `
 Five searches, each without and with akin. A + marks a text that answers the
 search or helps with it; people judged that by reading, before any search.
@@ -67,7 +66,6 @@ func table(c compared) string {
 	return trimLines(b.String())
 }
 
-// summary says how well all queries fare.
 func summary(all []compared) string {
 	var sum [ways]float64
 	var better, worse int

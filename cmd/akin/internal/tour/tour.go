@@ -65,7 +65,6 @@ type compared struct {
 	found [ways]found
 }
 
-// found is what one search finds.
 type found struct {
 	total int // hits, also those that were not asked for
 	hits  []hit

@@ -19,7 +19,6 @@ const maxTerms = 20_000_000
 var errTooLarge = fmt.Errorf("the documents have more than %d million different terms each, together: "+
 	"tune on an index with fewer documents, the judged ones among them", maxTerms/1_000_000)
 
-// loadedIndex is the name of the index that documents are loaded into.
 const loadedIndex = "documents"
 
 // Documents are those of an index as terms, in an engine in this process.
@@ -115,7 +114,6 @@ func readVectors(ctx context.Context, api documents.API, page []documents.Vector
 	return all, err
 }
 
-// add hands a document on.
 func (d *Documents) add(id string, doc documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
 	if doc.Err != nil {
 		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
