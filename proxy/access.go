@@ -210,7 +210,7 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.server.ask(ctx, client, http.MethodGet, path, nil)
+	status, page, err := a.server.ask(ctx, client, http.MethodGet, path, nil, nil)
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`

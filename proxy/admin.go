@@ -38,37 +38,34 @@ const (
 	readyTimeout = 900 * time.Millisecond
 )
 
-// An adminPort answers what operators ask a server for.
-type adminPort struct{ *Server }
-
-func newAdminEngine(s *Server) *gin.Engine {
-	a := adminPort{s}
+// adminEngine answers what operators ask for.
+func (s *Server) adminEngine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
 	e := gin.New()
 	e.RedirectTrailingSlash = false
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
-	e.GET("/readyz", a.ready)
+	e.GET("/readyz", s.ready)
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
-	shows := e.Group("", a.letIn)
+	shows := e.Group("", s.letIn)
 	shows.GET("/", func(c *gin.Context) { c.Redirect(http.StatusSeeOther, strings.TrimPrefix(playground.Page, "/")) })
-	page := playground.New(playground.Options{Search: s.proxy, Explained: a.explanation, Matrices: s.opts.Matrices})
+	page := playground.New(playground.Options{Search: s.proxy, Explained: s.explanation, Matrices: s.opts.Matrices})
 	for route, h := range page.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		shows.Handle(method, path, gin.WrapF(h))
 	}
-	shows.POST(expandPath, a.show)
-	shows.POST(expandPath+"/*index", a.show)
-	shows.GET(explanationsPath, a.listExplanations)
-	shows.GET(explanationsPath+"/:id", a.showExplanation)
+	shows.POST(expandPath, s.show)
+	shows.POST(expandPath+"/*index", s.show)
+	shows.GET(explanationsPath, s.listExplanations)
+	shows.GET(explanationsPath+"/:id", s.showExplanation)
 	return e
 }
 
 // letIn refuses who may not see texts of searches, and has browsers keep none.
-func (a adminPort) letIn(c *gin.Context) {
+func (s *Server) letIn(c *gin.Context) {
 	playground.GuardHeaders(c.Writer.Header())
-	if status, why := a.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
+	if status, why := s.opts.Gate.Refuses(c.Request, c.Writer.Header()); status != 0 {
 		if status == http.StatusUnauthorized && c.Request.Header.Get("Authorization") != "" {
-			a.tokens.note(c.Request.RemoteAddr)
+			s.tokens.note(c.Request.RemoteAddr)
 		}
 		refuse(c.Writer, status, why)
 		c.Abort()
@@ -82,10 +79,10 @@ type status struct {
 }
 
 // ready answers 200 where requests are forwarded, else 503.
-func (a adminPort) ready(c *gin.Context) {
+func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
-	state := a.condition(ctx)
+	state := s.condition(ctx)
 	answer, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
 	for _, d := range state.Degraded {
 		answer.Status = "degraded"
@@ -98,14 +95,14 @@ func (a adminPort) ready(c *gin.Context) {
 }
 
 // condition returns and reports the state, not ready where ctx ends before.
-func (a adminPort) condition(ctx context.Context) (c health.Condition) {
-	if a.opts.Check != nil {
-		c = a.opts.Check(ctx)
+func (s *Server) condition(ctx context.Context) (c health.Condition) {
+	if s.opts.Check != nil {
+		c = s.opts.Check(ctx)
 	}
-	if a.draining.Load() {
+	if s.draining.Load() {
 		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
 	}
-	c.Degraded = a.health.Report(ctx, append(c.Degraded, a.pause.degradation()...))
+	c.Degraded = s.health.Report(ctx, append(c.Degraded, s.pause.degradation()...))
 	return c
 }
 
@@ -122,8 +119,8 @@ type expansion struct {
 }
 
 // show answers with what would be sent for a search, and why.
-func (a adminPort) show(c *gin.Context) {
-	in, e, status, why := a.shownRequest(c.Request)
+func (s *Server) show(c *gin.Context) {
+	in, e, status, why := s.shownRequest(c.Request)
 	if why != "" {
 		refuse(c.Writer, status, why)
 		return
@@ -131,14 +128,14 @@ func (a adminPort) show(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
 	defer cancel()
 	var res *expand.Result
-	err := a.guard.Do("expanding", func() (err error) {
+	err := s.guard.Do("expanding", func() (err error) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
 	answer := expansion{RawQuery: in.RawQuery, Clauses: []explain.ShownClause{}}
 	switch {
 	case err != nil:
-		answer.Cause, answer.Error = a.cause(err), err.Error()
+		answer.Cause, answer.Error = s.cause(err), err.Error()
 		writeJSON(c.Writer, answer)
 		return
 	case !res.Rewritten:
@@ -152,13 +149,13 @@ func (a adminPort) show(c *gin.Context) {
 	for _, failure := range res.Failures {
 		answer.Failures = append(answer.Failures, failure.Error())
 	}
-	answer.Clauses = explain.Show(ctx, res.Clauses, a.opts.Forms)
+	answer.Clauses = explain.Show(ctx, res.Clauses, s.opts.Forms)
 	writeJSON(c.Writer, answer)
 }
 
 // shownRequest returns a search that is to be shown and its expander, or the
 // status and the reason of the refusal.
-func (a adminPort) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
+func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
 	query = wire.CutParameters(query, func(name, value string) bool {
@@ -168,7 +165,7 @@ func (a adminPort) shownRequest(r *http.Request) (in *expand.Request, e Expander
 		return name == endpointParameter
 	})
 	endpoint, known := explain.Endpoint(kind)
-	e, why = a.expanderFor(control.profile)
+	e, why = s.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
 	switch {
 	case why == reasonUnknownProfile:
@@ -181,22 +178,22 @@ func (a adminPort) shownRequest(r *http.Request) (in *expand.Request, e Expander
 		return nil, nil, http.StatusBadRequest, "the index is not escaped properly"
 	}
 	in = &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Preview: true}
-	in.Body, status, why = a.shownRequestBody(r)
+	in.Body, status, why = s.shownRequestBody(r)
 	return in, e, status, why
 }
 
 // shownRequestBody reads and unpacks a body, or returns the same.
-func (a adminPort) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
+func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
 	coding, known := wire.ContentEncoding(r.Header)
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
 	}
-	hold := a.opts.Memory.Hold(budget.SearchBody, "")
+	hold := s.opts.Memory.Hold(budget.SearchBody, "")
 	defer hold.Release()
-	body, err := held.Read(r.Body, hold, r.ContentLength, a.opts.MaxBody)
+	body, err := held.Read(r.Body, hold, r.ContentLength, s.opts.MaxBody)
 	broken := "the body of the request broke off"
 	if err == nil && coding != "" && len(body) > 0 {
-		body, err = a.decompressShown(body)
+		body, err = s.decompressShown(body)
 		broken = "the body is no sound gzip"
 	}
 	switch {
@@ -210,10 +207,10 @@ func (a adminPort) shownRequestBody(r *http.Request) (body []byte, status int, w
 	return nil, http.StatusBadRequest, broken
 }
 
-func (a adminPort) decompressShown(body []byte) ([]byte, error) {
-	hold := a.opts.Memory.Hold(budget.SearchBody, "")
+func (s *Server) decompressShown(body []byte) ([]byte, error) {
+	hold := s.opts.Memory.Hold(budget.SearchBody, "")
 	defer hold.Release()
-	return a.gunzip.Read(body, hold, a.opts.MaxBody)
+	return s.gunzip.Read(body, hold, s.opts.MaxBody)
 }
 
 // refuse answers a request that makes no sense.
@@ -222,18 +219,18 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 }
 
 // listExplanations answers with the last explanations in short.
-func (a adminPort) listExplanations(c *gin.Context) {
+func (s *Server) listExplanations(c *gin.Context) {
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
 	if err != nil || limit < 1 || limit > explain.MaxKept {
 		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
 		return
 	}
-	writeJSON(c.Writer, map[string]any{"explanations": a.explanations.Last(limit)})
+	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
 }
 
 // showExplanation answers with all that is known of one search.
-func (a adminPort) showExplanation(c *gin.Context) {
-	shown, ok := a.explanation(c.Request.Context(), c.Param("id"))
+func (s *Server) showExplanation(c *gin.Context) {
+	shown, ok := s.explanation(c.Request.Context(), c.Param("id"))
 	if !ok {
 		refuse(c.Writer, http.StatusNotFound, "no explanation with this id; only the last ones are kept")
 		return
@@ -242,13 +239,13 @@ func (a adminPort) showExplanation(c *gin.Context) {
 }
 
 // explanation returns all that is known of one search.
-func (a adminPort) explanation(ctx context.Context, id string) (shown explain.ShownExplanation, ok bool) {
-	found, ok := a.explanations.Find(id, func(packed []byte) []byte {
-		plain, _ := a.decompressShown(packed) // one that cannot be is not shown
+func (s *Server) explanation(ctx context.Context, id string) (shown explain.ShownExplanation, ok bool) {
+	found, ok := s.explanations.Find(id, func(packed []byte) []byte {
+		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
 		return plain
 	})
 	if ok {
-		shown = found.Show(ctx, a.opts.Forms)
+		shown = found.Show(ctx, s.opts.Forms)
 	}
 	return shown, ok
 }

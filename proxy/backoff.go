@@ -124,8 +124,8 @@ func (m *backoffs) has(key uint64) (has bool) {
 
 // wasRejected reports whether the cluster recently rejected rewritten searches
 // of this client and shape, and accepted the originals.
-func (l *learned) wasRejected(x *search) bool {
-	return l.shapes.count.Load() > 0 && l.shapes.has(l.shapeOf(x))
+func (s *Server) wasRejected(x *search) bool {
+	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
 }
 
 // shapeOf returns a hash of a search without its words and numbers: client,
@@ -133,8 +133,8 @@ func (l *learned) wasRejected(x *search) bool {
 // members of its body, and what is a list, an object or a value there. A client
 // is an address and what tells users behind it apart, so that no user switches
 // expansion off for others.
-func (l *learned) shapeOf(x *search) uint64 {
-	h := l.shapes.hash(x)
+func (s *Server) shapeOf(x *search) uint64 {
+	h := s.shapes.hash(x)
 	writePart(h, x.client.Name)
 	for _, name := range slices.Sorted(maps.Keys(x.header)) {
 		if identifies(name) {

@@ -48,8 +48,8 @@ type HitTerms interface {
 
 // withFeedback returns the result of a second expansion, which knows the first
 // hits that the first one asks for; where that fails, the first.
-func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
-	if w.opts.HitTerms == nil {
+func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
+	if s.opts.HitTerms == nil {
 		return first
 	}
 	ctx, span := tracing.Start(ctx, "feedback")
@@ -63,11 +63,11 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 	for i, pass := range first.FirstPasses {
 		if pass != nil {
 			passes.Go(func() error {
-				if err := w.guard.Do("asking for the first hits", func() error {
-					second.FirstHits[i], results[i] = w.firstHits(ctx, r, x, pass)
+				if err := s.guard.Do("asking for the first hits", func() error {
+					second.FirstHits[i], results[i] = s.firstHits(ctx, r, x, pass)
 					return nil
 				}); err != nil {
-					results[i] = w.cause(err)
+					results[i] = s.cause(err)
 				}
 				return nil
 			})
@@ -77,21 +77,21 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 	out := first
 	if slices.Contains(results, feedbackUsed) {
 		var result string
-		out, result = w.expandAgain(ctx, e, &second, first)
+		out, result = s.expandAgain(ctx, e, &second, first)
 		for i := range results {
 			if results[i] == feedbackUsed {
 				results[i] = result
 			}
 		}
 	}
-	w.metrics.Feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
+	s.metrics.Feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		w.metrics.Feedback.WithLabelValues(result).Inc()
+		s.metrics.Feedback.WithLabelValues(result).Inc()
 		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms && r.Context().Err() == nil {
-			w.health.FailedOpen(r.Context(), failedFeedback, result, x.index) //nolint:contextcheck // It is the client's.
+			s.health.FailedOpen(r.Context(), failedFeedback, result, x.index) //nolint:contextcheck // It is the client's.
 		}
 	}
 	return out
@@ -99,8 +99,8 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, 
 
 // expandAgain returns the result of the second expansion, and what became of
 // the feedback; where one of the searches fails, that of the first.
-func (w rewriter) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
-	err := w.guard.Do("expanding", func() (err error) {
+func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
+	err := s.guard.Do("expanding", func() (err error) {
 		out, err = e.Expand(ctx, in)
 		return err
 	})
@@ -109,7 +109,7 @@ func (w rewriter) expandAgain(ctx context.Context, e Expander, in *expand.Reques
 	}
 	switch {
 	case err != nil:
-		return first, w.cause(err)
+		return first, s.cause(err)
 	case !out.Rewritten:
 		return first, feedbackNoTerms
 	}
@@ -118,12 +118,12 @@ func (w rewriter) expandAgain(ctx context.Context, e Expander, in *expand.Reques
 
 // firstHits returns the hits of a first pass with their terms, and what became
 // of it. It asks as the client that sent r.
-func (w rewriter) firstHits(ctx context.Context, r *http.Request, x *search, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
+func (s *Server) firstHits(ctx context.Context, r *http.Request, x *search, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
 	owner := "client " + x.client.Name
-	if !w.firstPasses.Take(owner) {
+	if !s.firstPasses.Take(owner) {
 		return nil, feedbackBusy
 	}
-	defer w.firstPasses.Give(owner)
+	defer s.firstPasses.Give(owner)
 	path := "/_search?filter_path=" + answer.HitsPath
 	if pass.Index != "" {
 		path = "/" + url.PathEscape(pass.Index) + path
@@ -131,10 +131,10 @@ func (w rewriter) firstHits(ctx context.Context, r *http.Request, x *search, pas
 	if pass.RawQuery != "" {
 		path += "&" + pass.RawQuery
 	}
-	status, body, err := w.ask(ctx, r, http.MethodPost, path, pass.Body)
+	status, body, err := s.ask(ctx, r, http.MethodPost, path, pass.Body, x.hold)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, w.cause(ctx.Err())
+		return nil, s.cause(ctx.Err())
 	case errors.Is(err, held.ErrNoRoom):
 		return nil, reasonMemory
 	case err != nil, status != http.StatusOK:
@@ -149,9 +149,9 @@ func (w rewriter) firstHits(ctx context.Context, r *http.Request, x *search, pas
 	case len(hits) == 0:
 		return nil, feedbackNoHits
 	}
-	documents, err := w.opts.HitTerms.Terms(ctx, pass.Fields, hits)
+	documents, err := s.opts.HitTerms.Terms(ctx, pass.Fields, hits)
 	if err != nil {
-		return nil, w.cause(err)
+		return nil, s.cause(err)
 	}
 	terms := 0
 	for i, fields := range documents {

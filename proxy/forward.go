@@ -22,45 +22,37 @@ import (
 // copyBufferSize is the size of the pieces in which answers are copied.
 const copyBufferSize = 32 << 10
 
-// ClientOf returns the client of the search that a call is made for, "" for
-// none.
-func ClientOf(ctx context.Context) string {
-	if x := searchIn(ctx); x != nil {
-		return x.client.Name
-	}
-	return ""
-}
-
-// send forwards r and copies the answer back. What breaks off on one side does
-// on the other.
+// send forwards r, the search x or with nil another request, and copies the
+// answer back. What breaks off on one side does on the other.
 //
 // While an answer is written net/http reads and closes what is left of the
 // body, which the transport may still read, as a node may answer early. That
 // would break the upstream connection in the middle of the answer (seen once in
 // 60,000 POSTs). Full duplex leaves the body to the transport.
-func (s *Server) send(w http.ResponseWriter, r *http.Request) {
+func (s *Server) send(w http.ResponseWriter, r *http.Request, x *search) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // only recorders of tests have none
 	}
 	interim := &interimAnswers{w: w}
-	out := s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: interim.pass}), r)
+	out := s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: interim.pass}), r, x)
 	if out.Body != nil {
 		lent := &lentBody{Reader: out.Body}
 		out.Body = lent
 		defer lent.end()
 	}
 	sent := time.Now()
-	res, err := s.transport.RoundTrip(out)
+	res, err := s.forward(out, x) //nolint:contextcheck // A shadow outlives the request of the client.
 	interim.end()
 	if err != nil {
-		s.failed(w, r, err)
+		s.failed(w, r, x, err)
 		return
 	}
 	exchange.Answered(r.Context(), sent)
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
 		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = out }}
-		again.ErrorHandler, again.ErrorLog = s.failed, slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
+		again.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) { s.failed(w, r, x, err) }
+		again.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 		again.ServeHTTP(w, r)
 		return
 	}
@@ -175,7 +167,7 @@ func (b *lentBody) end() { b.over.Store(true) }
 
 // outgoing returns what the cluster gets for r: all but akin's own headers and
 // parameters, and what is between the client and akin only.
-func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
+func (s *Server) outgoing(ctx context.Context, r *http.Request, x *search) *http.Request {
 	out, to := r.WithContext(ctx), *r.URL
 	out.URL, out.Header = &to, make(http.Header, len(r.Header)+2)
 	copyEndToEnd(out.Header, r.Header)
@@ -202,7 +194,7 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 		// is, except that one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
 	}
-	if x := searchIn(ctx); x != nil {
+	if x != nil {
 		out.URL.RawQuery = x.rawQuery
 		if x.body.whole {
 			delete(out.Header, "Expect") // met already: the body is here
@@ -239,8 +231,8 @@ func tokens(values []string) (names []string) {
 }
 
 // failed answers for a cluster that did not answer.
-func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if x := searchIn(r.Context()); x != nil && x.body.arriving.IsLate() {
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, x *search, err error) {
+	if x != nil && x.body.arriving.IsLate() {
 		s.brokenBody(w, x)
 		return
 	}

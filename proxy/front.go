@@ -201,7 +201,7 @@ func (f *Front) watch(ctx context.Context) {
 		s := f.server()
 		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
 		_ = s.guard.Do("watching the state", func() error {
-			adminPort{s}.condition(bounded)
+			s.condition(bounded)
 			s.health.Over(ctx)
 			return nil
 		})

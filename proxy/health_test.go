@@ -267,12 +267,12 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 		}
 	}
 	search(20)
-	if c := (adminPort{s}).condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
+	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
 		t.Errorf("all fail: %v", c)
 	}
 	fail = false
 	search(10 * 20)
-	if c := (adminPort{s}).condition(t.Context()); len(c.Degraded) > 0 {
+	if c := s.condition(t.Context()); len(c.Degraded) > 0 {
 		t.Errorf("one in eleven failed: %v", c)
 	}
 }

@@ -74,27 +74,27 @@ func reasons() []string {
 
 // failedOpen notes that a search, or one of several, failed open, unless the
 // client has gone.
-func (o *observed) failedOpen(ctx context.Context, x *search, what, cause string) {
+func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
 		x.failedOpen = true
 		exchange.Note(ctx, explain.FailedOpen, cause)
-		o.health.FailedOpen(ctx, what, cause, x.index)
+		s.health.FailedOpen(ctx, what, cause, x.index)
 	}
 }
 
 // unchanged notes that a search is sent as it came, and why.
-func (o *observed) unchanged(r *http.Request, why string) {
-	o.metrics.Unchanged(why)
+func (s *Server) unchanged(r *http.Request, why string) {
+	s.metrics.Unchanged(why)
 	exchange.Note(r.Context(), explain.Unchanged, why)
 }
 
 // searched counts a search when it is known what became of it.
-func (o *observed) searched(x *search) {
+func (s *Server) searched(x *search) {
 	if x.failedOpen || x.rewritten != nil {
-		o.health.Searched(x.failedOpen)
+		s.health.Searched(x.failedOpen)
 	}
 	if x.shadow == nil { // else the shadow is the trial of a pause
-		o.pause.leave(x.ticket)
+		s.pause.leave(x.ticket)
 	}
 }
 

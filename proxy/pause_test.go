@@ -82,7 +82,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				if gauge := counter(t, s.registry, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
 					t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
 				}
-				if all := (adminPort{s}).condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != health.Paused {
+				if all := s.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != health.Paused {
 					t.Errorf("degraded: %v", all)
 				}
 				if searchN(t, addr, "/elsewhere/_search?akin_profile=other", 1); counter(t, s.registry, "akin_requests_total", "reason", reasonPaused) <= paused {
@@ -106,7 +106,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 					}
 					return counter(t, s.registry, "akin_rewriting_paused") == 0
 				})
-				if all := (adminPort{s}).condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == health.Paused {
+				if all := s.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == health.Paused {
 					t.Errorf("degraded: %v", all)
 				}
 				if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {

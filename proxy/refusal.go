@@ -35,9 +35,9 @@ var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 
 // readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
 // it back.
-func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *answer.Failure) {
+func (s *Server) readRefusal(x *search, res *http.Response) (refused *answer.Failure) {
 	strict := x.rewritten != nil && x.rewritten.strict
-	if t.peek(x, res, maxRefusal, func(r io.Reader) error {
+	if s.peek(x, res, maxRefusal, func(r io.Reader) error {
 		refused = answer.ReadRefusal(r, res.StatusCode, strict)
 		return nil
 	}) != nil {
@@ -49,12 +49,12 @@ func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *a
 // tellsOfBlock reports whether an answer of status 403 tells of a block, and
 // not of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand
 // in plain text.
-func (t *searchTransport) tellsOfBlock(x *search, res *http.Response) bool {
+func (s *Server) tellsOfBlock(x *search, res *http.Response) bool {
 	if wire.IsJSON(res.Header["Content-Type"]) {
-		return t.readRefusal(x, res).Blocks()
+		return s.readRefusal(x, res).Blocks()
 	}
 	var text []byte
-	err := t.peek(x, res, maxRefusal, func(r io.Reader) (err error) {
+	err := s.peek(x, res, maxRefusal, func(r io.Reader) (err error) {
 		text, err = io.ReadAll(r)
 		return err
 	})
@@ -65,7 +65,7 @@ func (t *searchTransport) tellsOfBlock(x *search, res *http.Response) bool {
 // that the cluster has security: a 401, or a 403 that tells of something else
 // than a block. Of a 403 it reads what comes first, and puts it back; one
 // without a body may be a block.
-func (t *searchTransport) showsSecurity(res *http.Response) bool {
+func (s *Server) showsSecurity(res *http.Response) bool {
 	if res.StatusCode != http.StatusForbidden {
 		return res.StatusCode == http.StatusUnauthorized
 	}
@@ -77,7 +77,7 @@ func (t *searchTransport) showsSecurity(res *http.Response) bool {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
 	if coding, _ := wire.ContentEncoding(res.Header); coding != "" {
-		_ = t.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
+		_ = s.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
 			text, _ = io.ReadAll(io.LimitReader(r, maxRefusal))
 			return nil
 		})
@@ -87,16 +87,16 @@ func (t *searchTransport) showsSecurity(res *http.Response) bool {
 
 // peek has the beginning of an answer read, at most limit bytes, decompressed
 // as many, and puts all of it back.
-func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
+func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
 	coding, known := wire.ContentEncoding(res.Header)
 	if !known {
 		return errUnchecked
 	}
-	return x.client.Peek(t.opts.Memory, res, limit, func(r io.Reader) error {
+	return x.client.Peek(s.opts.Memory, res, limit, func(r io.Reader) error {
 		if coding == "" {
 			return read(r)
 		}
-		return t.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
+		return s.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
 	})
 }
 
@@ -119,11 +119,11 @@ func (s *Server) backsOff(x *search) (why string) {
 // sendsOriginal decides whether the original of a rejected search is sent, to
 // an overloaded cluster only within the retry budget, or where the search is
 // the trial of a pause.
-func (t *searchTransport) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
-	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !t.upstream.MayRepeat() {
-		t.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
+func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.MayRepeat() {
+		s.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
 		if r.Busy && r.Whole {
-			t.pause.refused(ctx, t.log, x.ticket, r, originalNotSent)
+			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)
 		}
 		return false
 	}
@@ -131,51 +131,51 @@ func (t *searchTransport) sendsOriginal(ctx context.Context, x *search, r *answe
 }
 
 // originalAnswered notes the answer to the original of a rejected search.
-func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *answer.Failure, res *http.Response, err error) {
+func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Failure, res *http.Response, err error) {
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
-		failed, _ := t.verdict(x, res) // one that cannot be looked at counts as good
+		failed, _ := s.verdict(x, res) // one that cannot be looked at counts as good
 		taken = failed == nil
 	}
-	t.refused(ctx, x, taken, r)
+	s.refused(ctx, x, taken, r)
 }
 
 // refused notes that the cluster rejected a rewritten search, and whether it
 // accepted the original. Where it did not, the mistake is the client's, and
 // nothing is learned from it.
-func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
-	t.explanations.Refused(x.id)
-	t.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
+	s.explanations.Refused(x.id)
+	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
 	original := originalRejected
 	if taken {
 		original = originalAccepted
 	}
-	t.metrics.Rejected.WithLabelValues(original).Inc()
+	s.metrics.Rejected.WithLabelValues(original).Inc()
 	if r.Busy && r.Whole {
-		t.pause.refused(ctx, t.log, x.ticket, r, original)
+		s.pause.refused(ctx, s.log, x.ticket, r, original)
 	}
 	if !taken {
 		return
 	}
 	if x.shadow == nil { // else no client has felt it
-		t.failedOpen(ctx, x, failedSearch, causeRejected)
+		s.failedOpen(ctx, x, failedSearch, causeRejected)
 	}
 	if r.Busy || answer.IsDenied(r.Status) {
 		return
 	}
-	news := t.opts.OnRefused != nil &&
-		t.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
+	news := s.opts.OnRefused != nil &&
+		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
 	if !news { // the next one like it would probably be refused, too
-		t.shapes.failure(t.shapeOf(x))
+		s.shapes.failure(s.shapeOf(x))
 	}
 }
 
 // accepted notes that the cluster accepted a rewritten search.
-func (t *searchTransport) accepted(ctx context.Context, x *search) {
-	t.pause.accepted(ctx, t.log, x.ticket)
-	if t.shapes.count.Load() > 0 {
-		t.shapes.reset(t.shapeOf(x))
+func (s *Server) accepted(ctx context.Context, x *search) {
+	s.pause.accepted(ctx, s.log, x.ticket)
+	if s.shapes.count.Load() > 0 {
+		s.shapes.reset(s.shapeOf(x))
 	}
 }
 

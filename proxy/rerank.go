@@ -38,13 +38,13 @@ type Reranker interface {
 
 // fixed returns why the hits of the answer to a request cannot be reranked, ""
 // where they can. The expander reads filter_path, but not of several searches.
-func (l *learned) fixed(x *search, h http.Header) reason.Reason {
+func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	switch {
 	case x.isAsync():
 		return reason.Endpoint
 	case !wire.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && wire.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case l.unfit.has(l.unfit.hash(x).Sum64()):
+	case s.unfit.has(s.unfit.hash(x).Sum64()):
 		return reason.TooLong
 	}
 	return ""
@@ -53,11 +53,11 @@ func (l *learned) fixed(x *search, h http.Header) reason.Reason {
 // rerank reranks the hits of an answer and cuts the client's pages out of them.
 // It reports false where it cannot: then the client must not get the answer. An
 // error says that the client has gone.
-func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
+func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
 	if len(res.Header["Content-Encoding"]) == 0 && wire.IsJSON(res.Header["Content-Type"]) {
-		whole, err = x.client.Whole(t.opts.Memory, res)
+		whole, err = x.client.Whole(s.opts.Memory, res)
 	}
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
@@ -68,33 +68,33 @@ func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Respo
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()
 	if err == nil {
-		out, results = t.rerankAnswer(ctx, x.endpoint, reranks, whole)
+		out, results = s.rerankAnswer(ctx, x.endpoint, reranks, whole)
 	}
-	t.metrics.RerankTook.Observe(time.Since(start).Seconds())
-	t.explanations.Reranked(x.id, results, out == nil)
+	s.metrics.RerankTook.Observe(time.Since(start).Seconds())
+	s.explanations.Reranked(x.id, results, out == nil)
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		t.metrics.Reranked.WithLabelValues(result).Inc()
+		s.metrics.Reranked.WithLabelValues(result).Inc()
 		if result != rerankedHits && result != rerankNothing {
-			t.failedOpen(ctx, x, failedRerank, result)
+			s.failedOpen(ctx, x, failedRerank, result)
 		}
 	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, held.ErrTooLarge) {
-			t.unfit.note(t.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
+			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
-		t.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
+		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil
 	}
-	t.replace(x, res, out)
+	s.replace(x, res, out)
 	return true, nil
 }
 
 // replace puts another body in the place of an answer.
-func (t *searchTransport) replace(x *search, res *http.Response, body []byte) {
-	x.client.Replace(t.opts.Memory, res, body)
+func (s *Server) replace(x *search, res *http.Response, body []byte) {
+	x.client.Replace(s.opts.Memory, res, body)
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(body))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
@@ -116,10 +116,10 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // nil where it cannot be cut, and what became of each, "" for none. The
 // searches, a bounded number, share the time and begin at once: those that it
 // is not enough for have at least fetched what the next ones need.
-func (t *searchTransport) rerankAnswer(
+func (s *Server) rerankAnswer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,
 ) (out []byte, results []string) {
-	ctx, cancel := context.WithTimeout(ctx, t.opts.RerankBudget)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
 	defer cancel()
 	pages, err := answer.ReadHitLists(whole, endpoint, reranks)
 	if err != nil {
@@ -130,11 +130,11 @@ func (t *searchTransport) rerankAnswer(
 	for k, p := range pages {
 		if p != nil {
 			scoring.Go(func() {
-				if err := t.guard.Do("reranking", func() error {
-					results[k] = t.scorePage(ctx, p)
+				if err := s.guard.Do("reranking", func() error {
+					results[k] = s.scorePage(ctx, p)
 					return nil
 				}); err != nil { // the hits are there, in the engine's order
-					p.Scores, results[k] = nil, t.cause(err)
+					p.Scores, results[k] = nil, s.cause(err)
 				}
 			})
 		}
@@ -144,7 +144,7 @@ func (t *searchTransport) rerankAnswer(
 }
 
 // scorePage sets the scores of a page and returns what became of its hits.
-func (t *searchTransport) scorePage(ctx context.Context, p *answer.HitList) (result string) {
+func (s *Server) scorePage(ctx context.Context, p *answer.HitList) (result string) {
 	if p.IsEmpty() {
 		return rerankNothing
 	}
@@ -153,15 +153,15 @@ func (t *searchTransport) scorePage(ctx context.Context, p *answer.HitList) (res
 		return rerankUnnamed
 	}
 	scores, err := []float64(nil), ctx.Err() // reading the answer may have taken all of the time
-	if err == nil && t.opts.Reranker != nil {
-		scores, err = t.opts.Reranker.Scores(ctx, p.Rerank.Fields, hits)
+	if err == nil && s.opts.Reranker != nil {
+		scores, err = s.opts.Reranker.Scores(ctx, p.Rerank.Fields, hits)
 	}
 	if err == nil && !p.SetScores(scores) {
 		err = errScores
 	}
 	if err != nil {
-		result = t.cause(err)
-		t.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
+		result = s.cause(err)
+		s.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
 		return result
 	}
 	return rerankedHits

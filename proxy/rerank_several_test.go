@@ -133,7 +133,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results := (&searchTransport{Server: s}).rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		_, results := s.rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -317,7 +317,7 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 		return nil, nil
 	})})
 	r := &expand.Rerank{Window: 3, Size: 2}
-	out, results := (&searchTransport{Server: s}).rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	out, results := s.rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
 	}
@@ -343,7 +343,7 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 				OnRefused: func(*expand.Refusal) bool { t.Error("reported a refusal"); return false },
 			})
 			requests := 0
-			s.transport = &searchTransport{Server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
+			s.transport = roundTripper(func(*http.Request) (*http.Response, error) {
 				requests++
 				rest := readerFunc(func([]byte) (int, error) {
 					leave()
@@ -353,7 +353,7 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1,
 					Body: io.NopCloser(io.MultiReader(strings.NewReader(c.answer), rest)),
 				}, nil
-			})}
+			})
 			defer func() {
 				if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 					t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)

@@ -28,9 +28,9 @@ import (
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and
-// reads it, a rewriter has it rewritten, and send (forward.go) forwards it
-// through the searchTransport. That sends the rewritten search, looks at the
-// answer and takes it, or sends the original.
+// reads it, rewriteSearch has it rewritten, and send (forward.go) sends it with
+// forward: that sends the rewritten search, looks at the answer and takes it, or
+// sends the original.
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
@@ -98,12 +98,13 @@ type rewrittenSearch struct {
 	scroll   string // the scroll that the answer opened, "" for none
 }
 
-type searchKey struct{}
+type clientKey struct{}
 
-// searchIn returns the search of a context, nil for other requests.
-func searchIn(ctx context.Context) *search {
-	x, _ := ctx.Value(searchKey{}).(*search)
-	return x
+// ClientOf returns the client of the search that a call is made for, "" for
+// none.
+func ClientOf(ctx context.Context) string {
+	name, _ := ctx.Value(clientKey{}).(string)
+	return name
 }
 
 // search forwards a search, rewritten where that is possible.
@@ -117,7 +118,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.hold.Release()
 		x.body.arriving.Free()
 	}()
-	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
+	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.client.Name))
 	exchange.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	s.enroll(x, r)
@@ -150,9 +151,9 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.unchanged(r, reasonShadow)
 		x.shadow = expander
 	default:
-		_ = rewriter{s}.rewriteSearch(r, x, expander) // the original is sent
+		s.rewriteSearch(r, x, expander)
 	}
-	s.send(w, r)
+	s.send(w, r, x)
 }
 
 // choose returns the expander for a search, or why it is forwarded as it came.
@@ -240,92 +241,89 @@ func reasonOfBody(err error) (reason string, broken error) {
 	return "", err
 }
 
-// A rewriter has searches rewritten.
-type rewriter struct{ *Server }
-
-// rewriteSearch has the search rewritten and counts the outcome.
-func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) error {
-	made, err := w.expand(r.Context(), r, x, e)
+// rewriteSearch has the search rewritten and counts the outcome. Where it fails
+// the original is sent.
+func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
+	made, err := s.expand(r.Context(), r, x, e)
 	if err != nil {
-		w.metrics.FailedOpen(w.cause(err))
-		exchange.Note(r.Context(), explain.FailedOpen, w.cause(err))
-		return err
+		s.metrics.FailedOpen(s.cause(err))
+		exchange.Note(r.Context(), explain.FailedOpen, s.cause(err))
+		return
 	}
 	for _, failure := range made.Failures {
-		w.metrics.FailedOpen(w.cause(failure))
+		s.metrics.FailedOpen(s.cause(failure))
 	}
 	switch {
 	case !made.Rewritten && len(made.Failures) > 0: // counted already
 	case !made.Rewritten:
-		w.unchanged(r, reasonOf(made.Result))
+		s.unchanged(r, reasonOf(made.Result))
 	case x.control.dryRun:
-		w.unchanged(r, reasonDryRun)
-	case w.opts.Shadow > 0:
-		w.unchanged(r, reasonShadow)
+		s.unchanged(r, reasonDryRun)
+	case s.opts.Shadow > 0:
+		s.unchanged(r, reasonShadow)
 	default:
 		x.rewritten = made
 		x.hold.Add(int64(len(made.body)))
-		w.metrics.Rewritten.Inc()
-		w.metrics.AddedTerms.Add(float64(made.AddedTerms()))
+		s.metrics.Rewritten.Inc()
+		s.metrics.AddedTerms.Add(float64(made.AddedTerms()))
 		exchange.Note(r.Context(), explain.Rewritten, "")
 	}
-	return nil
 }
 
 // expand has the search rewritten within the budget and keeps what came of it.
-func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
 	defer span.End()
-	bounded, cancel := context.WithTimeout(traced, w.opts.Budget)
+	bounded, cancel := context.WithTimeout(traced, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	err = w.guard.Do("expanding", func() (err error) {
-		made, err = w.callExpander(bounded, r, x, e)
+	err = s.guard.Do("expanding", func() (err error) {
+		made, err = s.callExpander(bounded, r, x, e)
 		return err
 	})
 	took := time.Since(start)
-	w.metrics.Expand.Observe(took.Seconds())
+	s.metrics.Expand.Observe(took.Seconds())
 	if errors.Is(err, errUndecided) {
 		made, err = &rewrittenSearch{Result: &expand.Result{Reason: reasonUndecided}}, nil
 	}
 	if err != nil {
-		cause := w.cause(err)
-		w.failedOpen(ctx, x, failedSearch, cause)
-		w.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
-		w.record(x, r, took, nil, cause)
+		cause := s.cause(err)
+		s.failedOpen(ctx, x, failedSearch, cause)
+		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
+		s.record(x, r, took, nil, cause)
 		return nil, err
 	}
 	made.Failures = slices.DeleteFunc(made.Failures, func(err error) bool {
 		undecided := errors.Is(err, errUndecided)
 		if undecided {
-			w.metrics.Unchanged(reasonUndecided)
+			s.metrics.Unchanged(reasonUndecided)
 		}
 		return undecided
 	})
 	for _, failure := range made.Failures {
-		cause := w.cause(failure)
-		w.failedOpen(ctx, x, failedSearch, cause)
-		w.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
+		cause := s.cause(failure)
+		s.failedOpen(ctx, x, failedSearch, cause)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
 	}
-	w.record(x, r, took, made.Result, "")
-	if w.opts.LogQueries {
-		w.log.InfoContext(ctx, "search", "index", x.index, "query", wire.Known(x.rawQuery), "body", string(x.body.plain),
+	s.record(x, r, took, made.Result, "")
+	if s.opts.LogQueries {
+		s.log.InfoContext(ctx, "search", "index", x.index, "query", wire.Known(x.rawQuery), "body", string(x.body.plain),
 			"rewritten", made.Rewritten, "rewritten_query", wire.Known(made.RawQuery), "rewritten_body", string(made.Body))
 	}
 	return made, nil
 }
 
 // callExpander returns what the expander makes of a search, as it is sent.
-func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	adjusted, _ := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: adjusted, Fixed: w.fixed(x, r.Header), Allowed: w.access.checker(r, x), Feedback: x.control.feedback,
+		Adjusted: adjusted, Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x), Feedback: x.control.feedback,
 	}
 	var t *templates.Rendering
 	if x.isTemplate() {
 		var why string
-		if t, why, err = w.renderer(r).Render(ctx, in); err != nil {
+		if t, why, err = s.renderer(r, x).Render(ctx, in); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
@@ -334,7 +332,7 @@ func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, 
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 {
-		made.Result = w.withFeedback(ctx, r, x, e, in, made.Result)
+		made.Result = s.withFeedback(ctx, r, x, e, in, made.Result)
 	}
 	if err != nil || !made.Rewritten {
 		return made, err
@@ -370,37 +368,28 @@ func reasonOf(res *expand.Result) string {
 	return reasonNothing
 }
 
-// A searchTransport sends rewritten searches, and the originals of rejected
-// ones.
-type searchTransport struct {
-	*Server
-
-	next http.RoundTripper
-}
-
-// RoundTrip sends out.
-func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err error) {
-	x := searchIn(out.Context())
-	out = markSafe(out, t.upstream, x != nil)
+// forward sends out to the cluster: a search x, or with nil another request. It
+// learns from the answer.
+func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err error) {
+	out = markSafe(out, s.upstream, x != nil)
 	if x == nil {
-		if res, err = t.next.RoundTrip(out); err == nil && t.showsSecurity(res) {
-			t.access.secure(out.Context(), res.StatusCode) //nolint:contextcheck // It is the client's.
+		if res, err = s.transport.RoundTrip(out); err == nil && s.showsSecurity(res) {
+			s.access.secure(out.Context(), res.StatusCode)
 		}
 		return res, err
 	}
 	start := time.Now()
-	defer func() { t.metrics.Upstream.Observe(time.Since(start).Seconds()) }()
-	switch {
-	case x.shadow != nil:
-		res, err = t.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
-	default:
-		res, err = t.sendRewritten(out, x)
+	defer func() { s.metrics.Upstream.Observe(time.Since(start).Seconds()) }()
+	if x.shadow != nil {
+		res, err = s.shadow(out, x)
+	} else {
+		res, err = s.sendRewritten(out, x)
 	}
 	if err == nil {
 		x.mark(res)
 		// An index that is blocked (index.blocks.read) answers 403, too.
-		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !t.tellsOfBlock(x, res))
-		t.access.learn(out.Context(), x, res.StatusCode, denied) //nolint:contextcheck // It is the client's.
+		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.tellsOfBlock(x, res))
+		s.access.learn(out.Context(), x, res.StatusCode, denied)
 	}
 	return res, err
 }
@@ -409,18 +398,18 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 // 5xx, or a failure inside a 200, once the original, whose answer counts: not
 // if the client may not search or nobody answers, and within the retry budget
 // if the cluster is overloaded.
-func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
+func (s *Server) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
 	if x.rewritten == nil {
-		return t.sendOriginal(out, x)
+		return s.sendOriginal(out, x)
 	}
 	ctx := out.Context()
 	rewritten := x.asRewritten(out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
-	res, err := t.next.RoundTrip(rewritten)
+	res, err := s.transport.RoundTrip(rewritten)
 	if err != nil {
 		return nil, err
 	}
-	refused, fits, gone := t.accept(ctx, x, res)
+	refused, fits, gone := s.accept(ctx, x, res)
 	if fits {
 		return res, nil
 	}
@@ -429,12 +418,12 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 	if gone != nil {
 		return nil, gone
 	}
-	t.clearScroll(out, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
+	s.clearScroll(out, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
 	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
-	res, err = t.sendOriginal(out.WithContext(again), x)
+	res, err = s.sendOriginal(out.WithContext(again), x)
 	span.End()
 	if refused != nil {
-		t.originalAnswered(ctx, x, refused, res, err)
+		s.originalAnswered(ctx, x, refused, res, err)
 	}
 	return res, err
 }
@@ -443,53 +432,53 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 // asked to. It returns whether the client gets it, or what the cluster has
 // against the search. An error says that the client has gone and broke the
 // answer off.
-func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Failure, fits bool, gone error) {
-	refused, err := t.verdict(x, res)
+func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Failure, fits bool, gone error) {
+	refused, err := s.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
 		return nil, false, gone
 	}
 	if err != nil {
-		t.metrics.Unchecked.Inc()
-		t.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
+		s.metrics.Unchecked.Inc()
+		s.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
-	if refused != nil && !t.sendsOriginal(ctx, x, refused) {
+	if refused != nil && !s.sendsOriginal(ctx, x, refused) {
 		if refused.Status != 0 {
 			return nil, true, nil
 		}
 		refused = nil // the client gets what there is
 	} else if refused == nil {
-		t.accepted(ctx, x)
+		s.accepted(ctx, x)
 	}
 	if refused != nil || len(x.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil
 	}
-	fits, gone = t.rerank(ctx, x, res)
+	fits, gone = s.rerank(ctx, x, res)
 	return nil, fits, gone
 }
 
 // verdict returns what the cluster has against a rewritten search, nil for
 // nothing. It reads the answer, or its beginning, and puts it back. An error
 // says that it cannot be looked at.
-func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answer.Failure, err error) {
+func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Failure, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])
 	switch {
 	case answer.IsDenied(res.StatusCode):
 		return &answer.Failure{Status: res.StatusCode}, nil
 	case res.StatusCode >= http.StatusBadRequest:
-		return t.readRefusal(x, res), nil
+		return s.readRefusal(x, res), nil
 	case x.rewritten.strict, x.endpoint == expand.EndpointExplain:
 		return nil, nil
 	case !readable:
 		return nil, errUnchecked
 	case !answer.TellsInside(x.endpoint): // failures of shards stand at the beginning
-		err = t.peek(x, res, maxLooked, func(r io.Reader) (err error) {
+		err = s.peek(x, res, maxLooked, func(r io.Reader) (err error) {
 			refused, x.rewritten.scroll, err = answer.ReadSearch(r)
 			return err
 		})
 		return refused, err
 	}
-	whole, err := x.client.Whole(t.opts.Memory, res)
+	whole, err := x.client.Whole(s.opts.Memory, res)
 	if err != nil {
 		return nil, err
 	}
@@ -503,7 +492,7 @@ func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answe
 	}
 	switch {
 	case coding != "":
-		err = t.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
+		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
 	case x.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
 		// The usual case, without reading a token.
 	default:
@@ -512,11 +501,11 @@ func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answe
 	return refused, err
 }
 
-func (t *searchTransport) sendOriginal(out *http.Request, x *search) (*http.Response, error) {
+func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, error) {
 	if x.body.whole {
 		setBody(out, x.body.raw)
 	}
-	return t.next.RoundTrip(out)
+	return s.transport.RoundTrip(out)
 }
 
 // asRewritten returns a copy of out with the rewritten search, of the same

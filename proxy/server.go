@@ -151,59 +151,41 @@ type Options struct {
 // A Server forwards requests to a cluster. [New] makes it; its methods may be
 // called concurrently.
 type Server struct {
-	*observed
-	learned
-	background
-	bodies
-	traffic
-
 	opts      Options
 	log       *slog.Logger
 	guard     *recovery.Guard
 	upstream  *nodes.Pool
+	transport http.RoundTripper // the upstream; another one in a test
 	access    *access
-	tokens    wrongTokens       // that the admin port was sent
-	transport http.RoundTripper // a searchTransport
-	buffers   sync.Pool         // that answers are copied through
-}
+	tokens    wrongTokens // that the admin port was sent
 
-// observed is what operators see. It outlives a server that is replaced, as a
-// pause must.
-type observed struct {
+	// The handlers of the two listeners, how many requests a Front has handed over
+	// and not got back, and whether the server ends.
+	proxy, admin http.Handler
+	inFlight     atomic.Int64
+	draining     atomic.Bool
+
+	// What operators see, and the pause. They outlive a server that is replaced.
 	registry     *prometheus.Registry
 	metrics      *metrics.Metrics
 	explanations *explain.Ring
 	health       *health.Health
 	pause        *pause
-}
 
-// learned is what the answers of the cluster have shown.
-type learned struct {
-	// unfit are searches, by endpoint, path and profile, whose answers could not be
-	// cut, so that their hits stay in the engine's order; shapes those that were
-	// rejected.
-	unfit, shapes *backoffs
-}
-
-// background runs what no client waits for; clearing ends scrolls.
-type background struct {
-	shadows, clearing *shadow.Runner
-}
-
-// bodies is how bodies are read: see package held.
-type bodies struct {
+	// How bodies are read and answers copied: see package held.
 	gunzip                 held.Gunzip
 	bodyGrace, answerGrace time.Duration
-}
+	buffers                sync.Pool
 
-// traffic is what answers requests, how many of them a Front has handed over
-// and not got back, and whether it ends; and the first passes under way.
-type traffic struct {
-	// proxy and admin are the handlers of the two listeners.
-	proxy, admin http.Handler
-	inFlight     atomic.Int64
-	draining     atomic.Bool
-	firstPasses  *budget.Places
+	// What the answers of the cluster have shown. unfit are searches, by endpoint,
+	// path and profile, whose answers could not be cut, so that their hits stay in
+	// the engine's order; shapes those that were rejected.
+	unfit, shapes *backoffs
+
+	// The first passes under way, and what no client waits for: shadows, and ends
+	// of scrolls.
+	firstPasses       *budget.Places
+	shadows, clearing *shadow.Runner
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -212,18 +194,23 @@ func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
-		learned:    learned{unfit: newBackoffs(), shapes: newBackoffs()},
-		background: background{shadows: shadow.NewRunner(), clearing: shadow.NewRunner()},
-		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
-		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses)},
+		bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace,
+		unfit: newBackoffs(), shapes: newBackoffs(),
+		firstPasses: budget.NewPlaces(maxFirstPasses), shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
 	var err error
-	if o.Previous != nil {
-		s.observed = o.Previous.observed
-	} else if s.observed, err = newObserved(&o); err != nil {
-		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	if p := o.Previous; p != nil {
+		s.registry, s.metrics, s.explanations, s.health, s.pause = p.registry, p.metrics, p.explanations, p.health, p.pause
+	} else {
+		hints := maps.Clone(ownHints)
+		maps.Copy(hints, o.Causes)
+		s.registry, s.explanations, s.health, s.pause = o.Registry, &explain.Ring{}, health.New(o.Logger, hints), newPause()
+		s.metrics, err = metrics.New(o.Registry, knownValues(o.Causes))
+		if err = errors.Join(err, o.Registry.Register(s.health.Gauge), o.Registry.Register(s.pause.Gauge)); err != nil {
+			return nil, fmt.Errorf("proxy: metrics: %w", err)
+		}
 	}
 	if s.guard == nil {
 		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
@@ -239,22 +226,11 @@ func New(o Options) (*Server, error) {
 		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
 	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
-	s.transport = &searchTransport{Server: s, next: s.upstream}
+	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
 	s.proxy = tracing.Handler(exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer != nil, o.AccessLog), o.Tracer)
-	s.admin = newAdminEngine(s)
+	s.admin = s.adminEngine()
 	return s, nil
-}
-
-func newObserved(o *Options) (*observed, error) {
-	hints := maps.Clone(ownHints)
-	maps.Copy(hints, o.Causes)
-	shown := &observed{registry: o.Registry, explanations: &explain.Ring{}, health: health.New(o.Logger, hints), pause: newPause()}
-	var err error
-	if shown.metrics, err = metrics.New(o.Registry, knownValues(o.Causes)); err != nil {
-		return nil, err
-	}
-	return shown, errors.Join(o.Registry.Register(shown.health.Gauge), o.Registry.Register(shown.pause.Gauge))
 }
 
 func withDefaults(o Options) Options {
@@ -310,7 +286,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.metrics.PassedThrough.Inc()
 	exchange.Note(r.Context(), exchange.PassedThrough, "")
-	s.send(w, r)
+	s.send(w, r, nil)
 }
 
 // Close ends what runs apart from clients' requests, which are still forwarded.

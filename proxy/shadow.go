@@ -25,27 +25,27 @@ func sampled(share float64, m match, rawQuery string) bool {
 // shadow sends the original search, whose answer the client gets, and has it
 // expanded and sent after that: neither waits for the other, and the shadow
 // finds the cluster a little warmer.
-func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, error) {
+func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
-	hold := t.opts.Memory.Hold(budget.Shadow, x.client.Name)
+	hold := s.opts.Memory.Hold(budget.Shadow, x.client.Name)
 	fits := max(len(x.body.plain), len(x.body.raw)) <= shadow.MaxAnswer
-	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && t.shadows.Reserve() {
-		again = out.Clone(t.shadows.Context()) // not the client's, which ends with its answer
+	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && s.shadows.Reserve() {
+		again = out.Clone(s.shadows.Context()) // not the client's, which ends with its answer
 		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
 	} else {
 		hold.Release()
-		t.metrics.Shadow.Count(metrics.ShadowDropped)
+		s.metrics.Shadow.Count(metrics.ShadowDropped)
 	}
 	if x.body.whole {
 		setBody(out, x.body.raw)
 	}
 	end := func(outcome string) {
 		hold.Release()
-		t.shadows.Release()
-		t.metrics.Shadow.Count(outcome)
+		s.shadows.Release()
+		s.metrics.Shadow.Count(outcome)
 	}
 	start := time.Now()
-	res, err := t.upstream.RoundTrip(out)
+	res, err := s.upstream.RoundTrip(out)
 	took := time.Since(start)
 	switch {
 	case again == nil:
@@ -62,14 +62,14 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 				end(outcome)
 				return
 			}
-			t.shadows.Start(func(ctx context.Context) {
+			s.shadows.Start(func(ctx context.Context) {
 				outcome := metrics.ShadowFailed // where it panics
-				_ = t.guard.Do("shadowing", func() error {
-					outcome = t.runShadow(again.WithContext(ctx), &own, took, header, answer)
+				_ = s.guard.Do("shadowing", func() error {
+					outcome = s.runShadow(again.WithContext(ctx), &own, took, header, answer)
 					return nil
 				})
-				if t.shadows.Context().Err() == nil && outcome != metrics.ShadowCompared { // else it was cut off by the end of the server
-					t.metrics.Shadow.Count(outcome)
+				if s.shadows.Context().Err() == nil && outcome != metrics.ShadowCompared { // else it was cut off by the end of the server
+					s.metrics.Shadow.Count(outcome)
 				}
 			}, hold.Release)
 		})
@@ -79,7 +79,7 @@ func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, 
 
 // runShadow has a search expanded and sent, and compares the answer with that
 // to the original. The request out is the original without its body.
-func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
+func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
 	original, err := shadow.ReadHits(h, answer, x.hold)
 	switch {
 	case err != nil:
@@ -87,8 +87,8 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 	case original.Failures != nil:
 		return metrics.ShadowRejected
 	}
-	defer t.searched(x)
-	made, err := rewriter{t.Server}.expand(out.Context(), out, x, x.shadow)
+	defer s.searched(x)
+	made, err := s.expand(out.Context(), out, x, x.shadow)
 	switch {
 	case err != nil:
 		return metrics.ShadowFailed
@@ -98,7 +98,7 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 	x.rewritten = made
 	x.hold.Add(int64(len(made.body)))
 	start := time.Now()
-	res, err := t.upstream.RoundTrip(x.asRewritten(out))
+	res, err := s.upstream.RoundTrip(x.asRewritten(out))
 	if err != nil {
 		return metrics.ShadowUnanswered
 	}
@@ -106,31 +106,31 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 	expandedTook := time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
-		t.refused(out.Context(), x, true, t.readRefusal(x, res))
+		s.refused(out.Context(), x, true, s.readRefusal(x, res))
 		return metrics.ShadowRejected
 	}
-	expanded, err := t.readShadow(out.Context(), x, res)
+	expanded, err := s.readShadow(out.Context(), x, res)
 	switch {
 	case err != nil:
 		return shadow.OutcomeOf(err)
 	case expanded.Failures != nil:
-		t.refused(out.Context(), x, true, expanded.Failures)
+		s.refused(out.Context(), x, true, expanded.Failures)
 		return metrics.ShadowRejected
 	}
-	t.accepted(out.Context(), x)
-	shadow.Compare(&t.metrics.Shadow, original, expanded, took, expandedTook)
+	s.accepted(out.Context(), x)
+	shadow.Compare(&s.metrics.Shadow, original, expanded, took, expandedTook)
 	return metrics.ShadowCompared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
-func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.TopHits, err error) {
+func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.TopHits, err error) {
 	answer, err := held.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
 	if err != nil {
 		return hits, err
 	}
 	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _ := t.rerankAnswer(ctx, x.endpoint, reranks, answer); reranked != nil {
+		if reranked, _ := s.rerankAnswer(ctx, x.endpoint, reranks, answer); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			answer = reranked
 		}
@@ -141,21 +141,21 @@ func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.R
 // clearScroll has the cluster close, with the client's credentials, a scroll
 // whose first answer the client does not get, as the original opens another. If
 // that fails the scroll ends when its time is over.
-func (t *searchTransport) clearScroll(out *http.Request, id string) {
-	if id == "" || !t.clearing.Reserve() {
+func (s *Server) clearScroll(out *http.Request, id string) {
+	if id == "" || !s.clearing.Reserve() {
 		return
 	}
 	as := asClient(out.Header, out.URL.RawQuery)
-	t.clearing.Start(func(ctx context.Context) {
-		err := t.guard.Do("clearing scrolls", func() error {
+	s.clearing.Start(func(ctx context.Context) {
+		err := s.guard.Do("clearing scrolls", func() error {
 			body, err := json.Marshal(map[string][]string{"scroll_id": {id}})
 			if err == nil {
-				_, _, err = t.ask(ctx, as, http.MethodDelete, "/_search/scroll", body)
+				_, _, err = s.ask(ctx, as, http.MethodDelete, "/_search/scroll", body, nil)
 			}
 			return err
 		})
 		if err != nil {
-			t.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
+			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
 		}
 	}, func() {})
 }

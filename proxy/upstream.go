@@ -48,9 +48,9 @@ func asClient(header http.Header, rawQuery string) *http.Request {
 // ask makes a call of akin's own with the credentials of the client that sent
 // r: its headers but those about body, connection and answer, and where the
 // cluster has security the parameters that no search has. It reads at most
-// MaxBody bytes.
-func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
-	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body)) //nolint:gosec // The pool sets the host.
+// MaxBody bytes into hold, with nil into one that ends with the call.
+func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte, hold *budget.Hold) (status int, answer []byte, err error) {
+	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -75,10 +75,8 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	hold := s.opts.Memory.Hold(budget.SearchBody, "")
-	if x := searchIn(ctx); x != nil {
-		hold = x.hold // until the end of the search
-	} else {
+	if hold == nil {
+		hold = s.opts.Memory.Hold(budget.SearchBody, "")
 		defer hold.Release()
 	}
 	if answer, err = held.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, held.ErrTooLarge) {
@@ -88,9 +86,9 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 }
 
 // renderer has templates rendered as the client that sent r.
-func (w rewriter) renderer(r *http.Request) *templates.Renderer {
-	return &templates.Renderer{Guard: w.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
-		return w.ask(ctx, r, method, path, body)
+func (s *Server) renderer(r *http.Request, x *search) *templates.Renderer {
+	return &templates.Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+		return s.ask(ctx, r, method, path, body, x.hold)
 	}}
 }
 
