@@ -96,9 +96,8 @@ func (a *Arrivals) Take() []Arrived {
 // searches; akin's questions it hands to questions.
 func (a *Arrivals) Before(searches, questions http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		// akin renders templates, and asks for the version and for the first hits, in the client's name.
-		asks := in.URL.Path == "/" || strings.HasSuffix(in.URL.Path, "/_render/template") ||
-			strings.Contains(in.URL.RawQuery, "hits.hits._primary_term")
+		// akin renders templates, and asks for the first hits, in the client's name.
+		asks := strings.HasSuffix(in.URL.Path, "/_render/template") || strings.Contains(in.URL.RawQuery, "hits.hits._primary_term")
 		if in.Header.Get("X-Opaque-Id") != Mark || asks {
 			questions.ServeHTTP(w, in)
 			return
