@@ -142,24 +142,6 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 	}
 }
 
-func TestOriginalIsWhatLightsUp(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = form.Linear })
-	const query = `{"match":{"body":"car"}}`
-	for name, tt := range map[string]struct{ body, want string }{
-		"behind the query":   {`{"query":` + query + `,"highlight":{ "fields":{"body":{}}}}`, `"highlight":{ "highlight_query":` + query + `,"fields":{"body":{}}}}`},
-		"before the query":   {`{"highlight":{"fields":{}},"query": ` + query + `}`, `{"highlight":{"highlight_query":` + query + `,"fields":{}},"query": {"bool"`},
-		"empty":              {`{"highlight":{ },"query":` + query + `}`, `{"highlight":{ "highlight_query":` + query + `},"query"`},
-		"has one of its own": {`{"highlight":{"highlight_query":{"match_all":{}}},"query":` + query + `}`, `{"highlight":{"highlight_query":{"match_all":{}}},"query"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, linear, tt.body)
-			if !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
-			}
-		})
-	}
-}
-
 func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
 	related := func(o *Options) { o.MarkRelated = true }
