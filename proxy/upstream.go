@@ -49,7 +49,7 @@ func asClient(header http.Header, rawQuery string) *http.Request {
 // r: its headers but those about body, connection and answer, and where the
 // cluster has security the parameters that no search has. It reads at most
 // MaxBody bytes into hold, with nil into one that ends with the call.
-func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte, hold *budget.Hold) (status int, answer []byte, err error) {
+func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte, hold *budget.Hold) (status int, text []byte, err error) {
 	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -79,10 +79,10 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		hold = s.opts.Memory.Hold(budget.SearchBody, "")
 		defer hold.Release()
 	}
-	if answer, err = held.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, held.ErrTooLarge) {
+	if text, err = held.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, held.ErrTooLarge) {
 		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
 	}
-	return res.StatusCode, answer, err
+	return res.StatusCode, text, err
 }
 
 // renderer has templates rendered as the client that sent r.

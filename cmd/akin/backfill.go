@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/backfill"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // fillFlags are the flags of the commands that give documents what they lack.
@@ -80,7 +80,7 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	if err != nil {
 		return err
 	}
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
 	report.Tell("%s %s: %d documents to do", g.kind, g.id, docs)
 	if !f.dryRun {
@@ -101,7 +101,7 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 
 const maxFailuresShown = 10
 
-func (f *fillFlags) run(ctx context.Context, cluster documents.API, g filling, docs int, report *terminal.Progress) error {
+func (f *fillFlags) run(ctx context.Context, cluster documents.API, g filling, docs int, report *cli.Progress) error {
 	shown := 0
 	counts, err := backfill.Run(ctx, cluster, g.task, backfill.Options{
 		Index: f.Index, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/cmd/akin/internal/tour"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
@@ -38,7 +38,7 @@ searches find without and with akin, the terms that were added, and nDCG@10 over
 all judged queries, then stays up for you to try.`,
 		Example: `  akin demo
   akin demo --once`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once)
 		},
@@ -49,15 +49,15 @@ all judged queries, then stays up for you to try.`,
 }
 
 func newDemoLoad() *cobra.Command {
-	var cluster connect.Cluster
+	var cluster cli.Cluster
 	cmd := &cobra.Command{
 		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
 		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cluster.URL == "" {
-				return terminal.Usage(errors.New("give --url URL"))
+				return cli.Usage(errors.New("give --url URL"))
 			}
 			client, err := cluster.Open()
 			if err != nil {
@@ -101,10 +101,10 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
 	build := buildFlags{
-		field: fieldFlags{Cluster: connect.Cluster{Index: demoIndices}, fields: []string{"title", "body"}},
+		field: fieldFlags{Cluster: cli.Cluster{Index: demoIndices}, fields: []string{"title", "body"}},
 		docs:  indexFlags{options: learn.DefaultCorpusOptions()},
 	}
-	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))
+	corpus, err := build.readIndex(ctx, build.index(client, cli.NewProgress(io.Discard)))
 	if err != nil {
 		return nil, err
 	}

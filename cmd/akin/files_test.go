@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // pipePath returns a path of the reading end of a pipe.
@@ -70,15 +70,15 @@ func TestAnInterruptionEndsReadingFromAnOpenPipe(t *testing.T) {
 
 func TestWhereNothingCanBeWrittenIsKnownBefore(t *testing.T) {
 	dir := t.TempDir()
-	if err := files.CheckTarget(filepath.Join(dir, strings.Repeat("x", 300))); err == nil {
+	if err := cli.CheckTarget(filepath.Join(dir, strings.Repeat("x", 300))); err == nil {
 		t.Error("a name of 300 bytes passes")
 	}
 	for _, long := range []string{strings.Repeat("x", 254), strings.Repeat("é", 127)} {
 		path := filepath.Join(dir, long)
-		if err := files.CheckTarget(path); err != nil {
+		if err := cli.CheckTarget(path); err != nil {
 			t.Errorf("a name of 254 bytes: %v", err)
 		}
-		if err := files.Write(t.Context(), path, func(io.Writer) error { return nil }); err != nil {
+		if err := cli.Write(t.Context(), path, func(io.Writer) error { return nil }); err != nil {
 			t.Errorf("a name of 254 bytes: %v", err)
 		}
 		if err := os.Remove(path); err != nil {
@@ -91,7 +91,7 @@ func TestWhereNothingCanBeWrittenIsKnownBefore(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no folder that nobody can write to")
 	}
-	if err := files.CheckTarget("/proc/x.akin"); err == nil || !strings.Contains(err.Error(), "/proc/x.akin cannot be written") {
+	if err := cli.CheckTarget("/proc/x.akin"); err == nil || !strings.Contains(err.Error(), "/proc/x.akin cannot be written") {
 		t.Errorf("/proc: %v", err)
 	}
 }

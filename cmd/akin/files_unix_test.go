@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -35,7 +35,7 @@ func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := files.Write(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err != nil {
+		if err := cli.Write(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(path)
@@ -71,14 +71,14 @@ func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.akin")
 			works(t, os.WriteFile(path, file.Bytes(), 0o600))
-			follow := files.Follow(path)
+			follow := cli.Follow(path)
 			if got, written, err := follow(t.Context()); err != nil || written.IsZero() || got.Checksum() != m.Checksum() {
 				t.Fatalf("the file: written %v, %v", written, err)
 			}
 			works(t, os.Remove(path))
 			works(t, put(path))
 			for range 2 {
-				if _, written, err := within(t, func() (*simmatrix.Matrix, time.Time, error) { return follow(t.Context()) }); !written.IsZero() || !errors.Is(err, files.ErrNotRegular) {
+				if _, written, err := within(t, func() (*simmatrix.Matrix, time.Time, error) { return follow(t.Context()) }); !written.IsZero() || !errors.Is(err, cli.ErrNotRegular) {
 					t.Errorf("written %v, %v", written, err)
 				}
 			}
@@ -112,7 +112,7 @@ func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
 	s, _, err := within(t, func() (*rowstore.Store, bool, error) {
 		s, err := rowstore.Open(ctx, rowstore.Options{
 			Bindings:   []rowstore.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
-			Files:      map[string]rowstore.Loader{"m": files.Follow(path)},
+			Files:      map[string]rowstore.Loader{"m": cli.Follow(path)},
 			CacheBytes: 1 << 20,
 		})
 		return s, true, err
@@ -132,7 +132,7 @@ func TestReadingANamedPipeThatNobodyWritesEndsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	if _, _, err := within(t, func() (*simmatrix.Matrix, bool, error) {
-		m, err := files.ReadMatrix(ctx, path)
+		m, err := cli.ReadMatrix(ctx, path)
 		return m, true, err
 	}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)

@@ -21,12 +21,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
 	"github.com/akin-search/akin/cmd/akin/internal/judging"
 	"github.com/akin-search/akin/cmd/akin/internal/propose"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/evaluate"
@@ -62,10 +62,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	fmt.Fprintf(stderr, "akin: %v\n", err)
-	if next := connect.Next(err); next != "" {
+	if next := cli.Next(err); next != "" {
 		fmt.Fprintf(stderr, "next: %s\n", next)
 	}
-	if _, ok := errors.AsType[terminal.UsageError](err); ok {
+	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[evaluate.BelowError](err); ok {
@@ -88,7 +88,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), tuning.Command(), newDemo(), newReady(), newVersion(), newMan())
 	root.AddCommand(judging.Commands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
 }
 
@@ -104,14 +104,14 @@ its token (admin.token_file) where there is one.
 SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
 good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return terminal.Usage(errors.New("give --config FILE"))
+				return cli.Usage(errors.New("give --config FILE"))
 			}
 			cfg, err := configs.Load(cmd.Context(), file)
 			if err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return server.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -130,7 +130,7 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			meant = fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 		}
-		return terminal.Usage(fmt.Errorf("no command %q%s; see %s --help", args[0], meant, cmd.CommandPath()))
+		return cli.Usage(fmt.Errorf("no command %q%s; see %s --help", args[0], meant, cmd.CommandPath()))
 	}
 	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
 	cmd.AddCommand(commands...)
@@ -138,7 +138,7 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 }
 
 func newInit() *cobra.Command {
-	var cluster connect.Cluster
+	var cluster cli.Cluster
 	var r propose.Request
 	cmd := &cobra.Command{
 		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
@@ -148,15 +148,15 @@ analyzed alike. It says in comments why each line is there, and prints the comma
 that come next. It changes nothing in the cluster. System indices, whose names begin
 with a dot, are left out unless --index names them.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin init --url http://127.0.0.1:9200
   akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.Cluster, r.CAFile, r.Index = cluster.URL, cluster.CAFile, cluster.Index
 			r.Credentials = os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != ""
 			if err := r.Check(); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			client, err := cluster.Open()
 			if err != nil {
@@ -187,13 +187,13 @@ form, or why not. Few known terms mean a matrix of another language or analyzer.
 The exit status is 0 where there is no error, and 1 otherwise. Warnings are no errors.`,
 		Example: `  akin check --config akin.yml
   akin check --config akin.yml --index products --json`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return terminal.Usage(errors.New("give --config FILE"))
+				return cli.Usage(errors.New("give --config FILE"))
 			}
 			report := diagnose.Run(cmd.Context(), file, index)
-			if err := terminal.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
+			if err := cli.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
 				return err
 			}
 			return report.Err()
@@ -215,11 +215,11 @@ func newReady() *cobra.Command {
 does not answer within two seconds or cannot forward requests: for the health
 checks of containers.`,
 		Example: `  akin ready --admin http://127.0.0.1:9281`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, strings.TrimSuffix(admin, "/")+"/readyz", nil)
 			if err != nil {
-				return terminal.Usage(fmt.Errorf("--admin: %w", err))
+				return cli.Usage(fmt.Errorf("--admin: %w", err))
 			}
 			response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
 			if err != nil {
@@ -275,7 +275,7 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, the commit and the Go that built it",
 		Example: `  akin version --json`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
@@ -291,7 +291,7 @@ func newVersion() *cobra.Command {
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
-		Args: terminal.ExactArgs(1),
+		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
 				return err

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -356,7 +356,7 @@ func TestWordVectorsBecomeIndexTerms(t *testing.T) {
 	if status != 0 || !strings.Contains(stderr, "5 words: 3 became terms of their own, 0 fell on the term of another, 1 are several terms, 1 none; 1 terms are in no document") {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
-	m, err := files.ReadMatrix(t.Context(), file)
+	m, err := cli.ReadMatrix(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,8 +401,8 @@ func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
 	interrupted, stop := context.WithCancel(t.Context())
 	stop()
 	for name, err := range map[string]error{
-		"failed":      files.Write(t.Context(), path, failing),
-		"interrupted": files.Write(interrupted, path, func(io.Writer) error { return nil }),
+		"failed":      cli.Write(t.Context(), path, failing),
+		"interrupted": cli.Write(interrupted, path, func(io.Writer) error { return nil }),
 	} {
 		data, _ := os.ReadFile(path)
 		entries, _ := os.ReadDir(filepath.Dir(path))
@@ -414,7 +414,7 @@ func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	err := files.Write(t.Context(), link, func(w io.Writer) error { _, err := w.Write([]byte("new")); return err })
+	err := cli.Write(t.Context(), link, func(w io.Writer) error { _, err := w.Write([]byte("new")); return err })
 	if data, _ := os.ReadFile(path); err != nil || string(data) != "new" {
 		t.Errorf("through a link: error %v, content %q", err, data)
 	}
@@ -422,7 +422,7 @@ func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
 
 func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.akin")
-	load := files.Follow(path)
+	load := cli.Follow(path)
 	if _, _, err := load(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
@@ -435,7 +435,7 @@ func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := files.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		if err := cli.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 			t.Fatal(err)
 		}
 	}

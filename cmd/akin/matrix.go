@@ -12,10 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/tables"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -48,10 +46,10 @@ var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
 
 // openMatrix reads the matrix that ref names, from a file or from Redis, with
 // the progress on stderr.
-func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connect.Redis) (*simmatrix.Matrix, error) {
+func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	_, err := os.Stat(ref)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return files.ReadMatrix(ctx, ref)
+		return cli.ReadMatrix(ctx, ref)
 	}
 	if !inRedis.MatchString(ref) {
 		return nil, fmt.Errorf("%w; name a file, or NAME@VERSION or NAME@%s in Redis", err, activeVersion)
@@ -62,13 +60,13 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connec
 	}
 	var m *simmatrix.Matrix
 	err = redis.With(func(admin *rowstore.Admin) (err error) {
-		report := terminal.NewProgress(stderr)
+		report := cli.NewProgress(stderr)
 		defer report.End()
 		m, _, err = admin.Pull(ctx, name, version, report.Step)
 		return err
 	})
 	switch {
-	case errors.As(err, new(terminal.UsageError)):
+	case errors.As(err, new(cli.UsageError)):
 		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
 	case errors.Is(err, rowstore.ErrUnknownVersion), errors.Is(err, rowstore.ErrNoVersion):
 		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)
@@ -79,14 +77,14 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *connec
 }
 
 func writeMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
-	return files.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
+	return cli.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
 }
 
 // toStdout is the --out that stands for standard output.
 const toStdout = "-"
 
 func newMatrixExport() *cobra.Command {
-	var redis connect.Redis
+	var redis cli.Redis
 	var out string
 	cmd := &cobra.Command{
 		Use: "export MATRIX --out FILE", Short: "Write a matrix as text that other programs read",
@@ -97,10 +95,10 @@ nor for terms without neighbors.
 ` + matrixHelp,
 		Example: `  akin matrix export --out docs.tsv docs.akin
   akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
-		Args: terminal.ExactArgs(1),
+		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkExport(out, args[0]); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
@@ -109,7 +107,7 @@ nor for terms without neighbors.
 			if out == toStdout {
 				err = source.WriteTSV(cmd.OutOrStdout(), m)
 			} else {
-				err = files.Write(cmd.Context(), out, func(w io.Writer) error { return source.WriteTSV(w, m) })
+				err = cli.Write(cmd.Context(), out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -129,14 +127,14 @@ func checkExport(out, ref string) error {
 	if out == toStdout {
 		return nil
 	}
-	if _, err := os.Stat(ref); err == nil && files.Same(out, ref) {
+	if _, err := os.Stat(ref); err == nil && cli.Same(out, ref) {
 		return fmt.Errorf("%s is the matrix to export: name another file to write", out)
 	}
-	return files.CheckOut(out)
+	return cli.CheckOut(out)
 }
 
 func newMatrixCheck() *cobra.Command {
-	var redis connect.Redis
+	var redis cli.Redis
 	asJSON := false
 	options := inspect.DefaultOptions()
 	cmd := &cobra.Command{
@@ -152,16 +150,16 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 ` + matrixHelp,
 		Example: `  akin matrix check docs.akin
   akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
-		Args: terminal.ExactArgs(1),
+		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.Validate(); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
 				return err
 			}
-			return tables.Report(cmd.OutOrStdout(), asJSON, args[0], inspect.Matrix(m, options))
+			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], inspect.Matrix(m, options))
 		},
 	}
 	redis.RegisterServer(cmd)
@@ -173,7 +171,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 }
 
 func newMatrixDiff() *cobra.Command {
-	var redis connect.Redis
+	var redis cli.Redis
 	var top int
 	asJSON := false
 	cmd := &cobra.Command{
@@ -187,10 +185,10 @@ larger ones. + is a neighbor that came, - one that went, ~ one whose similarity 
 A and B: ` + matrixHelp,
 		Example: `  akin matrix diff yesterday.akin today.akin
   akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
-		Args: terminal.ExactArgs(2),
+		Args: cli.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if top < 0 {
-				return terminal.Usage(fmt.Errorf("top: %d is negative", top))
+				return cli.Usage(fmt.Errorf("top: %d is negative", top))
 			}
 			a, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
@@ -201,9 +199,9 @@ A and B: ` + matrixHelp,
 				return err
 			}
 			d := inspect.Diff(a, b, top)
-			return terminal.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
+			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
-				return tables.Difference(out, a.Meta(), b.Meta(), d)
+				return cli.Difference(out, a.Meta(), b.Meta(), d)
 			})
 		},
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -76,15 +76,15 @@ Words become the index terms of a field, which is what searches look up, with --
 are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
 --top neighbors. docs/matrices.md says which source is good for what.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, err := f.check(cmd.Flags())
 			if err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
@@ -102,7 +102,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	f.setNeighbors()
-	errs = append(append(errs, files.CheckOut(f.out)), f.terms.parse()...)
+	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
@@ -116,7 +116,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 }
 
 func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Writer) error {
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
 	m, err := f.build(ctx, source, report)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 }
 
 // build is the way from the source to the matrix that is written.
-func (f *buildFlags) build(ctx context.Context, source matrixSource, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) build(ctx context.Context, source matrixSource, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if err := f.rows.readOverrides(ctx); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 		}
 	}
 	if len(errs) > 0 {
-		return terminal.Usage(errors.Join(errs...))
+		return cli.Usage(errors.Join(errs...))
 	}
 	return nil
 }
@@ -191,10 +191,10 @@ const maxUnmet = 20
 
 // applyOverrides applies them and tells which words and pins ask for what m
 // lacks. It returns them with the terms of m, too.
-func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *terminal.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
 	overrides, unknown, err := overrides.Resolve(m)
 	if err != nil {
-		return nil, nil, terminal.Usage(err)
+		return nil, nil, cli.Usage(err)
 	}
 	for k, word := range unknown {
 		if k == maxUnmet {
@@ -202,7 +202,7 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *t
 			break
 		}
 		if near := m.Nearest(word); near != "" {
-			report.Tell("overrides: the matrix lacks %s; did you mean %s?", terminal.Visible(word), terminal.Visible(near))
+			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
 		}
 	}
 	m, counts, err := overrides.Apply(m)
@@ -252,7 +252,7 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		case info.IsDir():
 			errs = append(errs, fmt.Errorf("--%s: %s is a folder", flag, path))
-		case f.out != "" && flag != "from-matrices" && files.Same(f.out, path):
+		case f.out != "" && flag != "from-matrices" && cli.Same(f.out, path):
 			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
 		}
 	}
@@ -316,7 +316,7 @@ func (f *filterFlags) parse() []error {
 }
 
 // apply leaves the terms out of m.
-func (f *filterFlags) apply(m *simmatrix.Matrix, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if f.MaxDocShare > 0 && m.Meta().Docs == 0 {
 		report.Tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
 	}
@@ -330,9 +330,9 @@ func (f *filterFlags) apply(m *simmatrix.Matrix, report *terminal.Progress) (*si
 // readOverrides reads a file of overrides. What is wrong in it is a mistake of
 // the user.
 func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
-	o, err := files.Read(ctx, path, combine.ParseOverrides)
+	o, err := cli.Read(ctx, path, combine.ParseOverrides)
 	if errors.Is(err, combine.ErrOverrides) {
-		err = terminal.Usage(err)
+		err = cli.Usage(err)
 	}
 	return o, err
 }
@@ -340,7 +340,7 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 // fieldFlags say which field of an index a matrix is for. Without a URL no
 // cluster is asked: words are index terms.
 type fieldFlags struct {
-	connect.Cluster
+	cli.Cluster
 
 	fields []string
 	found  *shape.ProjectOptions // what the cluster says of the words; nil where nobody has asked
@@ -360,7 +360,7 @@ func (f *fieldFlags) check() error {
 }
 
 // ask calls question with the field and a connection to its cluster.
-func (f *fieldFlags) ask(report *terminal.Progress, question func(x *reading.Index) error) error {
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *reading.Index) error) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
@@ -370,7 +370,7 @@ func (f *fieldFlags) ask(report *terminal.Progress, question func(x *reading.Ind
 }
 
 // lookUp asks the cluster about words, see [reading.Index.LookUp].
-func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *terminal.Progress) error {
+func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
 	return f.ask(report, func(x *reading.Index) (err error) {
 		f.found, err = x.LookUp(ctx, words)
 		return err
@@ -392,7 +392,7 @@ func (f *fieldFlags) inDocuments(word string) bool {
 
 // project turns the words of m into the index terms of the field, if there is
 // one.
-func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if f.URL == "" {
 		return m, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -27,7 +27,7 @@ func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
 	if status != 0 {
 		t.Fatalf("%q: status %d\n%s", args, status, stderr)
 	}
-	m, err := files.ReadMatrix(t.Context(), out)
+	m, err := cli.ReadMatrix(t.Context(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

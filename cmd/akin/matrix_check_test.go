@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/tables"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
@@ -141,7 +141,7 @@ func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	err := tables.Report(&out, false, "fleet", r)
+	err := cli.Report(&out, false, "fleet", r)
 	if err == nil || !strings.Contains(err.Error(), "symmetric") || strings.Contains(err.Error(), "dominant") {
 		t.Errorf("error %v", err)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -44,7 +44,7 @@ func (f *combineFlags) check() error {
 	weighted, fitted := f.options.Rule == combine.RuleWeighted, f.options.Rule == combine.RuleRegression
 	var errs []error
 	var err error
-	if f.names, err = files.Names(f.paths); err != nil {
+	if f.names, err = cli.Names(f.paths); err != nil {
 		errs = append(errs, fmt.Errorf("--from-matrices: %w", err))
 	}
 	switch {
@@ -73,7 +73,7 @@ func (f *combineFlags) check() error {
 // fromMatrices combines the matrices. A single one is taken as it is. What the
 // filters leave out and the overrides ban goes before the rows are cut, so that
 // others take its place, and what they pin has a place.
-func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromMatrices(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	c := &f.combine
 	inputs, err := c.read(ctx, report)
 	if err != nil || len(inputs) == 1 {
@@ -117,7 +117,7 @@ const (
 )
 
 // adviseEnsemble says what to expect of an ensemble on the field.
-func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progress) error {
+func (f *buildFlags) adviseEnsemble(ctx context.Context, report *cli.Progress) error {
 	if f.field.URL == "" {
 		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
 		return nil
@@ -134,7 +134,7 @@ func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progre
 func (f *rowFlags) resolve(inputs []combine.Input) (err error) {
 	for k := range inputs {
 		if f.rules, _, err = f.rules.Resolve(inputs[k].Matrix); err != nil {
-			return terminal.Usage(err)
+			return cli.Usage(err)
 		}
 	}
 	return nil
@@ -153,11 +153,11 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 }
 
 // read reads the matrices, of which there is one at least.
-func (f *combineFlags) read(ctx context.Context, report *terminal.Progress) (inputs []combine.Input, err error) {
+func (f *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
 	inputs = make([]combine.Input, len(f.paths))
 	for k, path := range f.paths {
 		report.Step("reading matrices", k, len(f.paths))
-		if inputs[k].Matrix, err = files.ReadMatrix(ctx, path); err != nil {
+		if inputs[k].Matrix, err = cli.ReadMatrix(ctx, path); err != nil {
 			return inputs, err
 		}
 		if len(f.names) > 0 {
@@ -171,7 +171,7 @@ func (f *combineFlags) read(ctx context.Context, report *terminal.Progress) (inp
 }
 
 // regression fits the inputs to the relations and prints what came out.
-func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *terminal.Progress) (*combine.Regression, error) {
+func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *cli.Progress) (*combine.Regression, error) {
 	relations, err := readRelations(ctx, f.relations)
 	if err != nil {
 		return nil, err

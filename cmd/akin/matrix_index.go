@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -118,8 +118,8 @@ func (f *buildFlags) scan() documents.ScanOptions {
 	return o
 }
 
-func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	client, err := (&connect.Cluster{URL: f.docs.url, CAFile: f.field.CAFile}).Open()
+func (f *buildFlags) fromIndex(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
+	client, err := (&cli.Cluster{URL: f.docs.url, CAFile: f.field.CAFile}).Open()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func describeIndex(f *buildFlags) string {
 }
 
 // index returns what is to be read.
-func (f *buildFlags) index(client *esclient.Client, report *terminal.Progress) *reading.Index {
+func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *reading.Index {
 	d := &f.docs
 	return &reading.Index{
 		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,

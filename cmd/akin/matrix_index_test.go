@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,7 +23,7 @@ func buildFromIndex(t *testing.T, engine string, args ...string) (*simmatrix.Mat
 	if status != 0 {
 		t.Fatalf("build %q: status %d\n%s", args, status, stderr)
 	}
-	m, err := files.ReadMatrix(t.Context(), out)
+	m, err := cli.ReadMatrix(t.Context(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,23 +9,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
 type learnFlags struct {
-	cluster connect.Cluster
+	cluster cli.Cluster
 	source  evidence.Source
 	out     string
 }
 
 func newMatrixLearn() *cobra.Command {
 	var f learnFlags
-	var redis connect.Redis
+	var redis cli.Redis
 	cmd := &cobra.Command{
 		Use: "learn MATRIX --out FILE", Short: "Learn from judgments or clicks which entries help",
 		Long: `learn reads the documents of an index, ranks what judges or users said of them, and
@@ -46,15 +45,15 @@ times as often as at the first.
 
 ` + matrixHelp + `
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
     --queries queries.jsonl --judgments qrels.tsv --out learned.akin
   akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
     --clicks clicks.jsonl --out learned.akin`,
-		Args: terminal.ExactArgs(1),
+		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed("bias")); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 		},
@@ -92,10 +91,10 @@ func (f *learnFlags) check(biasGiven bool) error {
 	if !(f.source.Bias >= 0) || biasGiven && f.source.Judgments != "" {
 		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks and --ubi"))
 	}
-	return errors.Join(append(errs, files.CheckTarget(f.out))...)
+	return errors.Join(append(errs, cli.CheckTarget(f.out))...)
 }
 
-func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *connect.Redis) error {
+func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *cli.Redis) error {
 	m, err := openMatrix(ctx, stderr, name, redis)
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
 	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.Index, report
 	searches, unit, err := f.source.Searches(ctx)
@@ -117,7 +116,7 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 		return err
 	}
 	if unknown := unknownDocuments(searches, collection); len(unknown) > 0 {
-		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.Index, terminal.Some(unknown))
+		report.Tell("%d documents that were judged or shown are not in %s: they do not count: %s", len(unknown), f.cluster.Index, cli.Some(unknown))
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -52,7 +51,7 @@ func encodedFile(t *testing.T, name string, m *simmatrix.Matrix) string {
 
 func addEncodedFile(t *testing.T, name string, m *simmatrix.Matrix) {
 	t.Helper()
-	if err := files.Write(t.Context(), name, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := cli.Write(t.Context(), name, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,12 +60,12 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", "")
 	m := fleet(t)
 	file := encodedFile(t, "docs@active", m) // goes before Redis
-	var flags connect.Redis
+	var flags cli.Redis
 	got, err := openMatrix(t.Context(), io.Discard, file, &flags)
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Errorf("a file named like a version: %v", err)
 	}
-	if _, err := openMatrix(t.Context(), io.Discard, "docs@7", &flags); err == nil || !errors.As(err, new(terminal.UsageError)) ||
+	if _, err := openMatrix(t.Context(), io.Discard, "docs@7", &flags); err == nil || !errors.As(err, new(cli.UsageError)) ||
 		!strings.Contains(err.Error(), "docs@7 is no file") || !strings.Contains(err.Error(), "--redis") {
 		t.Errorf("no file and no Redis: %v", err)
 	}

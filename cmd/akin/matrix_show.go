@@ -11,16 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/tables"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 type showFlags struct {
-	redis connect.Redis
+	redis cli.Redis
 	file  string
 	top   int
 	json  bool
@@ -41,13 +39,13 @@ overrides and where they were learned, each line ends with them.`,
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains(args, "") {
-				return terminal.Usage(errors.New("name at least one word, and none that is empty"))
+				return cli.Usage(errors.New("name at least one word, and none that is empty"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.top < 0 {
-				return terminal.Usage(fmt.Errorf("--top: %d is negative", f.top))
+				return cli.Usage(fmt.Errorf("--top: %d is negative", f.top))
 			}
 			found, err := f.lookUp(cmd.Context(), args)
 			if err != nil {
@@ -67,19 +65,19 @@ overrides and where they were learned, each line ends with them.`,
 }
 
 // lookUp returns the rows of words in the matrix of the flags.
-func (f *showFlags) lookUp(ctx context.Context, words []string) (*tables.Neighbors, error) {
+func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors, error) {
 	asked := slices.Clone(words)
 	for _, word := range words { // an analyzer makes lower case of nearly all words, people forget it
 		asked = append(asked, strings.ToLower(word))
 	}
-	found := &tables.Neighbors{
+	found := &cli.Neighbors{
 		Rows: make(map[string]simmatrix.Row), Forms: make(map[string]string),
 		Terms: make(map[string]string), Nearest: make(map[string]string),
 	}
 	if f.file == "" {
 		return found, f.redis.With(func(admin *rowstore.Admin) error { return f.lookUpInRedis(ctx, admin, found, words, asked) })
 	}
-	m, err := files.ReadMatrix(ctx, f.file)
+	m, err := cli.ReadMatrix(ctx, f.file)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +94,7 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*tables.Neighbo
 
 // lookUpInRedis sets what the active version in Redis has of words; asked has
 // them, and in lower case, too.
-func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, found *tables.Neighbors, words, asked []string) error {
+func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, found *cli.Neighbors, words, asked []string) error {
 	version, err := f.readRows(ctx, admin, found, "", asked)
 	if err != nil {
 		return err
@@ -126,7 +124,7 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, fo
 
 // readRows adds the rows of terms in a version, "" for the active one, whose
 // name it returns.
-func (f *showFlags) readRows(ctx context.Context, admin *rowstore.Admin, found *tables.Neighbors, version string, terms []string) (string, error) {
+func (f *showFlags) readRows(ctx context.Context, admin *rowstore.Admin, found *cli.Neighbors, version string, terms []string) (string, error) {
 	version, rows, err := admin.Rows(ctx, f.redis.Name, version, terms)
 	for k := range rows {
 		found.Rows[terms[k]] = rows[k]
@@ -136,7 +134,7 @@ func (f *showFlags) readRows(ctx context.Context, admin *rowstore.Admin, found *
 
 // resolve sets the terms that words stand for, as they are or in lower case,
 // and the nearest spelling of those that stand for none.
-func resolve(found *tables.Neighbors, words []string, terms map[string]string, nearest func(word string) string) {
+func resolve(found *cli.Neighbors, words []string, terms map[string]string, nearest func(word string) string) {
 	for _, word := range words {
 		lower := strings.ToLower(word)
 		switch term := cmp.Or(terms[word], terms[lower]); term {

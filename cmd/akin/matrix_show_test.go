@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/tables"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,7 +23,7 @@ func matrixFile(t *testing.T, meta simmatrix.Meta, rows ...simmatrix.TermRow) st
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "m.akin")
-	if err := files.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := cli.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -126,7 +126,7 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	found := tables.Neighbors{Matrix: "docs@7", Rows: map[string]simmatrix.Row{"a": row}}
+	found := cli.Neighbors{Matrix: "docs@7", Rows: map[string]simmatrix.Row{"a": row}}
 	if err := found.Print(&out, []string{"a"}, 1); err != nil {
 		t.Fatal(err)
 	}

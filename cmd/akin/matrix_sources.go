@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -25,7 +25,7 @@ type matrixSource struct {
 	flag  string
 	takes string       // the flags that go with this source but not with all
 	check func() error // all that is wrong with the settings
-	build func(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error)
+	build func(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error)
 }
 
 func (f *buildFlags) all() []matrixSource {
@@ -126,10 +126,10 @@ func (f *buildFlags) checkVectors() error {
 	return errors.Join(v.options.Validate(), v.reading.Validate())
 }
 
-func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromVectors(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading vectors", 0, 0)
 	v := &f.vectors
-	vectors, err := files.Read(ctx, v.path, func(r io.Reader) (*source.Vectors, error) {
+	vectors, err := cli.Read(ctx, v.path, func(r io.Reader) (*source.Vectors, error) {
 		return source.ReadVectors(r, v.reading)
 	})
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *spellingFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.options.Bytes, "bytes", false, "count bytes, not characters")
 }
 
-func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromEditDistance(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading terms", 0, 0)
 	terms, err := readTerms(ctx, f.edit.path)
 	if err != nil {
@@ -217,7 +217,7 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 
 // readMatrixOr reads a file that is a matrix, or else what read makes of it.
 func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) (T, error), of func(*simmatrix.Matrix) T) (T, error) {
-	return files.Read(ctx, path, func(r io.Reader) (result T, err error) {
+	return cli.Read(ctx, path, func(r io.Reader) (result T, err error) {
 		in := bufio.NewReaderSize(r, 1<<20)
 		if !simmatrix.IsEncoded(in) {
 			return read(in)
@@ -251,11 +251,11 @@ func (f *buildFlags) checkThesaurus() error {
 	return f.thesaurus.options.Validate()
 }
 
-func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromThesaurus(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
 	f.thesaurus.options.Source = "thesaurus " + filepath.Base(f.thesaurus.path)
 	var counts source.ThesaurusCounts
-	m, err := files.Read(ctx, f.thesaurus.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
+	m, err := cli.Read(ctx, f.thesaurus.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
 		m, counts, err = source.ReadThesaurus(r, f.thesaurus.options)
 		return m, err
 	})
@@ -283,8 +283,8 @@ func (f *listFlags) register(flags *pflag.FlagSet) {
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (f *listFlags) readTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *listFlags) readTSV(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
 	f.options.Source = "list " + filepath.Base(f.tsv)
-	return files.Read(ctx, f.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.options) })
+	return cli.Read(ctx, f.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.options) })
 }

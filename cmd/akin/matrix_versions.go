@@ -10,16 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/tables"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 type pushFlags struct {
-	redis         connect.Redis
+	redis         cli.Redis
 	overrides, by string
 	activate      bool
 }
@@ -39,9 +37,9 @@ was and no version behind.`,
 		Example: `  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
   akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
-		Args: terminal.ExactArgs(1),
+		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report := terminal.NewProgress(cmd.ErrOrStderr())
+			report := cli.NewProgress(cmd.ErrOrStderr())
 			defer report.End()
 			m, err := f.read(cmd.Context(), args[0], report)
 			if err != nil {
@@ -69,8 +67,8 @@ was and no version behind.`,
 }
 
 // read returns the matrix of a file with the overrides.
-func (f *pushFlags) read(ctx context.Context, path string, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	m, err := files.ReadMatrix(ctx, path)
+func (f *pushFlags) read(ctx context.Context, path string, report *cli.Progress) (*simmatrix.Matrix, error) {
+	m, err := cli.ReadMatrix(ctx, path)
 	if err != nil || f.overrides == "" {
 		return m, err
 	}
@@ -96,7 +94,7 @@ func userAtHost() string {
 }
 
 // redisCommand makes run a command on the matrix of the Redis of flags.
-func redisCommand(cmd *cobra.Command, flags *connect.Redis, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
+func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
 	flags.Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return flags.With(func(admin *rowstore.Admin) error { return run(cmd, admin, args) })
@@ -105,7 +103,7 @@ func redisCommand(cmd *cobra.Command, flags *connect.Redis, run func(cmd *cobra.
 }
 
 func newMatrixPull() *cobra.Command {
-	var flags connect.Redis
+	var flags cli.Redis
 	var version, out string
 	cmd := redisCommand(&cobra.Command{
 		Use:   "pull --out FILE",
@@ -113,18 +111,18 @@ func newMatrixPull() *cobra.Command {
 		Long: `pull reads the active version of a matrix, or --version, and writes the file that it
 was pushed from, byte for byte: its checksum is verified. It prints the version.`,
 		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if out == "" {
-				return terminal.Usage(errors.New("give --out FILE"))
+				return cli.Usage(errors.New("give --out FILE"))
 			}
-			if err := files.CheckTarget(out); err != nil {
-				return terminal.Usage(err)
+			if err := cli.CheckTarget(out); err != nil {
+				return cli.Usage(err)
 			}
 			return nil
 		},
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
-		report := terminal.NewProgress(cmd.ErrOrStderr())
+		report := cli.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
 		m, v, err := admin.Pull(cmd.Context(), flags.Name, version, report.Step)
 		if err != nil {
@@ -143,7 +141,7 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 }
 
 func newMatrixList() *cobra.Command {
-	var flags connect.Redis
+	var flags cli.Redis
 	asJSON := false
 	cmd := redisCommand(&cobra.Command{
 		Use:   "list",
@@ -152,7 +150,7 @@ func newMatrixList() *cobra.Command {
 --name the versions of one matrix, the newest first; * marks the active one.`,
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379
   akin matrix list --redis redis://127.0.0.1:6379 --name docs --json`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
 		out := cmd.OutOrStdout()
 		if !cmd.Flags().Changed("name") {
@@ -163,15 +161,15 @@ func newMatrixList() *cobra.Command {
 			if !whole {
 				fmt.Fprintln(cmd.ErrOrStderr(), "there may be more: this Redis has too many keys to look at all")
 			}
-			matrices := tables.Matrices(all)
-			return terminal.Print(out, asJSON, matrices, matrices.Print)
+			matrices := cli.Matrices(all)
+			return cli.Print(out, asJSON, matrices, matrices.Print)
 		}
 		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
 		}
-		listed := tables.Versions(versions)
-		return terminal.Print(out, asJSON, listed, listed.Print)
+		listed := cli.Versions(versions)
+		return cli.Print(out, asJSON, listed, listed.Print)
 	})
 	cmd.Flags().Lookup("name").DefValue = "" // all
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -179,24 +177,24 @@ func newMatrixList() *cobra.Command {
 }
 
 func newMatrixActivate() *cobra.Command {
-	var flags connect.Redis
+	var flags cli.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "activate VERSION",
 		Short:   "Make a version the one that searches use",
 		Example: `  akin matrix activate --name docs VERSION`,
-		Args:    terminal.ExactArgs(1),
+		Args:    cli.ExactArgs(1),
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error {
 		return admin.Activate(cmd.Context(), flags.Name, args[0])
 	})
 }
 
 func newMatrixRollback() *cobra.Command {
-	var flags connect.Redis
+	var flags cli.Redis
 	return redisCommand(&cobra.Command{
 		Use:     "rollback",
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
 		version, err := admin.Rollback(cmd.Context(), flags.Name)
 		if err == nil {
@@ -207,7 +205,7 @@ func newMatrixRollback() *cobra.Command {
 }
 
 func newMatrixPrune() *cobra.Command {
-	var flags connect.Redis
+	var flags cli.Redis
 	var keep int
 	cmd := redisCommand(&cobra.Command{
 		Use:   "prune --keep N",
@@ -216,10 +214,10 @@ func newMatrixPrune() *cobra.Command {
 can no longer be activated or rolled back to; requests that began with one can read it
 for another minute.`,
 		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
-		Args:    terminal.NoArgs,
+		Args:    cli.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if keep < 1 {
-				return terminal.Usage(errors.New("say how many versions to keep: --keep N, at least 1"))
+				return cli.Usage(errors.New("say how many versions to keep: --keep N, at least 1"))
 			}
 			return nil
 		},

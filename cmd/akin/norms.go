@@ -14,9 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/backfill"
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -41,7 +40,7 @@ docs/modes.md has the mapping and the similarity that the index needs before.`,
 
 // indexFieldFlags say which field of which indices is meant.
 type indexFieldFlags struct {
-	connect.Cluster
+	cli.Cluster
 
 	field   string
 	workers int
@@ -76,7 +75,7 @@ func required(namesAndValues ...string) (errs []error) {
 }
 
 // openWeights opens what norms snapshot made, and refuses a similarity matrix.
-func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref string, redis *connect.Redis) (*simmatrix.Matrix, error) {
+func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	m, err := openMatrix(ctx, stderr, ref, redis)
 	if err == nil && m.Meta().MaxNeighbors > 0 {
 		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
@@ -136,14 +135,14 @@ The same documents give the same file.
 A term that the file does not have counts as one of a single document: --min-df 2 makes
 the file smaller and changes no weight.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},
@@ -160,7 +159,7 @@ func (f *snapshotFlags) parse() error {
 	errs := f.check()
 	var err error
 	f.memory, err = parseMemory(f.maxMemory)
-	return errors.Join(append(errs, err, files.CheckOut(f.out))...)
+	return errors.Join(append(errs, err, cli.CheckOut(f.out))...)
 }
 
 // countingShare of --max-memory is what the terms may take while they are
@@ -178,7 +177,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
 	skipped := 0
 	m, err := norms.Snapshot(ctx, cluster, norms.SnapshotOptions{
@@ -210,7 +209,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 type backfillFlags struct {
 	fillFlags
 
-	redis   connect.Redis
+	redis   cli.Redis
 	weights string
 }
 
@@ -226,7 +225,7 @@ Refused are fields of nested documents, fields that others are copied to by copy
 indices that do not keep the whole _source or lack the mapping, which is then printed.
 docs/modes.md has the rest, docs/security.md the rights.
 
-` + connect.Credentials
+` + cli.Credentials
 
 func newNormsBackfill() *cobra.Command {
 	var f backfillFlags
@@ -237,10 +236,10 @@ func newNormsBackfill() *cobra.Command {
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.start(cmd.Context(), cmd.ErrOrStderr())
 		},

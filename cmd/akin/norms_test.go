@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
 )
@@ -216,14 +216,14 @@ func runBackfill(t *testing.T, cluster, weights string, args ...string) (stderr 
 
 func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	_, url := newNormsCluster(t, "car boat car", "car", "", "ship")
-	m, err := files.ReadMatrix(t.Context(), snapshotOf(t, url))
+	m, err := cli.ReadMatrix(t.Context(), snapshotOf(t, url))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = files.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--workers", "1")); err != nil || m.Len() != 1 {
+	if m, err = cli.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--workers", "1")); err != nil || m.Len() != 1 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -231,7 +231,7 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 func TestBackfillStoresNorms(t *testing.T) {
 	c, url := newNormsCluster(t, "car boat car", "car", "")
 	file := snapshotOf(t, url)
-	m, err := files.ReadMatrix(t.Context(), file)
+	m, err := cli.ReadMatrix(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: connect.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}}, weights: file}
+	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: cli.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}}, weights: file}
 	err := f.start(ctx, &said)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
 		t.Errorf("error %v", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/segments"
 )
@@ -103,7 +103,7 @@ fields of nested documents, fields that others are copied to by copy_to, and ind
 not keep the whole _source or lack the mapping, which is then printed. docs/segments.md has
 the rest.
 
-` + connect.Credentials
+` + cli.Credentials
 
 func newSegmentsBackfill() *cobra.Command {
 	var f fillFlags
@@ -114,10 +114,10 @@ func newSegmentsBackfill() *cobra.Command {
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
 				return cut.prepare(cmd.Context(), cluster, f.Index, f.field)
@@ -155,13 +155,13 @@ segments that "segments backfill" gives those that are there: paragraphs or wind
 script in Painless. It changes nothing itself. A document that has too many segments, or
 none that the script can make, is indexed without them, and found by the backfill.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body
   akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 100 --overlap 20`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			client, err := f.Open()
 			if err != nil {
@@ -174,7 +174,7 @@ none that the script can make, is indexed without them, and found by the backfil
 			}
 			body, err := s.Pipeline()
 			if err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "Put this pipeline, and have the index use it:\n  PUT /_ingest/pipeline/akin-segments\n"+
 				"  PUT /%s/_settings {\"index.default_pipeline\": \"akin-segments\"}\n", f.Index)

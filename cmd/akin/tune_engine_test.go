@@ -17,13 +17,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
@@ -148,7 +148,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 		"--dim", "50", "--top", "50", "--out", matrix); status != 0 {
 		t.Fatal(stderr)
 	}
-	m, err := files.ReadMatrix(t.Context(), matrix)
+	m, err := cli.ReadMatrix(t.Context(), matrix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func serveSetting(t *testing.T, cluster, index string, s *tune.Setting, m *simma
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := files.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, shaped) }); err != nil {
+	if err := cli.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, shaped) }); err != nil {
 		t.Fatal(err)
 	}
 	var config bytes.Buffer

@@ -20,11 +20,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -332,7 +332,7 @@ func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := files.Write(t.Context(), filepath.Join(dir, kind+".akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		if err := cli.Write(t.Context(), filepath.Join(dir, kind+".akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
 	if status != 0 || !strings.Contains(stdout, "Recommended: The tuned setting") || !strings.Contains(stdout, "weight of matrix 2 0") {
 		t.Fatalf("status %d: %s\n%s", status, stderr, stdout)
 	}
-	m, err := files.ReadMatrix(t.Context(), filepath.Join(dir, "tuned.akin"))
+	m, err := cli.ReadMatrix(t.Context(), filepath.Join(dir, "tuned.akin"))
 	if err != nil {
 		t.Fatal(err)
 	}

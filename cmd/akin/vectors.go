@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
@@ -40,7 +40,7 @@ be given new ones when the matrix changes. docs/vectors.md has the rest.`,
 type vectorModelFlags struct {
 	indexFieldFlags
 
-	redis           connect.Redis
+	redis           cli.Redis
 	matrix, weights string
 	meta            vectors.Meta
 	store, norm     string
@@ -75,13 +75,13 @@ With --normalize soft scores are the soft cosine measure, with hard the inner pr
 divided by the plain lengths, with none the inner product.
 The index is only read. ` + matrixHelp + `
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
   akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},
@@ -116,7 +116,7 @@ func (f *vectorModelFlags) parse() error {
 	if f.store != "" {
 		errs = append(errs, f.meta.Check())
 	}
-	return errors.Join(append(errs, files.CheckOut(f.out))...)
+	return errors.Join(append(errs, cli.CheckOut(f.out))...)
 }
 
 func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
@@ -139,7 +139,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := reading.CheckVectorEngine(ctx, cluster, f.meta); err != nil {
 		return err
 	}
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
 	var m *vectors.Model
 	if f.meta.Store.Dense() {
@@ -150,7 +150,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := files.Write(ctx, f.out, m.Write); err != nil {
+	if err := cli.Write(ctx, f.out, m.Write); err != nil {
 		return err
 	}
 	report.Tell("%s: model %s of %d terms, for %s", f.out, m.ID(), m.Len(), m.Meta().Store)
@@ -163,7 +163,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 // learn returns a model for dense vectors, with a lower strength than the usual
 // one where the matrix needs that and none is given.
 func (f *vectorModelFlags) learn(
-	ctx context.Context, report *terminal.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
+	ctx context.Context, report *cli.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
 ) (m *vectors.Model, err error) {
 	if s, err = shape.Sparsify(s, shape.SparsifyOptions{Symmetric: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.matrix, err)
@@ -190,7 +190,7 @@ func (f *vectorModelFlags) learn(
 	}
 }
 
-func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progress) *reading.Source {
+func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *reading.Source {
 	return &reading.Source{
 		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
@@ -200,7 +200,7 @@ func (f *indexFieldFlags) source(cluster documents.API, report *terminal.Progres
 }
 
 func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.Model, error) {
-	m, err := files.Read(ctx, path, vectors.Read)
+	m, err := cli.Read(ctx, path, vectors.Read)
 	if err == nil && m.Meta().Field != f.field {
 		err = fmt.Errorf("%s is a model for the field %q, not %q", path, m.Meta().Field, f.field)
 	}
@@ -228,17 +228,17 @@ mapping of both first, where an index has none. Vectors of another model are rep
 Refused are fields of nested documents, fields that others are copied to by copy_to, and
 indices that do not keep the whole _source, or whose engine cannot hold the vectors.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			errs := f.check()
 			if f.model == "" {
 				errs = append(errs, errors.New("give --model FILE"))
 			}
 			if err := errors.Join(errs...); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.start(cmd.Context(), cmd.ErrOrStderr())
 		},
@@ -291,17 +291,17 @@ the vectors of a query and a document is the score. The file has a query a line,
 as JSON such as {"id":"17","query":"wind tunnel"}, and the field's index analyzer makes their terms.
 One that comes again is written once. The index is only read.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
   akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --queries queries.txt --out queries.jsonl`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			errs := append(f.check(), files.CheckOut(f.out))
+			errs := append(f.check(), cli.CheckOut(f.out))
 			if f.model == "" {
 				errs = append(errs, errors.New("give --model FILE"))
 			}
 			if err := errors.Join(errs...); err != nil {
-				return terminal.Usage(err)
+				return cli.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},
@@ -327,9 +327,9 @@ func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.queries != "" {
 		return f.exportQueries(ctx, stderr, cluster, m)
 	}
-	report := terminal.NewProgress(stderr)
+	report := cli.NewProgress(stderr)
 	defer report.End()
-	return files.Write(ctx, f.out, func(w io.Writer) error {
+	return cli.Write(ctx, f.out, func(w io.Writer) error {
 		losses, err := f.source(cluster, report).Export(ctx, w, m)
 		if lost := losses.Describe(m.Meta()); err == nil && lost != "" {
 			report.Tell("%s", lost)
@@ -351,7 +351,7 @@ func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer,
 	if err != nil {
 		return err
 	}
-	return files.Write(ctx, f.out, func(w io.Writer) error {
+	return cli.Write(ctx, f.out, func(w io.Writer) error {
 		lines := json.NewEncoder(w)
 		for i := range log.Queries {
 			err := lines.Encode(struct {

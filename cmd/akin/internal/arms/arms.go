@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
@@ -81,7 +81,7 @@ var (
 // Open makes the arms. Its caller closes them.
 func Open(ctx context.Context, o Options) (s *Set, err error) {
 	if o.Index == "" || o.Cluster == "" && o.Akin == "" {
-		return nil, terminal.Usage(errors.New("give --index, and --cluster or --akin"))
+		return nil, cli.Usage(errors.New("give --index, and --cluster or --akin"))
 	}
 	s = &Set{}
 	for _, spec := range o.Arms {
@@ -96,7 +96,7 @@ func Open(ctx context.Context, o Options) (s *Set, err error) {
 func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 	m := specPattern.FindStringSubmatch(spec)
 	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {
-		return terminal.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
+		return cli.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
 	}
 	arm := evaluate.Arm{Name: m[1], Plan: o.Index + " " + m[2] + ":" + m[3]}
 	if arm.Name == "" {
@@ -104,7 +104,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 		arm.Name = arm.Name[:min(len(arm.Name), 64)]
 	}
 	if slices.ContainsFunc(s.List, func(a evaluate.Arm) bool { return a.Name == arm.Name }) {
-		return terminal.Usage(fmt.Errorf("two are named %s: give them names of their own, NAME=WHAT", arm.Name))
+		return cli.Usage(fmt.Errorf("two are named %s: give them names of their own, NAME=WHAT", arm.Name))
 	}
 	t := target{index: o.Index, title: o.Title}
 	switch m[2] {
@@ -115,7 +115,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 		err = s.candidate(ctx, o, &t, &arm, m[3])
 	default:
 		if o.Akin == "" || o.Admin == "" {
-			return terminal.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
+			return cli.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
 		}
 		t.profile = m[3]
 		err = s.ask(o, &t, o.Akin, o.Admin)
@@ -158,14 +158,14 @@ func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
 // candidate sets the target of an arm to an akin in this process.
 func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluate.Arm, what string) error {
 	if o.Cluster == "" {
-		return terminal.Usage(errors.New("give --cluster"))
+		return cli.Usage(errors.New("give --cluster"))
 	}
 	file, settings, _ := strings.Cut(what, ",")
 	cfg, err := o.configure(arm.Name, file, settings)
 	if err != nil {
-		return terminal.Usage(err)
+		return cli.Usage(err)
 	}
-	m, err := files.ReadMatrix(ctx, file)
+	m, err := cli.ReadMatrix(ctx, file)
 	if err != nil {
 		return err
 	}

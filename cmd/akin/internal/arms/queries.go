@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
 )
@@ -36,14 +36,14 @@ func (s *Searches) Register(flags *pflag.FlagSet, depth int) {
 func (s *Searches) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
 	var body []byte
 	if s.Template != "" {
-		body, err = files.Read(ctx, s.Template, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 1<<20)) })
+		body, err = cli.Read(ctx, s.Template, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 1<<20)) })
 	}
 	if err == nil {
 		if t, err = evaluate.NewTemplate(body, s.Depth, title); err != nil {
 			err = fmt.Errorf("%s: %w", s.Template, err)
 		}
 	}
-	return t, terminal.Usage(err)
+	return t, cli.Usage(err)
 }
 
 // Open opens the file of --resume, which Close closes.
@@ -83,7 +83,7 @@ func (s *Searches) Keep(key string, a evaluate.Answer) error {
 // and shows its progress on stderr. Queries are left out whose error is
 // refused; nil is none.
 func (s *Searches) Send(ctx context.Context, set *Set, queries []judged.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
-	progress := terminal.NewProgress(stderr)
+	progress := cli.NewProgress(stderr)
 	defer progress.End()
 	o := evaluate.SearchOptions{Body: t.Body, Known: s.Known, Keep: s.Keep, Refused: refused, Progress: progress.Step}
 	answered, err := evaluate.Search(ctx, set.List, queries, o)

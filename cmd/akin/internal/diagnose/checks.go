@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/nodes"
 )
 
@@ -36,7 +36,7 @@ func (r *Report) certificates(cfg *configs.Config) {
 		if f.path == "" {
 			continue
 		}
-		rest, err := files.ReadAuthorities(f.path)
+		rest, err := cli.ReadAuthorities(f.path)
 		if err != nil {
 			r.fail(f.key, err)
 			continue
@@ -69,7 +69,7 @@ func (r *Report) certificate(about string, c *x509.Certificate) {
 // nodes asks each node of the cluster what it is, and reports whether one
 // answers with akin's credentials.
 func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
-	clients, own, err := files.ClusterTLS(cfg.Cluster.TLS)
+	clients, own, err := cli.ClusterTLS(cfg.Cluster.TLS)
 	if err != nil {
 		r.fail("cluster.tls", err)
 		return false

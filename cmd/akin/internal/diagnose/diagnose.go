@@ -12,9 +12,9 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 )
 
@@ -97,7 +97,7 @@ func (r *Report) add(verdict, about, says string) {
 
 // fail adds an error and what to do about it.
 func (r *Report) fail(about string, err error) {
-	r.Checks = append(r.Checks, Check{Error, about, err.Error(), connect.Next(err)})
+	r.Checks = append(r.Checks, Check{Error, about, err.Error(), cli.Next(err)})
 }
 
 func problems(err error) []error {
@@ -111,7 +111,7 @@ func problems(err error) []error {
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, terminal.Visible(c.About), terminal.Visible(c.Says))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, cli.Visible(c.About), cli.Visible(c.Says))
 		if c.Next != "" {
 			fmt.Fprintf(w, "\t\t-> %s\n", c.Next)
 		}
@@ -128,8 +128,8 @@ func (r *Report) Print(out io.Writer) error {
 		if f.Frequent > 0 {
 			known = fmt.Sprintf("%d of %d", f.Known, f.Frequent)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Verdict, terminal.Visible(f.Index), terminal.Visible(f.Field),
-			terminal.Visible(f.Matrix), form, f.Added, known, f.Says)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Verdict, cli.Visible(f.Index), cli.Visible(f.Field),
+			cli.Visible(f.Matrix), form, f.Added, known, f.Says)
 	}
 	if err := w.Flush(); err != nil {
 		return err

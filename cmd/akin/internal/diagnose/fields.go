@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -17,6 +16,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 const (
@@ -153,7 +153,7 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		refused, ok := errors.AsType[*answers.Error](err)
 		switch {
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
-			r.Checks = append(r.Checks, Check{Warning, right.about, "for " + right.use + ": " + err.Error(), connect.Next(err)})
+			r.Checks = append(r.Checks, Check{Warning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
 			r.fail(right.about, err)
 			all = false
@@ -187,7 +187,7 @@ func judge(s *server.Sight, err error) Field {
 	f := Field{OK, *s, ""}
 	if err != nil {
 		f.Verdict, f.Says = Error, err.Error()
-		if next := connect.Next(err); next != "" {
+		if next := cli.Next(err); next != "" {
 			f.Says += "; " + next
 		}
 		return f

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -26,7 +26,7 @@ import (
 type Source struct {
 	Client       *esclient.Client
 	Index, Field string
-	Report       *terminal.Progress
+	Report       *cli.Progress
 
 	Judged
 	Clicks string // a file
@@ -66,7 +66,7 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 			return nil, nil, "", err
 		}
 		if unknown := set.Unknown(); len(unknown) > 0 {
-			s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, terminal.Some(unknown))
+			s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
 		}
 		for _, q := range set.Judged() {
 			opinions := map[string]reweigh.Opinion{}
@@ -82,7 +82,7 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 		return nil, nil, "", err
 	}
 	if n := len(log.NotShown); n > 0 {
-		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, terminal.Some(log.NotShown))
+		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
 	}
 	for _, q := range log.Queries(s.Bias) {
 		opinions := map[string]reweigh.Opinion{}
@@ -96,7 +96,7 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 
 func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 	if !s.UBI {
-		return files.Read(ctx, s.Clicks, clicks.Read)
+		return cli.Read(ctx, s.Clicks, clicks.Read)
 	}
 	var ubi clicks.UBI
 	api := documents.API{Client: s.Client}
@@ -142,7 +142,7 @@ func (j *Judged) Register(flags *pflag.FlagSet) {
 // Read returns the judged set.
 func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 	if j.Judgments == "" {
-		return nil, terminal.Usage(errors.New("give --judgments FILE"))
+		return nil, cli.Usage(errors.New("give --judgments FILE"))
 	}
 	judgments, err := configs.Open(ctx, j.Judgments)
 	if err != nil {

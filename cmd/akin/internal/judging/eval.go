@@ -16,10 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/evaluate"
@@ -35,7 +34,7 @@ func Commands(version string) []*cobra.Command {
 // searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
 	version  string // of akin
-	cluster  connect.Cluster
+	cluster  cli.Cluster
 	arms     arms.Options
 	searches arms.Searches
 	json     bool
@@ -99,12 +98,12 @@ without a grade count as in trec_eval.
 
 The exit status is 3 where a condition of --fail-under is not met.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --queries queries.jsonl --judgments qrels.tsv --arm direct --arm new=matrix:docs.akin
   akin eval --akin http://127.0.0.1:9280 --akin-admin http://127.0.0.1:9281 --index docs \
     --template search.json --judgments judged.csv --arm direct --arm akin --fail-under nDCG@10=+0%`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -135,14 +134,14 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 		return nil, nil, fmt.Errorf("--fail-under: %w", err)
 	}
 	if f.perQuery != "" {
-		if err := files.CheckTarget(f.perQuery); err != nil {
+		if err := cli.CheckTarget(f.perQuery); err != nil {
 			return nil, nil, fmt.Errorf("--per-query: %w", err)
 		}
 	}
 	for flag, folder := range map[string]string{"--runs": f.runs, "--report": f.report} {
 		if folder != "" {
 			if err = os.MkdirAll(folder, 0o777); err == nil { //nolint:gosec // less the umask, as files are
-				err = files.CheckTarget(filepath.Join(folder, "index.html"))
+				err = cli.CheckTarget(filepath.Join(folder, "index.html"))
 			}
 		}
 		if err != nil {
@@ -155,7 +154,7 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	measures, conditions, err := f.check()
 	if err != nil {
-		return terminal.Usage(err)
+		return cli.Usage(err)
 	}
 	set, err := f.judged.Read(ctx)
 	if err != nil {
@@ -167,7 +166,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	for _, m := range measures {
 		if m.K > template.Depth() {
-			return terminal.Usage(fmt.Errorf("%s looks at %d hits, and the search asks for %d: change --measures, --depth or the size in the template",
+			return cli.Usage(fmt.Errorf("%s looks at %d hits, and the search asks for %d: change --measures, --depth or the size in the template",
 				m.Name, m.K, template.Depth()))
 		}
 	}
@@ -190,7 +189,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := f.write(ctx, result, set, answered); err != nil {
 		return err
 	}
-	if err := terminal.Print(stdout, f.json, result, result.WriteTable); err != nil {
+	if err := cli.Print(stdout, f.json, result, result.WriteTable); err != nil {
 		return err
 	}
 	return conditions.Check(result)
@@ -199,7 +198,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 // write writes the files that were asked for.
 func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *judged.Set, answered []evaluate.Answered) (err error) {
 	write := func(folder, name string, write func(w io.Writer) error) {
-		err = cmp.Or(err, files.Write(ctx, filepath.Join(folder, name), write))
+		err = cmp.Or(err, cli.Write(ctx, filepath.Join(folder, name), write))
 	}
 	if f.perQuery != "" {
 		write("", f.perQuery, r.WriteCSV)
@@ -245,12 +244,12 @@ where count and id may be missing; or it is a query set of OpenSearch's Search
 Relevance Workbench. Queries that come again count as often. --template is a search
 body of yours with {{query}} in place of the text.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin compare --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --log queries.txt --arm direct --arm new=matrix:docs.akin --title title --judge pairs.csv
   akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --judgments pairs.csv --arm direct --arm new=matrix:docs.akin`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -275,7 +274,7 @@ func (f *compareFlags) check() error {
 	case f.arms.Title == "":
 		return errors.New("--judge: give --title FIELD, the text of documents that the judge sees")
 	}
-	if err := files.CheckTarget(f.judge); err != nil {
+	if err := cli.CheckTarget(f.judge); err != nil {
 		return fmt.Errorf("--judge: %w", err)
 	}
 	return nil
@@ -283,7 +282,7 @@ func (f *compareFlags) check() error {
 
 func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := f.check(); err != nil {
-		return terminal.Usage(err)
+		return cli.Usage(err)
 	}
 	log, err := evidence.ReadLog(ctx, f.log, stderr)
 	if err != nil {
@@ -316,11 +315,11 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	}
 	if f.judge != "" {
 		pairs := evaluate.Differences(log.Queries, answered, f.pairs)
-		err := files.Write(ctx, f.judge, func(w io.Writer) error { return evaluate.WriteDifferences(w, pairs) })
+		err := cli.Write(ctx, f.judge, func(w io.Writer) error { return evaluate.WriteDifferences(w, pairs) })
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "%d pairs to be judged are in %s\n", len(pairs), f.judge)
 	}
-	return terminal.Print(stdout, f.json, c, c.WriteTable)
+	return cli.Print(stdout, f.json, c, c.WriteTable)
 }

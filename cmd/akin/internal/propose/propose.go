@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -39,10 +39,10 @@ func (r *Request) Check() error {
 	case r.Out == Stdout:
 		return nil
 	}
-	if err := files.CheckOut(r.Out); err != nil {
+	if err := cli.CheckOut(r.Out); err != nil {
 		return err
 	}
-	if there, err := files.Exists(r.Out); err != nil || there && !r.Force {
+	if there, err := cli.Exists(r.Out); err != nil || there && !r.Force {
 		return errors.Join(err, fmt.Errorf("%s is there already: give another --out, or --force to replace it", r.Out))
 	}
 	return nil
@@ -68,7 +68,7 @@ func Run(ctx context.Context, client *esclient.Client, r *Request, out io.Writer
 	if r.Out == Stdout {
 		return p.write(out)
 	}
-	if err := files.Write(ctx, r.Out, p.write); err != nil {
+	if err := cli.Write(ctx, r.Out, p.write); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s is written. Look through it, then:\n", r.Out)
@@ -138,7 +138,7 @@ func (p *proposal) next() (lines []string) {
 		}
 		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
 			"--out", filepath.Join(filepath.Dir(config), g.file()))
-		lines = append(lines, "akin "+terminal.CommandLine(args...))
+		lines = append(lines, "akin "+cli.CommandLine(args...))
 	}
-	return append(lines, "akin "+terminal.CommandLine("check", "--config", config), "akin "+terminal.CommandLine("serve", "--config", config))
+	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
 }

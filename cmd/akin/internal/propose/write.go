@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // write writes the configuration, with the reason for each line.
@@ -88,7 +88,7 @@ func (g *group) write(line func(format string, args ...any)) {
 }
 
 // comment returns text that stays in its line.
-func comment(text string) string { return terminal.Visible(text) }
+func comment(text string) string { return cli.Visible(text) }
 
 // plain matches what YAML takes for a string without quotes, for sure.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/shape"
 )
@@ -25,7 +25,7 @@ type Index struct {
 	Terms   bool                  // read documents as index terms, not as texts
 	Spool   string                // the folder that keeps what has been read, "" for none
 	Memory  int64                 // bytes that the texts may take; 0 is no bound
-	Report  *terminal.Progress
+	Report  *cli.Progress
 }
 
 // Texts reads the documents, from where an interrupted run with the spool has

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -24,7 +24,7 @@ type reader struct {
 	cluster    documents.API
 	plan       scanPlan
 	spool      *Spool // nil keeps all in memory
-	report     *terminal.Progress
+	report     *cli.Progress
 	memory     int64 // bytes that the texts may take; 0 is no bound
 	firstPause time.Duration
 

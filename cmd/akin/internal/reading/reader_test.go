@@ -19,11 +19,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -138,7 +138,7 @@ func newScanTest(t *testing.T) *scanTest {
 func (s *scanTest) read(ctx context.Context, spool *Spool) ([]string, string, error) {
 	var said bytes.Buffer
 	r := &reader{
-		cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: terminal.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
+		cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {
@@ -234,7 +234,7 @@ func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
 	for _, spool := range []*Spool{nil, newSpool(t, s.plan)} {
 		r := &reader{
-			cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: terminal.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
+			cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
 		}
 		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {
 			t.Errorf("error %v", err)

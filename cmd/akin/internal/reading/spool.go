@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
@@ -91,7 +91,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan
 }
 
 func (s *Spool) readPlan(ctx context.Context) (scanPlan, error) {
-	return files.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
+	return cli.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
 		limited := &io.LimitedReader{R: r, N: maxPlan}
 		d := json.NewDecoder(limited)
 		d.DisallowUnknownFields()
@@ -151,7 +151,7 @@ func (s *Spool) has(k int) bool {
 }
 
 func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
-	if err := files.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
+	if err := cli.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
 		return fmt.Errorf("--spool: %w", err)
 	}
 	return nil
@@ -159,7 +159,7 @@ func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) er
 
 func (s *Spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
-	texts, err := files.Read(ctx, path, learn.DecodeTexts)
+	texts, err := cli.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
 		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
 	}

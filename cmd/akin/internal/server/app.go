@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -112,7 +112,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	defer func() {
 		if err != nil {
 			a.Close()
-			a, err = nil, terminal.Usage(err)
+			a, err = nil, cli.Usage(err)
 		}
 	}()
 	a.trim(ctx)
@@ -229,7 +229,7 @@ func (unclosed) Close() error { return nil }
 // openCluster makes what reaches the cluster.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
-	clients, encrypted, err := files.ClusterTLS(cfg.TLS)
+	clients, encrypted, err := cli.ClusterTLS(cfg.TLS)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (a *App) openStore(
 		return nil, nil
 	}
 	cfg := a.cfg
-	certificates, err := files.RedisTLS(cfg.Redis.TLS)
+	certificates, err := cli.RedisTLS(cfg.Redis.TLS)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +339,7 @@ func (a *App) openStore(
 		case load != nil:
 			options.Files[m.Name] = load
 		case m.File != "":
-			options.Files[m.Name] = files.Follow(m.File)
+			options.Files[m.Name] = cli.Follow(m.File)
 		}
 	}
 	store, err := rowstore.Open(ctx, options)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 )
 
@@ -71,9 +71,9 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 func readPair(paths configs.ServerTLS) (*tls.Certificate, error) {
-	pair, err := files.LoadPair(paths.CertFile, paths.KeyFile)
+	pair, err := cli.LoadPair(paths.CertFile, paths.KeyFile)
 	if err != nil {
-		return nil, terminal.Usage(fmt.Errorf("listen.tls: %w", err))
+		return nil, cli.Usage(fmt.Errorf("listen.tls: %w", err))
 	}
 	return pair, nil
 }

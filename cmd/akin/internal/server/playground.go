@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -36,7 +36,7 @@ func (a *App) openPlayground() (playground.Matrices, error) {
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
 		return m, nil
 	}
-	certificates, err := files.RedisTLS(a.cfg.Redis.TLS)
+	certificates, err := cli.RedisTLS(a.cfg.Redis.TLS)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/vectors"
 )
 
@@ -22,7 +22,7 @@ func readModels(ctx context.Context, paths []string, log *slog.Logger) (models [
 	ctx, cancel := context.WithTimeoutCause(ctx, modelTime, errors.New("it does not end"))
 	defer cancel()
 	for i, path := range paths {
-		m, err := files.Read(ctx, path, func(r io.Reader) (*vectors.Model, error) {
+		m, err := cli.Read(ctx, path, func(r io.Reader) (*vectors.Model, error) {
 			return vectors.Read(bufio.NewReaderSize(io.LimitReader(r, maxModel), 1<<20))
 		})
 		if err != nil {

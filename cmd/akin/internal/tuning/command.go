@@ -18,10 +18,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
-	"github.com/akin-search/akin/cmd/akin/internal/connect"
 	"github.com/akin-search/akin/cmd/akin/internal/evidence"
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/internal/cli"
+
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate/measure"
@@ -31,7 +30,7 @@ import (
 )
 
 type command struct {
-	cluster  connect.Cluster
+	cluster  cli.Cluster
 	client   *esclient.Client
 	fields   []string
 	matrices []string // files
@@ -40,7 +39,7 @@ type command struct {
 	out      string // the file of the profile
 	tune     tune.Options
 	asJSON   bool
-	report   *terminal.Progress
+	report   *cli.Progress
 }
 
 // Command returns the command "tune".
@@ -57,10 +56,10 @@ profile to --out, and next to it the matrix where that is another one.
 The terms of all documents are read once, 20 million at most; after that the cluster
 only analyzes the queries. Several matrices are combined with weights.
 
-` + connect.Credentials,
+` + cli.Credentials,
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
-		Args: terminal.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -85,7 +84,7 @@ func (c *command) register(set *pflag.FlagSet) {
 }
 
 func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	c.report = terminal.NewProgress(stderr)
+	c.report = cli.NewProgress(stderr)
 	defer c.report.End()
 	if c.client, err = c.cluster.Open(); err != nil {
 		return err
@@ -93,7 +92,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	defer func() { _ = c.client.Close() }() // nothing was written
 	b, err := c.read(ctx)
 	if err != nil {
-		return terminal.Usage(err)
+		return cli.Usage(err)
 	}
 	result, err := c.search(ctx, b)
 	if err != nil {
@@ -103,7 +102,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := c.write(ctx, b, result); err != nil {
 		return err
 	}
-	return terminal.Print(stdout, c.asJSON, result, result.Print)
+	return cli.Print(stdout, c.asJSON, result, result.Print)
 }
 
 // read checks what the flags say, and reads the files that they name.
@@ -118,12 +117,12 @@ func (c *command) read(ctx context.Context) (*Bench, error) {
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
-	names, err := files.Names(c.matrices)
+	names, err := cli.Names(c.matrices)
 	if err != nil {
 		return nil, fmt.Errorf("--matrix: %w", err)
 	}
 	for k, path := range c.matrices {
-		m, err := files.ReadMatrix(ctx, path)
+		m, err := cli.ReadMatrix(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -135,16 +134,16 @@ func (c *command) read(ctx context.Context) (*Bench, error) {
 // checkOut reports where the profile, or the matrix next to it, cannot be
 // written or would replace a file that is read.
 func (c *command) checkOut() error {
-	if err := files.CheckTarget(c.out); err != nil {
+	if err := cli.CheckTarget(c.out); err != nil {
 		return err
 	}
 	written := []string{c.out, c.matrixFile()}
-	if files.Same(written[0], written[1]) {
+	if cli.Same(written[0], written[1]) {
 		return fmt.Errorf("--out %s: the matrix next to the profile would have this name: name it .yml", c.out)
 	}
 	for _, read := range append(slices.Clone(c.matrices), c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume) {
 		for _, path := range written {
-			if read != "" && files.Same(read, path) {
+			if read != "" && cli.Same(read, path) {
 				return fmt.Errorf("--out %s: %s would be written over, which is read: name another file", c.out, path)
 			}
 		}
@@ -182,7 +181,7 @@ func (c *command) queries(ctx context.Context, b *Bench) error {
 		c.report.Tell("%d of %d queries have no relevant document and are left out", left, len(set.Queries))
 	}
 	if unknown := set.Unknown(); len(unknown) > 0 {
-		c.report.Tell("warning: judgments of %d unknown queries are left out: %s", len(unknown), terminal.Some(unknown))
+		c.report.Tell("warning: judgments of %d unknown queries are left out: %s", len(unknown), cli.Some(unknown))
 	}
 	return nil
 }
@@ -228,7 +227,7 @@ func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error 
 	}
 	if len(missing) > 0 {
 		c.report.Tell("warning: %d relevant documents are not in %s, and count as not found: %s",
-			len(missing), c.cluster.Index, terminal.Some(slices.Sorted(maps.Keys(missing))))
+			len(missing), c.cluster.Index, cli.Some(slices.Sorted(maps.Keys(missing))))
 	}
 	const compared, tolerated = 20, 1e-3
 	worst, err := b.Difference(ctx, c.client, c.cluster.Index, compared)
@@ -268,11 +267,11 @@ func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
 			return err
 		}
 		path = filepath.Base(c.matrixFile())
-		if err := files.Write(ctx, c.matrixFile(), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		if err := cli.Write(ctx, c.matrixFile(), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 			return err
 		}
 	}
-	return files.Write(ctx, c.out, func(w io.Writer) error {
+	return cli.Write(ctx, c.out, func(w io.Writer) error {
 		return tune.WriteProfile(w, s, configs.Matrix{
 			Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path,
 		}, "Written by akin tune.\n"+r.Summary())

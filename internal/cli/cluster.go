@@ -1,7 +1,8 @@
-// Package connect has the flags that say which cluster and which Redis a
-// command is about, connects to them with the credentials of the environment,
-// and says what to do about errors (next.go).
-package connect
+// Package cli has what the commands share: the flags that say which cluster and
+// which Redis they ask and what to do when those refuse (cluster.go, redis.go,
+// next.go), files read and written whole (files.go, tls.go), progress and
+// messages (terminal.go), and the tables of matrices that they print.
+package cli
 
 import (
 	"cmp"
@@ -11,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -39,9 +38,9 @@ func (f *Cluster) RegisterServer(flags *pflag.FlagSet, name, usage string) {
 
 // Open returns a client with the credentials of the environment.
 func (f *Cluster) Open() (*esclient.Client, error) {
-	ca, err := files.ReadAuthorities(f.CAFile)
+	ca, err := ReadAuthorities(f.CAFile)
 	if err != nil {
-		return nil, terminal.Usage(err)
+		return nil, Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
 		URL:      f.URL,
@@ -51,7 +50,7 @@ func (f *Cluster) Open() (*esclient.Client, error) {
 		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
 	})
 	if err != nil {
-		return nil, terminal.Usage(err)
+		return nil, Usage(err)
 	}
 	return client, nil
 }
@@ -82,15 +81,15 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 func (f *Redis) Open() (*rowstore.Admin, error) {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
-		return nil, terminal.Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
+		return nil, Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
 	}
-	certificates, err := files.RedisTLS(f.TLS)
+	certificates, err := RedisTLS(f.TLS)
 	if err != nil {
-		return nil, terminal.Usage(err)
+		return nil, Usage(err)
 	}
 	admin, err := rowstore.OpenAdmin(rowstore.Redis{URL: url, TLS: certificates})
 	if err != nil {
-		return nil, terminal.Usage(err)
+		return nil, Usage(err)
 	}
 	return admin, nil
 }
@@ -107,7 +106,7 @@ func (f *Redis) With(call func(admin *rowstore.Admin) error) (err error) {
 		}
 	}()
 	if err := call(admin); errors.Is(err, rowstore.ErrName) {
-		return terminal.Usage(err)
+		return Usage(err)
 	} else if err != nil {
 		return err
 	}

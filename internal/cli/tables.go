@@ -1,5 +1,4 @@
-// Package tables prints what is in a matrix, and what changed between two.
-package tables
+package cli
 
 import (
 	"cmp"
@@ -14,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -25,7 +23,7 @@ const sampleNeighbors = 10
 // Report prints a report on the matrix called name. Its error names the
 // claims that do not hold, or says that no term has a neighbor.
 func Report(out io.Writer, asJSON bool, name string, r *inspect.Report) error {
-	if err := terminal.Print(out, asJSON, r, func(out io.Writer) error {
+	if err := Print(out, asJSON, r, func(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "%s\n\n", name)
 		printHead(w, r)
@@ -53,9 +51,9 @@ func Report(out io.Writer, asJSON bool, name string, r *inspect.Report) error {
 }
 
 func printHead(w io.Writer, r *inspect.Report) {
-	fmt.Fprintf(w, "source\t%s\n", terminal.Visible(r.Meta.Source))
+	fmt.Fprintf(w, "source\t%s\n", Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
-		fmt.Fprintf(w, "  %s\t%s\n", terminal.Visible(key), terminal.Visible(r.Meta.Params[key]))
+		fmt.Fprintf(w, "  %s\t%s\n", Visible(key), Visible(r.Meta.Params[key]))
 	}
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
 	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
@@ -64,12 +62,12 @@ func printHead(w io.Writer, r *inspect.Report) {
 	}
 	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
 	for _, o := range r.Entries.Origins {
-		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
+		fmt.Fprintf(w, "  from %s\t%d\n", Visible(o.Name), o.Entries)
 	}
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
 	oneWay, largest := percent(float64(r.Pairs.OneWay)/float64(max(r.Pairs.All, 1))), ""
 	if r.Rows.LargestSumTerm != "" {
-		largest = " of " + terminal.Visible(r.Rows.LargestSumTerm)
+		largest = " of " + Visible(r.Rows.LargestSumTerm)
 	}
 	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
 	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
@@ -95,7 +93,7 @@ func printClaims(w io.Writer, r *inspect.Report) {
 			verdict = "VIOLATED"
 		}
 		if c.Note != "" {
-			verdict += ", " + terminal.Visible(c.Note)
+			verdict += ", " + Visible(c.Note)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Claimed, c.Counted, verdict)
 	}
@@ -121,15 +119,15 @@ func printDistributions(w io.Writer, r *inspect.Report) {
 func printHubs(w io.Writer, r *inspect.Report) {
 	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", terminal.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }
 
 func printSamples(w io.Writer, r *inspect.Report) {
 	for _, row := range r.Samples {
-		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", terminal.Visible(row.Term), len(row.Neighbors), row.DocFreq)
+		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(r.Meta.Origins, n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(r.Meta.Origins, n))
 		}
 		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
 			fmt.Fprintf(w, "  and %d more\n", more)
@@ -165,7 +163,7 @@ func Difference(out io.Writer, a, b simmatrix.Meta, d *inspect.Difference) error
 func printSettings(w io.Writer, a, b simmatrix.Meta) {
 	changed := func(name, from, to string) {
 		if from != to {
-			fmt.Fprintf(w, "%s\t%s -> %s\n", name, terminal.Visible(cmp.Or(from, "none")), terminal.Visible(cmp.Or(to, "none")))
+			fmt.Fprintf(w, "%s\t%s -> %s\n", name, Visible(cmp.Or(from, "none")), Visible(cmp.Or(to, "none")))
 		}
 	}
 	changed("source", a.Source, b.Source)
@@ -173,7 +171,7 @@ func printSettings(w io.Writer, a, b simmatrix.Meta) {
 	maps.Copy(names, a.Params)
 	maps.Copy(names, b.Params)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		changed("  "+terminal.Visible(name), a.Params[name], b.Params[name])
+		changed("  "+Visible(name), a.Params[name], b.Params[name])
 	}
 	changed("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
 	changed("documents", known(a.Docs), known(b.Docs))
@@ -187,7 +185,7 @@ func printTerms(out io.Writer, what string, terms []string) {
 	}
 	shown := make([]string, 0, diffTerms)
 	for _, term := range terms[:min(len(terms), diffTerms)] {
-		shown = append(shown, terminal.Visible(term))
+		shown = append(shown, Visible(term))
 	}
 	more := ""
 	if len(terms) > diffTerms {
@@ -201,7 +199,7 @@ func printChange(w io.Writer, c inspect.RowChange) {
 	if c.From != c.To {
 		df = fmt.Sprintf("df %d -> %d", c.From, c.To)
 	}
-	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", terminal.Visible(c.Term), c.Distance, df)
+	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", Visible(c.Term), c.Distance, df)
 	some := func(mark string, total int, line func(k int)) {
 		for k := range min(total, diffNeighbors) {
 			line(k)
@@ -211,13 +209,13 @@ func printChange(w io.Writer, c inspect.RowChange) {
 		}
 	}
 	neighbor := func(mark string, n simmatrix.Neighbor) {
-		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, terminal.Visible(n.Term), decimals(float64(n.Similarity)))
+		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, Visible(n.Term), decimals(float64(n.Similarity)))
 	}
 	some("+", len(c.Gained), func(k int) { neighbor("+", c.Gained[k]) })
 	some("-", len(c.Lost), func(k int) { neighbor("-", c.Lost[k]) })
 	some("~", len(c.Changed), func(k int) {
 		n := c.Changed[k]
-		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", terminal.Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
+		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
 	})
 }
 
@@ -235,9 +233,9 @@ func decimals(v float64) string {
 // same.
 func readable(term, word string) string {
 	if word == "" {
-		return terminal.Visible(term)
+		return Visible(term)
 	}
-	return terminal.Visible(word) + " (" + terminal.Visible(term) + ")"
+	return Visible(word) + " (" + Visible(term) + ")"
 }
 
 // originColumn returns the names of what an entry comes from as a column,
@@ -245,7 +243,7 @@ func readable(term, word string) string {
 func originColumn(origins []string, n simmatrix.Neighbor) string {
 	names := originNames(origins, n)
 	for k, name := range names {
-		names[k] = terminal.Visible(name)
+		names[k] = Visible(name)
 	}
 	if names == nil {
 		return ""
@@ -332,7 +330,7 @@ func (l ListedMatrices) Print(out io.Writer) error {
 		if m.Bytes > 0 {
 			size = strconv.FormatFloat(float64(m.Bytes)/(1<<20), 'f', 1, 64) + " MiB"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", terminal.Visible(m.Name), cmp.Or(m.Active, "none"), m.Versions, m.Terms, m.Neighbors, size)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", Visible(m.Name), cmp.Or(m.Active, "none"), m.Versions, m.Terms, m.Neighbors, size)
 	}
 	return w.Flush()
 }
@@ -378,14 +376,14 @@ func (f *Neighbors) Print(out io.Writer, words []string, top int) error {
 		if row.IsZero() {
 			hint := ""
 			if near := f.Nearest[word]; near != "" {
-				hint = "; did you mean " + terminal.Visible(near) + "?"
+				hint = "; did you mean " + Visible(near) + "?"
 			}
-			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(word), f.Matrix, hint)
+			fmt.Fprintf(w, "%s  not in %s%s\n", Visible(word), f.Matrix, hint)
 			continue
 		}
 		other := ""
 		if term != word && !f.Rows[word].IsZero() {
-			other = fmt.Sprintf("  (%s is a term, too: %s)", terminal.Visible(word), readable(word, f.Forms[word]))
+			other = fmt.Sprintf("  (%s is a term, too: %s)", Visible(word), readable(word, f.Forms[word]))
 		}
 		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s\n", readable(term, f.Forms[term]), row.Len(), f.Matrix, row.DocFreq(), other)
 		for _, n := range nearest(row, top) {

@@ -1,6 +1,4 @@
-// Package files reads and writes what the user names: matrices, certificates,
-// and files that are written whole or not at all.
-package files
+package cli
 
 import (
 	"bufio"

@@ -1,6 +1,4 @@
-// Package terminal is how the commands speak to who runs them: mistakes in what
-// the user wrote, progress, and text that is safe to print.
-package terminal
+package cli
 
 import (
 	"encoding/json"

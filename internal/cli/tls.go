@@ -1,4 +1,4 @@
-package files
+package cli
 
 import (
 	"crypto/tls"
