@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 
 	"github.com/akin-search/akin/cmd/akin/internal/tour"
 	"github.com/akin-search/akin/configs"
@@ -186,13 +186,13 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 // serveDemo serves an akin in front of the engine on free ports until ctx ends.
 func serveDemo(ctx context.Context, served *errgroup.Group, engine string, m *simmatrix.Matrix, log *slog.Logger) (akin, admin string, err error) {
 	cfg := demoConfig(engine)
-	a, err := server.New(ctx, server.Options{
+	a, err := serve.New(ctx, serve.Options{
 		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Build: thisBuild(),
 	})
 	if err != nil {
 		return "", "", err
 	}
-	clients, adminPort, err := server.Listen(ctx, cfg)
+	clients, adminPort, err := serve.Listen(ctx, cfg)
 	if err != nil {
 		a.Close()
 		return "", "", err

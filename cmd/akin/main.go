@@ -24,8 +24,8 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
 	"github.com/akin-search/akin/cmd/akin/internal/judging"
 	"github.com/akin-search/akin/cmd/akin/internal/propose"
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
@@ -113,7 +113,7 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 			if err != nil {
 				return cli.Usage(err)
 			}
-			return server.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serve.Run(cmd.Context(), file, cfg, thisBuild(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
@@ -248,7 +248,7 @@ var version, commit string
 // buildVersion says which akin this is, as far as the build knows.
 func buildVersion() string { return thisBuild().String() }
 
-func thisBuild() server.Build {
+func thisBuild() serve.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -258,7 +258,7 @@ func thisBuild() server.Build {
 
 // describeBuild returns the version of the module, the commit and the Go that
 // built it. What the linker set goes first.
-func describeBuild(info *debug.BuildInfo, version, commit string) server.Build {
+func describeBuild(info *debug.BuildInfo, version, commit string) serve.Build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
@@ -267,7 +267,7 @@ func describeBuild(info *debug.BuildInfo, version, commit string) server.Build {
 	if commit != "" && settings["vcs.modified"] == "true" {
 		commit += " with changes"
 	}
-	return server.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
+	return serve.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
 }
 
 func newVersion() *cobra.Command {

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -160,7 +160,7 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 			t.Errorf("%s: status %d: %q", command, status, out)
 		}
 	}
-	var said server.Build
+	var said serve.Build
 	if out, _, status := akin(t, "version", "--json"); status != 0 || json.Unmarshal([]byte(out), &said) != nil || said != thisBuild() {
 		t.Errorf("status %d: %q", status, out)
 	}

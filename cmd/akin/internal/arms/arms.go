@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -199,15 +199,15 @@ func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix
 
 // serve sets the target to an akin in this process.
 func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
-	a, err := server.New(ctx, server.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Build: server.Build{Version: o.Version},
+	a, err := serve.New(ctx, serve.Options{
+		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Build: serve.Build{Version: o.Version},
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, a.Close)
-	clients, admin, err := server.Listen(ctx, cfg)
+	clients, admin, err := serve.Listen(ctx, cfg)
 	if err != nil {
 		return err
 	}

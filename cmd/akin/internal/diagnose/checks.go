@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/serve"
 )
 
 // callTimeout bounds a call, and expiresSoon is how long before its end a
@@ -135,7 +135,7 @@ func (r *Report) security(ctx context.Context, node string, clients *tls.Config,
 }
 
 // matrices says what is served of each matrix, and of the weights.
-func (r *Report) matrices(cfg *configs.Config, app *server.App) {
+func (r *Report) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
 		r.Checks = append(r.Checks, Check{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
 	}

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 
 	"github.com/akin-search/akin/configs"
 )
@@ -36,7 +36,7 @@ type Check struct {
 // A Field is what becomes of searches in a field.
 type Field struct {
 	Verdict string `json:"verdict"`
-	server.Sight
+	serve.Sight
 
 	Says string `json:"says,omitempty"` // why not all is well
 }
@@ -68,7 +68,7 @@ func Run(ctx context.Context, file, index string) *Report {
 	}
 	r.certificates(cfg)
 	reached := r.nodes(ctx, cfg)
-	app, err := server.New(ctx, server.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	app, err := serve.New(ctx, serve.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		r.fail("configuration", err)
 		return r

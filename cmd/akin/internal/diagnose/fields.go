@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
@@ -17,6 +16,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 type place struct{ index, field string }
 
 // fields tries the calls of akin's own, and looks at each field.
-func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *server.App, index string) {
+func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App, index string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	if index == "" && len(cfg.Matrices) == 0 {
@@ -183,7 +183,7 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 }
 
 // judge says what a sight means.
-func judge(s *server.Sight, err error) Field {
+func judge(s *serve.Sight, err error) Field {
 	f := Field{OK, *s, ""}
 	if err != nil {
 		f.Verdict, f.Says = Error, err.Error()

@@ -1,4 +1,4 @@
-package server
+package serve
 
 import (
 	"net/http/httptest"
@@ -94,7 +94,7 @@ func TestThePageOfMetricsHasThoseOfTheProcess(t *testing.T) {
 	if v := values["akin_build_info version"]; !slices.Equal(v, []string{"v1"}) {
 		t.Errorf("the version is %q", v)
 	}
-	page, err := os.ReadFile("../../../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

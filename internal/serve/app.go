@@ -1,10 +1,10 @@
-// Package server is what "akin serve" runs: the proxy with all that the
+// Package serve is what "akin serve" runs: the proxy with all that the
 // configuration wires it to, its start, its state, and its reloads.
 //
 // app.go makes and closes an App, start.go serves it and warms it up,
 // ready.go says how it is, reload.go replaces it. profiles.go and adapters.go
 // connect the rooms that know nothing of each other.
-package server
+package serve
 
 import (
 	"context"

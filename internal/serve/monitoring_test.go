@@ -1,4 +1,4 @@
-package server
+package serve
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ func TestDashboardAndAlertsAskForWhatTheProcessHas(t *testing.T) {
 	found, values := gathered(t, startFully(t))
 	asked := map[string]bool{}
 	for _, path := range []string{"grafana/akin.json", "prometheus/alerts.yml"} {
-		text, err := os.ReadFile(filepath.Join("../../../../deploy", path))
+		text, err := os.ReadFile(filepath.Join("../../deploy", path))
 		if err != nil {
 			t.Fatal(err)
 		}
