@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 const nightly = repository + "/deploy/nightly"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // pageListeners has what the configurations of pages leave to the defaults.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/tour"
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"

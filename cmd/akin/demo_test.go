@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // TestDemoFitsTheScreenAndSpeaksInWords reads what the demo prints.

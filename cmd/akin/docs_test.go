@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // root is the folder of the repository.

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
 )

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // Each profile has its own options, takes what it leaves out from expansion, and

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // TestClusterOverTLSIsVerified serves the embedded engine over HTTPS with a

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
 )

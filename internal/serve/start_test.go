@@ -23,11 +23,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/health"

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/internal/demo"
 )
 
 // TestTraceOfASearchHasItsStages expands a search on the engine of the demo,

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/evaluate/measure"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy/explain"
 )
 

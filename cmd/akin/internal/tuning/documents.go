@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 )
 
