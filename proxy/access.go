@@ -26,7 +26,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -72,8 +72,8 @@ type access struct {
 	secured  atomic.Bool       // the cluster has security; it stays true, over reloads too
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
 	verdicts *otter.Cache[accessKey, verdict]
-	places   *budget.Places // of checks that the cluster works on
-	waiting  *budget.Places // of those and the ones before them
+	places   *limits.Places // of checks that the cluster works on
+	waiting  *limits.Places // of those and the ones before them
 	pause    time.Duration  // deniedPause, longer in tests
 
 	mu      sync.Mutex // held to begin and to close
@@ -91,7 +91,7 @@ type verdict struct{ err error }
 
 func newAccess(s *Server, secured bool) *access {
 	a := &access{
-		server: s, places: budget.NewPlaces(maxQuestions), waiting: budget.NewPlaces(maxWaiting), pause: deniedPause,
+		server: s, places: limits.NewPlaces(maxQuestions), waiting: limits.NewPlaces(maxWaiting), pause: deniedPause,
 		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
 			MaximumSize: maxVerdicts,
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {

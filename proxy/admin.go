@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/health"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -188,9 +188,9 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
 	}
-	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	hold := s.opts.Memory.Hold(limits.SearchBody, "")
 	defer hold.Release()
-	body, err := held.Read(r.Body, hold, r.ContentLength, s.opts.MaxBody)
+	body, err := limits.Read(r.Body, hold, r.ContentLength, s.opts.MaxBody)
 	broken := "the body of the request broke off"
 	if err == nil && coding != "" && len(body) > 0 {
 		body, err = s.decompressShown(body)
@@ -199,16 +199,16 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	switch {
 	case err == nil:
 		return body, 0, ""
-	case errors.Is(err, held.ErrTooLarge):
+	case errors.Is(err, limits.ErrTooLarge):
 		return nil, http.StatusRequestEntityTooLarge, "the body is larger than max_body"
-	case errors.Is(err, held.ErrNoRoom):
+	case errors.Is(err, limits.ErrNoRoom):
 		return nil, http.StatusServiceUnavailable, err.Error()
 	}
 	return nil, http.StatusBadRequest, broken
 }
 
 func (s *Server) decompressShown(body []byte) ([]byte, error) {
-	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	hold := s.opts.Memory.Hold(limits.SearchBody, "")
 	defer hold.Release()
 	return s.gunzip.Read(body, hold, s.opts.MaxBody)
 }

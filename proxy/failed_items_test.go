@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/internal/limits"
 )
 
 // Items of the answers of _msearch, as Elasticsearch 8.19 writes them.
@@ -256,9 +256,9 @@ func TestLongAnswerStreams(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		first := `{"responses":[` + strings.Repeat(goodItem+",", 10)
 		if !announced {
-			first += strings.Repeat(" ", held.MaxAnswer)
+			first += strings.Repeat(" ", limits.MaxAnswer)
 		}
-		rest := badItem + "]}" + strings.Repeat(" ", held.MaxAnswer)
+		rest := badItem + "]}" + strings.Repeat(" ", limits.MaxAnswer)
 		proceed := make(chan struct{})
 		node := startSlowNode(t, func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")

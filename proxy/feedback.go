@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/held"
 )
 
 // What became of the first pass of a search, values of the label "result".
@@ -135,7 +135,7 @@ func (s *Server) firstHits(ctx context.Context, r *http.Request, x *search, pass
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, s.cause(ctx.Err())
-	case errors.Is(err, held.ErrNoRoom):
+	case errors.Is(err, limits.ErrNoRoom):
 		return nil, reasonMemory
 	case err != nil, status != http.StatusOK:
 		return nil, feedbackRefused

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 )
@@ -243,7 +243,7 @@ func TestFirstPassesAreBounded(t *testing.T) {
 		}
 	})
 	t.Run("in memory", func(t *testing.T) {
-		memory := budget.New(2 << 20)
+		memory := limits.New(2 << 20)
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 		addr, registry := startProxy(t, Options{
 			Upstreams: []string{node.URL}, Expander: expander(asksForHits), Memory: memory,

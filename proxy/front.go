@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/proxy/connections"
+	"github.com/akin-search/akin/internal/limits"
 )
 
 // Limits of the listeners. The time of requests and answers has none: bulk
@@ -155,8 +155,8 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 // newServers returns servers for the listeners, whose connections it bounds.
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
-	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
-		return connections.Listen(l, limit, s.metrics.Connections.WithLabelValues(port), s.metrics.ClosedIdle.WithLabelValues(port),
+	bounded := func(l net.Listener, limit int, port string) *limits.Listener {
+		return limits.Listen(l, limit, s.metrics.Connections.WithLabelValues(port), s.metrics.ClosedIdle.WithLabelValues(port),
 			func() *slog.Logger { return f.server().log.With("port", port) }, f.refuse)
 	}
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
@@ -165,14 +165,14 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	if f.tls != nil {
 		encrypted := f.tls.Clone()
 		encrypted.NextProtos = []string{"http/1.1"}
-		*proxy = connections.TLS(clients, encrypted)
+		*proxy = limits.TLS(clients, encrypted)
 	}
 	servers := []*http.Server{
-		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
-		newHTTPServer(connections.Handler(http.HandlerFunc(f.serveAdmin)), s.opts.IdleTimeout, s.log),
+		newHTTPServer(limits.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
+		newHTTPServer(limits.Handler(http.HandlerFunc(f.serveAdmin)), s.opts.IdleTimeout, s.log),
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
-	servers[0].ConnContext, servers[1].ConnContext = connections.Context, connections.Context
+	servers[0].ConnContext, servers[1].ConnContext = limits.Context, limits.Context
 	// A request to the admin port is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers

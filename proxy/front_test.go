@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/akin-search/akin/proxy/connections"
+	"github.com/akin-search/akin/internal/limits"
 )
 
 // startFront serves o on free ports until the test ends.
@@ -500,7 +500,7 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 	select {
 	case answer := <-answers:
 		t.Errorf("got %s", answer)
-	case <-time.After(2 * connections.ShortSilence): // what is idle for so long would be closed
+	case <-time.After(2 * limits.ShortSilence): // what is idle for so long would be closed
 	}
 	close(proceed)
 	got := map[string]int{}

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/health"
 )
 
@@ -212,7 +212,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 		{"one of several searches", "POST /i/_msearch", nil, Options{Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 			return &expand.Result{Rewritten: true, Body: r.Body, Failures: []error{errors.New("secret text")}}, nil
 		})}, failedSearch, "error"},
-		{"a body without memory", page, nil, Options{Expander: rewriteTo(rewritten), Memory: budget.New(1)}, failedSearch, reasonMemory},
+		{"a body without memory", page, nil, Options{Expander: rewriteTo(rewritten), Memory: limits.New(1)}, failedSearch, reasonMemory},
 		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "rejected"},
 		{"an answer that cannot be looked at", "POST /i/_msearch", func(int, rawRequest) string {
 			return answerOf(`{"responses":1,"error":"failures"}`)

@@ -19,15 +19,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/metrics"
 )
 
 // heldBytes returns what is held of all kinds.
-func heldBytes(memory *budget.Budget) (n int64) {
-	for _, kind := range budget.Kinds() {
+func heldBytes(memory *limits.Budget) (n int64) {
+	for _, kind := range limits.Kinds() {
 		n += memory.Stats(kind).Held
 	}
 	return n
@@ -85,7 +85,7 @@ func withheld(t *testing.T, addr string, size int) net.Conn {
 func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	const clients, size = 200, 1 << 20
 	const limit = 32 << 20
-	memory := budget.New(limit)
+	memory := limits.New(limit)
 	s := newServer(t, Options{
 		Upstreams: []string{startHungryNode(t)}, Expander: rewriteTo("{}"),
 		Memory: memory, Registry: prometheus.NewRegistry(),
@@ -98,7 +98,7 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 		began.Go(func() { withheld(t, addr, size) })
 	}
 	began.Wait()
-	waitFor(t, "refusals", func() bool { return memory.Stats(budget.SearchBody).Refused > 0 })
+	waitFor(t, "refusals", func() bool { return memory.Stats(limits.SearchBody).Refused > 0 })
 	if n := heldBytes(memory); n > limit/2 {
 		t.Errorf("%d bytes are held for one client, of %d", n, limit)
 	}
@@ -137,7 +137,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, nil)
-			memory := budget.New(200 << 10)
+			memory := limits.New(200 << 10)
 			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo("{}"), Memory: memory})
 			exchangeRaw(t, addr, "POST /i/_search HTTP/1.1\nHost: a\nConnection: close\n"+jsonType+c.header+"\n"+c.body)
 			if got := node.only(t).body; got != c.want {
@@ -158,7 +158,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 	const first, second = `{"a":`, `1}`
 	came, begun := make(chan string, 1), make(chan struct{}, 1)
-	memory := budget.New(budget.Default)
+	memory := limits.New(limits.Default)
 	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
 		start := make([]byte, len(first))
 		io.ReadFull(r.Body, start)
@@ -260,14 +260,14 @@ func from(t *testing.T, address string) *net.Dialer {
 // time; others still get theirs looked at.
 func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 	// More than the buffers of both ends of a connection take.
-	long := `{"responses":[` + goodItem + `,{"x":"` + strings.Repeat("x", held.MaxAnswer-1000) + `"}` + "]}"
+	long := `{"responses":[` + goodItem + `,{"x":"` + strings.Repeat("x", limits.MaxAnswer-1000) + `"}` + "]}"
 	for name, address := range map[string]func(i int) string{
 		"at one address":     func(int) string { return "127.0.0.2" },
 		"at an address each": func(i int) string { return fmt.Sprint("127.0.1.", i+1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const readers = 14
-			memory := budget.New(64 << 20)
+			memory := limits.New(64 << 20)
 			node := startRawNode(t, func(_ int, r rawRequest) string {
 				if strings.Contains(r.line, "/long/") {
 					return answerWith(200, jsonType, long)
@@ -292,7 +292,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			waitFor(t, "all answers", func() bool {
 				return counter(t, s.opts.Registry, "akin_search_stage_duration_seconds", "stage", "upstream") == readers
 			})
-			if memory.Stats(budget.Answer).Refused == 0 {
+			if memory.Stats(limits.Answer).Refused == 0 {
 				t.Error("all answers are held")
 			}
 			unchecked := func() float64 { return counter(t, s.opts.Registry, "akin_unchecked_responses_total") }
@@ -302,7 +302,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 				t.Errorf("another client: %q, unchecked: %v", got, unchecked() != before)
 			}
 			// Those whose answers stream through may take their time.
-			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(budget.Answer).Held == 0 })
+			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(limits.Answer).Held == 0 })
 			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", metrics.SlowResponse); n == 0 {
 				t.Error("nobody was cut off")
 			}

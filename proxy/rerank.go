@@ -10,9 +10,9 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -82,7 +82,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 		}
 	}
 	if out == nil {
-		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, held.ErrTooLarge) {
+		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) {
 			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)

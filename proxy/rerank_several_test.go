@@ -15,8 +15,8 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -147,7 +147,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 }
 
 func TestAnswersToSeveralSearchesThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
-	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
 	for name, answer := range map[string]string{
 		"no JSON":       strings.Replace(answerOf(threeSearches), "application/json", "text/html", 1),
 		"broken":        answerOf(threeSearches[:len(threeSearches)-20]),
@@ -189,7 +189,7 @@ func TestFailuresOfSearchesToRerankAreFollowedByTheOriginal(t *testing.T) {
 
 // The answers to searches for themselves are not those to several.
 func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T) {
-	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if r.body == rewrittenSearches {
 			return answerOf(long)

@@ -20,8 +20,8 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/metrics"
 )
 
@@ -194,7 +194,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 	if _, err := gz.Write([]byte(threeHits)); err != nil || gz.Close() != nil {
 		t.Fatal(err)
 	}
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
 	for name, answer := range map[string]string{
 		"not asked for as gzip": answerOf(packed.String(), "Content-Encoding: gzip"),
 		"no JSON":               strings.Replace(answerOf(threeHits), "application/json", "text/html", 1),
@@ -202,7 +202,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 		"broken off":            strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
 		"no hits in it":         answerOf(`{"_shards":` + wholeShards + `}`),
 		"too long":              answerOf(long),
-		"a little too long":     inChunks(threeHits + strings.Repeat(" ", held.MaxAnswer+1-len(threeHits))),
+		"a little too long":     inChunks(threeHits + strings.Repeat(" ", limits.MaxAnswer+1-len(threeHits))),
 		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
 	} {
 		t.Run(name, func(t *testing.T) { checkNotCut(t, "/t/_search", answer, rerankAll, 1) })
@@ -239,7 +239,7 @@ func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches
 // Where the answer was too long, the searches of that index and profile are not
 // sent twice for a while.
 func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`
 	brokenOff := strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp
 	for name, c := range map[string]struct {
 		answer string

@@ -13,15 +13,15 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/connections"
+
 	"github.com/akin-search/akin/proxy/exchange"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
@@ -62,10 +62,10 @@ type search struct {
 
 	rawQuery string // without akin's own parameters
 	control  control
-	client   held.Recipient
+	client   limits.Recipient
 	header   http.Header  // of the client's request, not to be modified
 	ticket   uint64       // of the trial in a pause, 0 for none
-	hold     *budget.Hold // the memory that it takes
+	hold     *limits.Hold // the memory that it takes
 	body     body
 	// rewritten is what is sent first, or as a shadow; nil for the original only.
 	rewritten *rewrittenSearch
@@ -79,7 +79,7 @@ type search struct {
 
 // A body is that of a search.
 type body struct {
-	arriving *held.Arriving // nil where it is not read
+	arriving *limits.Arriving // nil where it is not read
 	// whole says that raw is all of it as it came. plain is raw decompressed, nil
 	// where akin does not look at it.
 	whole      bool
@@ -109,10 +109,10 @@ func ClientOf(ctx context.Context) string {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: held.Recipient{
-		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
+	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
+		Name: limits.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
-	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
+	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
 	defer func() {
 		s.searched(x)
 		x.hold.Release()
@@ -221,8 +221,8 @@ func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) err
 
 // takeBody reads a body of at most limit bytes, or returns why it does not.
 func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, limit int64) (reason string, err error) {
-	buffer := s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
-	x.body.arriving = held.NewArriving(w, r, s.bodyGrace, s.opts.BodyTimeout, s.guard, buffer)
+	buffer := s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
+	x.body.arriving = limits.NewArriving(w, r, s.bodyGrace, s.opts.BodyTimeout, s.guard, buffer)
 	x.body.raw, err = x.body.arriving.Take(r, x.hold, limit)
 	x.body.whole = err == nil
 	return reasonOfBody(err)
@@ -231,11 +231,11 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, lim
 // reasonOfBody returns why a body is not read, or the error where it is broken.
 func reasonOfBody(err error) (reason string, broken error) {
 	switch {
-	case errors.Is(err, held.ErrNoRoom):
+	case errors.Is(err, limits.ErrNoRoom):
 		return reasonMemory, nil
-	case errors.Is(err, held.ErrSlow):
+	case errors.Is(err, limits.ErrSlow):
 		return reasonSlow, nil
-	case errors.Is(err, held.ErrTooLarge):
+	case errors.Is(err, limits.ErrTooLarge):
 		return reasonTooLarge, nil
 	}
 	return "", err
@@ -349,7 +349,7 @@ func (s *Server) cause(err error) string {
 	switch {
 	case errors.Is(err, recovery.ErrPanic):
 		return causePanic
-	case errors.Is(err, held.ErrNoRoom):
+	case errors.Is(err, limits.ErrNoRoom):
 		return reasonMemory
 	}
 	return s.opts.Cause(err)
@@ -492,7 +492,7 @@ func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Failure
 	}
 	switch {
 	case coding != "":
-		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
+		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, limits.MaxAnswer)) })
 	case x.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
 		// The usual case, without reading a token.
 	default:

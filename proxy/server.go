@@ -27,7 +27,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
@@ -35,7 +35,7 @@ import (
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/gate"
 	"github.com/akin-search/akin/proxy/health"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/shadow"
@@ -93,8 +93,8 @@ type Options struct {
 	// BodyTimeout is how long the body of a search may take to come, longer only at
 	// 8 KiB a second or more; then the search gets 408. 0 means 30 s.
 	BodyTimeout time.Duration
-	// Memory bounds what requests keep in memory; nil is [budget.Default].
-	Memory *budget.Budget
+	// Memory bounds what requests keep in memory; nil is [limits.Default].
+	Memory *limits.Budget
 	// Cause names the cause of an error of Expander or Reranker, for metrics; with
 	// nil "budget" for an expired deadline and "error" for all else. Causes has every
 	// name that Cause gives, and says for the log what an operator can do about it.
@@ -173,7 +173,7 @@ type Server struct {
 	pause        *pause
 
 	// How bodies are read and answers copied: see package held.
-	gunzip                 held.Gunzip
+	gunzip                 limits.Gunzip
 	bodyGrace, answerGrace time.Duration
 	buffers                sync.Pool
 
@@ -184,7 +184,7 @@ type Server struct {
 
 	// The first passes under way, and what no client waits for: shadows, and ends
 	// of scrolls.
-	firstPasses       *budget.Places
+	firstPasses       *limits.Places
 	shadows, clearing *shadow.Runner
 }
 
@@ -194,9 +194,9 @@ func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
-		bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace,
+		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unfit: newBackoffs(), shapes: newBackoffs(),
-		firstPasses: budget.NewPlaces(maxFirstPasses), shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
+		firstPasses: limits.NewPlaces(maxFirstPasses), shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
@@ -241,7 +241,7 @@ func withDefaults(o Options) Options {
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 20*time.Second) // Kubernetes kills after 30
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
 	if o.Memory == nil {
-		o.Memory = budget.New(budget.Default)
+		o.Memory = limits.New(limits.Default)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

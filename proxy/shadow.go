@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/internal/budget"
-	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/internal/limits"
+
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/wire"
@@ -27,7 +27,7 @@ func sampled(share float64, m match, rawQuery string) bool {
 // finds the cluster a little warmer.
 func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
-	hold := s.opts.Memory.Hold(budget.Shadow, x.client.Name)
+	hold := s.opts.Memory.Hold(limits.Shadow, x.client.Name)
 	fits := max(len(x.body.plain), len(x.body.raw)) <= shadow.MaxAnswer
 	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && s.shadows.Reserve() {
 		again = out.Clone(s.shadows.Context()) // not the client's, which ends with its answer
@@ -125,7 +125,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
 func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.TopHits, err error) {
-	answer, err := held.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
+	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
 	if err != nil {
 		return hits, err
 	}

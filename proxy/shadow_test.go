@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/shadow"
 )
@@ -440,7 +440,7 @@ func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
-			o.Memory = budget.New(shadow.MaxAnswer / 2)
+			o.Memory = limits.New(shadow.MaxAnswer / 2)
 			addr, registry := startProxy(t, o)
 			postOriginal(t, "http://"+addr+"/a/_search")
 			awaitShadow(t, registry, metrics.ShadowDropped, 1)

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -49,7 +49,7 @@ func asClient(header http.Header, rawQuery string) *http.Request {
 // r: its headers but those about body, connection and answer, and where the
 // cluster has security the parameters that no search has. It reads at most
 // MaxBody bytes into hold, with nil into one that ends with the call.
-func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte, hold *budget.Hold) (status int, text []byte, err error) {
+func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte, hold *limits.Hold) (status int, text []byte, err error) {
 	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -76,10 +76,10 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	}
 	defer res.Body.Close()
 	if hold == nil {
-		hold = s.opts.Memory.Hold(budget.SearchBody, "")
+		hold = s.opts.Memory.Hold(limits.SearchBody, "")
 		defer hold.Release()
 	}
-	if text, err = held.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, held.ErrTooLarge) {
+	if text, err = limits.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, limits.ErrTooLarge) {
 		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
 	}
 	return res.StatusCode, text, err

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 )
 
 func TestCertificatesAreVerified(t *testing.T) {
@@ -136,7 +136,7 @@ func TestSearchesThatAreLeftAloneAreSentToAnotherNode(t *testing.T) {
 		"several":            {"/i/_msearch?akin=off", jsonType, 20, Options{}, true},
 		"large":              {"/i/_search?akin=off", jsonType, large, Options{}, false},
 		"for a scroll":       {"/i/_search?akin=off&scroll=1m", jsonType, 20, Options{}, false},
-		"no memory":          {"/i/_search?akin=off", jsonType, 20, Options{Memory: budget.New(10)}, false},
+		"no memory":          {"/i/_search?akin=off", jsonType, 20, Options{Memory: limits.New(10)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var arrived atomic.Int32

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -56,7 +56,7 @@ type Loader struct {
 	// begin returns the context of one load, which is a part of its caller's trace.
 	begin  func(caller context.Context) (context.Context, context.CancelFunc)
 	stop   context.CancelFunc
-	places *budget.Places
+	places *limits.Places
 
 	mu     sync.Mutex
 	closed bool
@@ -72,7 +72,7 @@ func NewLoader(p Policy) *Loader {
 			return context.WithTimeout(trace.ContextWithSpan(life, trace.SpanFromContext(caller)), p.Timeout)
 		},
 		stop:   stop,
-		places: budget.NewPlaces(p.Places),
+		places: limits.NewPlaces(p.Places),
 	}
 }
 

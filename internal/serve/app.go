@@ -28,7 +28,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
@@ -70,7 +70,7 @@ type process struct {
 	registry     *prometheus.Registry
 	shown        shownMetrics // those of the App in use, which the registry shows
 	guard        *recovery.Guard
-	memory       *budget.Budget // of what is kept for requests
+	memory       *limits.Budget // of what is kept for requests
 	reloadFailed atomic.Bool    // the configuration on disk could not be put to use
 }
 
@@ -89,7 +89,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if o.Stdout == nil {
 		o.Stdout = io.Discard
 	}
-	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
+	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: limits.New(int64(o.Config.Memory.InFlight))}
 	var err error
 	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (a *App) openCluster() (err error) {
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: own,
 		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
-		Guard: a.process.guard, Memory: a.process.memory.Hold(budget.OwnCall, ""),
+		Guard: a.process.guard, Memory: a.process.memory.Hold(limits.OwnCall, ""),
 	}); err != nil {
 		return err
 	}

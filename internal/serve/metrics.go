@@ -8,7 +8,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -58,7 +58,7 @@ type collector struct {
 	weights *rowstore.Store
 	rerank  *rerank.Reranker
 	limits  func() []expand.Limit
-	memory  *budget.Budget
+	memory  *limits.Budget
 }
 
 // Describe sends nothing: what there is depends on the configuration.
@@ -92,7 +92,7 @@ func (s sender) cache(name string, hits, misses, bytes uint64) {
 // Collect sends the values.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to := sender(ch)
-	for _, kind := range budget.Kinds() {
+	for _, kind := range limits.Kinds() {
 		s := c.memory.Stats(kind)
 		to.gauge("akin_request_memory_bytes", "Memory that requests in flight use.", float64(s.Held), "kind", string(kind))
 		to.counter("akin_request_memory_rejections_total", "How often requests asked for more memory than memory.in_flight allows.", float64(s.Refused), "kind", string(kind))

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -34,7 +34,7 @@ func TestMetricsOfMatricesAndWeights(t *testing.T) {
 	r := rerank.New(rerank.Options{})
 	defer r.Close()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{store: store(), weights: store(), rerank: r, memory: budget.New(1)})
+	registry.MustRegister(&collector{store: store(), weights: store(), rerank: r, memory: limits.New(1)})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -26,9 +26,9 @@ import (
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -533,14 +533,14 @@ func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 	log := &lockedBuffer{}
 	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
 	defer r.close()
-	held := a.process.memory.Hold(budget.SearchBody, "client")
+	held := a.process.memory.Hold(limits.SearchBody, "client")
 	if !held.Take(8 << 20) {
 		t.Fatal("half of the budget is refused")
 	}
 	if r.reload(t.Context()); r.app == a || r.app.process.memory != a.process.memory {
 		t.Fatalf("another budget, or no reload:\n%s", log.String())
 	}
-	if again := a.process.memory.Hold(budget.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
+	if again := a.process.memory.Hold(limits.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
 		t.Error("what is held, or the new limit, does not count")
 	}
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })

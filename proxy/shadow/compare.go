@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/held"
+
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -27,9 +27,9 @@ var ErrUnreadable = errors.New("no hits to compare")
 // OutcomeOf returns what an error of reading an answer means.
 func OutcomeOf(err error) string {
 	switch {
-	case errors.Is(err, held.ErrNoRoom):
+	case errors.Is(err, limits.ErrNoRoom):
 		return metrics.ShadowDropped
-	case errors.Is(err, ErrUnreadable), errors.Is(err, held.ErrTooLarge):
+	case errors.Is(err, ErrUnreadable), errors.Is(err, limits.ErrTooLarge):
 		return metrics.ShadowUnreadable
 	}
 	return metrics.ShadowUnanswered
@@ -50,20 +50,20 @@ type hitID struct {
 }
 
 // ReadHits reads an answer, decompressed into memory of hold. It returns
-// [ErrUnreadable] where it lists no hits, and [held.ErrNoRoom].
-func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits TopHits, err error) {
+// [ErrUnreadable] where it lists no hits, and [limits.ErrNoRoom].
+func ReadHits(h http.Header, body []byte, hold *limits.Hold) (hits TopHits, err error) {
 	switch coding, known := wire.ContentEncoding(h); {
 	case !known:
 		return hits, ErrUnreadable
 	case coding != "":
-		if body, err = new(held.Gunzip).Read(body, hold, MaxAnswer); errors.Is(err, held.ErrNoRoom) {
+		if body, err = new(limits.Gunzip).Read(body, hold, MaxAnswer); errors.Is(err, limits.ErrNoRoom) {
 			return hits, err
 		} else if err != nil {
 			return hits, ErrUnreadable
 		}
 	}
 	if !hold.Take(int64(len(body))) { // what is decoded are parts of it
-		return hits, held.ErrNoRoom
+		return hits, limits.ErrNoRoom
 	}
 	var page struct {
 		Hits *struct {

@@ -12,8 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/internal/budget"
-	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/internal/limits"
 )
 
 // hitsPage is an answer to a search.
@@ -62,7 +61,7 @@ func TestReadHits(t *testing.T) {
 		{"no JSON", "", "hits", TopHits{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ReadHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), budget.New(budget.Default).Hold(budget.Shadow, ""))
+			got, err := ReadHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(limits.Default).Hold(limits.Shadow, ""))
 			if (err != nil) != tt.wrong {
 				t.Fatalf("error %v", err)
 			}
@@ -76,15 +75,15 @@ func TestReadHits(t *testing.T) {
 // A short text can list very many hits.
 func TestHitsAreReadWithinTheMemory(t *testing.T) {
 	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, MaxAnswer/3) + `]}}`)
-	memory := budget.New(budget.Default)
-	got, err := ReadHits(nil, body, memory.Hold(budget.Shadow, ""))
+	memory := limits.New(limits.Default)
+	got, err := ReadHits(nil, body, memory.Hold(limits.Shadow, ""))
 	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
 		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)
 	}
-	if n := memory.Stats(budget.Shadow).Held; n != int64(len(body)) {
+	if n := memory.Stats(limits.Shadow).Held; n != int64(len(body)) {
 		t.Errorf("%d bytes are held for %d", n, len(body))
 	}
-	if _, err := ReadHits(nil, body, budget.New(MaxAnswer).Hold(budget.Shadow, "")); !errors.Is(err, held.ErrNoRoom) {
+	if _, err := ReadHits(nil, body, limits.New(MaxAnswer).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
 		t.Errorf("without the memory: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/metrics"
 )
 
@@ -95,14 +95,14 @@ func (x *Runner) Close() {
 
 // Keep returns an answer that passes on when it is closed what was read of it,
 // in memory of hold, or else the outcome that says why it cannot.
-func Keep(answer io.ReadCloser, hold *budget.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
+func Keep(answer io.ReadCloser, hold *limits.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
 	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: metrics.ShadowClientGone}
 }
 
 type keeper struct {
 	io.ReadCloser
 
-	hold    *budget.Hold
+	hold    *limits.Hold
 	kept    bytes.Buffer
 	length  int
 	full    bool // not all of it is kept

@@ -1,4 +1,4 @@
-package held
+package limits
 
 import (
 	"bytes"
@@ -7,12 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/akin-search/akin/internal/budget"
 )
 
 // whole is an answer.
-const whole = `{"responses":[]}`
+const wholeOf = `{"responses":[]}`
 
 // What is held of all answers together is bounded, and given back.
 func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
@@ -20,9 +18,9 @@ func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
 	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, MaxAnswer, MaxAnswer + 1, MaxAnswer + firstRead, 3 * MaxAnswer}
 	for _, size := range sizes {
 		for _, taken := range []int64{0, limit/2 - leastRead, limit / 2} {
-			memory := budget.New(limit)
-			memory.Hold(budget.SearchBody, "one").Add(taken)
-			held := func() int64 { return memory.Stats(budget.Answer).Held }
+			memory := New(limit)
+			memory.Hold(SearchBody, "one").Add(taken)
+			held := func() int64 { return memory.Stats(Answer).Held }
 			body := bytes.Repeat([]byte("x"), size)
 			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
 			answer, err := (&Recipient{Name: "one"}).Whole(memory, res)
@@ -63,11 +61,11 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 		want   error
 		held   int64
 	}{
-		{whole, nil, leastRead},
+		{wholeOf, nil, leastRead},
 		{strings.Repeat("x", 2*MaxAnswer), ErrTooLarge, MaxAnswer + 1},
 	} {
-		memory, client := budget.New(budget.Default), new(Recipient)
-		held := func() int64 { return memory.Stats(budget.Answer).Held }
+		memory, client := New(Default), new(Recipient)
+		held := func() int64 { return memory.Stats(Answer).Held }
 		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
 		first, err := client.Whole(memory, res)
 		again, errAgain := client.Whole(memory, res)
@@ -91,13 +89,13 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 
 // What goes out in the place of an answer counts until the client has it.
 func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
-	memory, client := budget.New(budget.Default), new(Recipient)
-	held := func() int64 { return memory.Stats(budget.Answer).Held }
+	memory, client := New(Default), new(Recipient)
+	held := func() int64 { return memory.Stats(Answer).Held }
 	closed := false
 	res := &http.Response{ContentLength: -1, Body: struct {
 		io.Reader
 		io.Closer
-	}{strings.NewReader(whole), closerFunc(func() error { closed = true; return nil })}}
+	}{strings.NewReader(wholeOf), closerFunc(func() error { closed = true; return nil })}}
 	if _, err := client.Whole(memory, res); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package connections
+package limits
 
 import (
 	"crypto/tls"

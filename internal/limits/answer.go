@@ -1,4 +1,4 @@
-package held
+package limits
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/akin-search/akin/internal/budget"
 )
 
 const (
@@ -31,7 +29,7 @@ type Recipient struct {
 }
 
 // An answer is one of which the first bytes are in memory.
-type answer struct {
+type heldAnswer struct {
 	Prefixed
 
 	client *Recipient
@@ -46,8 +44,8 @@ type answer struct {
 // client has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or
 // the error with which the answer breaks off; then a reader gets what was read
 // and the rest. A second call reads nothing and returns the same.
-func (c *Recipient) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
-	if a, ok := res.Body.(*answer); ok {
+func (c *Recipient) Whole(memory *Budget, res *http.Response) ([]byte, error) {
+	if a, ok := res.Body.(*heldAnswer); ok {
 		return a.whole, a.failure
 	}
 	if res.ContentLength > MaxAnswer {
@@ -67,9 +65,9 @@ func (c *Recipient) Whole(memory *budget.Budget, res *http.Response) ([]byte, er
 }
 
 // Replace puts another body in the place of an answer.
-func (c *Recipient) Replace(memory *budget.Budget, res *http.Response, body []byte) {
+func (c *Recipient) Replace(memory *Budget, res *http.Response, body []byte) {
 	closer := io.Closer(res.Body)
-	if old, ok := closer.(*answer); ok {
+	if old, ok := closer.(*heldAnswer); ok {
 		closer = old.Closer
 		old.hold.Release()
 	}
@@ -79,9 +77,9 @@ func (c *Recipient) Replace(memory *budget.Budget, res *http.Response, body []by
 	res.Body = a
 }
 
-func (c *Recipient) newAnswer(memory *budget.Budget, closer io.Closer, rest io.Reader) *answer {
-	return &answer{
-		Prefixed: Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: rest, Closer: closer},
+func (c *Recipient) newAnswer(memory *Budget, closer io.Closer, rest io.Reader) *heldAnswer {
+	return &heldAnswer{
+		Prefixed: Prefixed{hold: memory.Hold(Answer, c.Name), rest: rest, Closer: closer},
 		client:   c, pace: pace{stretch: c.Grace, rate: answerRate},
 	}
 }
@@ -93,7 +91,7 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // Read reads.
-func (a *answer) Read(p []byte) (int, error) {
+func (a *heldAnswer) Read(p []byte) (int, error) {
 	a.whole = nil // so that first is all that keeps it
 	if len(a.first) == 0 {
 		a.endPace()
@@ -105,7 +103,7 @@ func (a *answer) Read(p []byte) (int, error) {
 }
 
 // Close closes the answer and releases its memory.
-func (a *answer) Close() error {
+func (a *heldAnswer) Close() error {
 	if a.endPace() {
 		a.client.CutOff.Inc()
 	}
@@ -113,7 +111,7 @@ func (a *answer) Close() error {
 }
 
 // next is called before a piece of n bytes is written to the client.
-func (a *answer) next(n int) {
+func (a *heldAnswer) next(n int) {
 	if a.client.Conn == nil {
 		return
 	}
@@ -129,7 +127,7 @@ func (a *answer) next(n int) {
 }
 
 // endPace ends the deadline, and reports whether it has passed.
-func (a *answer) endPace() (late bool) {
+func (a *heldAnswer) endPace() (late bool) {
 	if a.client.Conn == nil || a.pace.since.IsZero() {
 		return false
 	}
@@ -142,8 +140,8 @@ func (a *answer) endPace() (late bool) {
 
 // Peek has at most limit bytes of an answer read and puts them back; their
 // memory is released when the client has them.
-func (c *Recipient) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
-	b := &beginning{Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: res.Body, Closer: res.Body}}
+func (c *Recipient) Peek(memory *Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
+	b := &beginning{Prefixed{hold: memory.Hold(Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))
 	res.Body = &b.Prefixed
 	return err

@@ -1,7 +1,4 @@
-// Package connections bounds how many connections a listener keeps open, keeps
-// what is left of one request from being taken for the next, and answers those
-// that net/http cannot read.
-package connections
+package limits
 
 import (
 	"container/list"

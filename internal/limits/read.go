@@ -1,8 +1,4 @@
-// Package held keeps bodies of requests and answers in memory while somebody
-// looks at them. What is kept is bounded, all of it by a budget and that of one
-// client by the pace at which it sends and takes, and no byte of a body is
-// lost: what was read comes first for who reads the body next.
-package held
+package limits
 
 import (
 	"bytes"
@@ -11,8 +7,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-
-	"github.com/akin-search/akin/internal/budget"
 )
 
 var (
@@ -35,7 +29,7 @@ const (
 // negative size says nothing. It takes the memory for what it reads of hold, as
 // that grows. With an error, [ErrNoRoom] where hold takes no more and
 // [ErrTooLarge] where there is more, it returns what was read before that.
-func Read(r io.Reader, hold *budget.Hold, size, limit int64) (read []byte, err error) {
+func Read(r io.Reader, hold *Hold, size, limit int64) (read []byte, err error) {
 	for {
 		if len(read) == cap(read) {
 			if read, err = grow(read, hold, size, limit+1); err != nil {
@@ -57,7 +51,7 @@ func Read(r io.Reader, hold *budget.Hold, size, limit int64) (read []byte, err e
 
 // grow returns read with twice the room, but not beyond what is expected and
 // the byte in which its end shows.
-func grow(read []byte, hold *budget.Hold, size, limit int64) ([]byte, error) {
+func grow(read []byte, hold *Hold, size, limit int64) ([]byte, error) {
 	had := int64(cap(read))
 	room := max(2*had, leastRead)
 	if size >= had {
@@ -76,7 +70,7 @@ type Prefixed struct {
 	io.Closer
 
 	first []byte
-	hold  *budget.Hold
+	hold  *Hold
 	rest  io.Reader
 }
 
@@ -109,7 +103,7 @@ type Gunzip struct{ readers sync.Pool } // of *gzip.Reader
 
 // Read returns the content of a gzip stream, at most limit bytes, in memory of
 // hold, or [ErrNoRoom], [ErrTooLarge] or another error where it is broken.
-func (g *Gunzip) Read(packed []byte, hold *budget.Hold, limit int64) (plain []byte, err error) {
+func (g *Gunzip) Read(packed []byte, hold *Hold, limit int64) (plain []byte, err error) {
 	err = g.With(bytes.NewReader(packed), func(r io.Reader) (err error) {
 		plain, err = Read(r, hold, -1, limit)
 		return err

@@ -1,4 +1,4 @@
-package held
+package limits
 
 import (
 	"bytes"
@@ -7,14 +7,12 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
-	"github.com/akin-search/akin/internal/budget"
 )
 
 // A gzip reader that waits for its next stream keeps nothing of the last one.
 func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 	var pool Gunzip
-	hold := budget.New(budget.Default).Hold(budget.SearchBody, "")
+	hold := New(Default).Hold(SearchBody, "")
 	freed := make(chan struct{})
 	func() {
 		raw := new([1 << 20]byte)

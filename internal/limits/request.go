@@ -1,4 +1,4 @@
-package held
+package limits
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -57,8 +56,8 @@ type Arriving struct {
 	unread  []byte
 	err     error
 	guard   *recovery.Guard
-	hold    *budget.Hold // the memory of the buffer
-	conn    connection
+	hold    *Hold // the memory of the buffer
+	conn    heldConnection
 }
 
 // arrived is what a read returned. It has the bytes themselves: the transport
@@ -69,7 +68,7 @@ type arrived struct {
 }
 
 // A connection is cut off where a body comes too slowly.
-type connection struct {
+type heldConnection struct {
 	*http.ResponseController
 
 	pace     pace         // of no stretch for none
@@ -77,7 +76,7 @@ type connection struct {
 }
 
 // NewArriving returns the body of r, awaited for grace and cut off after cut.
-func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration, guard *recovery.Guard, hold *budget.Hold) *Arriving {
+func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration, guard *recovery.Guard, hold *Hold) *Arriving {
 	now := time.Now()
 	a := &Arriving{body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now}, guard: guard, hold: hold}
 	a.conn.ResponseController, a.conn.pace = http.NewResponseController(w), pace{stretch: cut, rate: bodyRate, since: now}
@@ -86,7 +85,7 @@ func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duratio
 }
 
 // cutAt sets the deadline, the zero time for none.
-func (c *connection) cutAt(t time.Time) {
+func (c *heldConnection) cutAt(t time.Time) {
 	if c.SetReadDeadline(t) != nil { // no server's connection
 		return
 	}
@@ -109,7 +108,7 @@ func (a *Arriving) IsLate() bool {
 // Take reads all of the body of r, at most limit bytes, into memory of hold.
 // With [ErrNoRoom], [ErrTooLarge] and [ErrSlow] the body of r is still whole;
 // with any other error it broke off.
-func (a *Arriving) Take(r *http.Request, hold *budget.Hold, limit int64) ([]byte, error) {
+func (a *Arriving) Take(r *http.Request, hold *Hold, limit int64) ([]byte, error) {
 	raw, err := Read(a, hold, r.ContentLength, limit)
 	switch {
 	case err == nil:

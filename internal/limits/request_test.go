@@ -1,4 +1,4 @@
-package held
+package limits
 
 import (
 	"errors"
@@ -7,15 +7,13 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/akin-search/akin/internal/budget"
 )
 
 // A node may answer early; then the transport reads the body on while the
 // handler returns.
 func TestABodyIsReadOnAfterItsHandlerHasEnded(t *testing.T) {
 	out, in := io.Pipe()
-	hold := budget.New(1<<20).Hold(budget.SearchBody, "a")
+	hold := New(1<<20).Hold(SearchBody, "a")
 	r := httptest.NewRequest(http.MethodPost, "/", out)
 	a := NewArriving(httptest.NewRecorder(), r, time.Millisecond, time.Minute, nil, hold)
 	if _, err := a.Take(r, hold, 1<<10); !errors.Is(err, ErrSlow) {
