@@ -11,7 +11,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/esclient/memory"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 // An Analysis is what the cluster makes of a text in a field. It is shared by
@@ -192,7 +192,7 @@ func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, 
 	a, warm, err := c.recallAnalysis(k)
 	if !warm {
 		own := k.clone()
-		a, err = memory.Wait[*Analysis](ctx, memory.Start(ctx, &c.analysis.analyses, own,
+		a, err = cache.Wait[*Analysis](ctx, cache.Start(ctx, &c.analysis.analyses, own,
 			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
 			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
 			nil)) // what it is made of is remembered
@@ -220,7 +220,7 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 
 // analyze makes the calls for an analysis.
 func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
-	var guess memory.Flight
+	var guess cache.Flight
 	if _, known, _ := c.analysis.schemas.Get(k.ofField()); !known {
 		guess = c.guess(ctx, k)
 	}
@@ -256,7 +256,7 @@ type guessed struct {
 // index analyzer, the only one that _analyze takes by field. The first field
 // that asks for a text guesses for all. It returns nil where there is
 // nothing to guess.
-func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
+func (c *Cached) guess(ctx context.Context, k key) cache.Flight {
 	if c.about(k).check() != nil || !k.single() {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
 	}
 	asked := k
 	asked.field = ""
-	return memory.Start(ctx, &c.analysis.guesses, asked, nil, func(ctx context.Context) (guessed, error) {
+	return cache.Start(ctx, &c.analysis.guesses, asked, nil, func(ctx context.Context) (guessed, error) {
 		terms, err := c.client.analyzeText(ctx, k.Expression, body)
 		return guessed{k.field, terms}, err
 	}, nil)
@@ -274,11 +274,11 @@ func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
 
 // guessRight waits for a guess and reports whether it was made by the analyzer
 // of that name.
-func (c *Cached) guessRight(ctx context.Context, f memory.Flight, k key, name string) (*textTerms, bool) {
+func (c *Cached) guessRight(ctx context.Context, f cache.Flight, k key, name string) (*textTerms, bool) {
 	if f == nil {
 		return nil, false
 	}
-	g, err := memory.Wait[guessed](ctx, f)
+	g, err := cache.Wait[guessed](ctx, f)
 	if err != nil {
 		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
 	}

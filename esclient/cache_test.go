@@ -22,7 +22,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/esclient/memory"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -453,7 +453,7 @@ func TestLoadsAreBounded(t *testing.T) {
 				defer cancel()
 				_, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i))
 				switch {
-				case errors.Is(err, memory.ErrBusy):
+				case errors.Is(err, cache.ErrBusy):
 					busy.Add(1)
 				case !errors.Is(err, context.DeadlineExceeded):
 					t.Errorf("error %v", err)
@@ -499,7 +499,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				for i := range 3 * maxLoads {
 					callers.Go(func() {
 						ctx, index := greedy(t.Context(), i)
-						if _, err := c.Fields(ctx, at(index), fmt.Sprint("a*", i)); errors.Is(err, memory.ErrBusy) {
+						if _, err := c.Fields(ctx, at(index), fmt.Sprint("a*", i)); errors.Is(err, cache.ErrBusy) {
 							busy.Add(1)
 						}
 					})
@@ -516,7 +516,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				}
 				callers.Wait()
 				ctx, index := greedy(t.Context(), -1)
-				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, memory.ErrBusy) {
+				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, cache.ErrBusy) {
 					t.Error("places are not given back")
 				}
 				c.loader.Wait()
@@ -558,11 +558,11 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, memory.ErrClosed) {
-			t.Errorf("error %v, want %v", err, memory.ErrClosed)
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, cache.ErrClosed) {
+			t.Errorf("error %v, want %v", err, cache.ErrClosed)
 		}
-		if _, _, err := statistics(t.Context(), c); !errors.Is(err, memory.ErrClosed) {
-			t.Errorf("error %v, want %v", err, memory.ErrClosed)
+		if _, _, err := statistics(t.Context(), c); !errors.Is(err, cache.ErrClosed) {
+			t.Errorf("error %v, want %v", err, cache.ErrClosed)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/esclient/memory"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 const (
@@ -44,50 +44,50 @@ type CacheOptions struct {
 // What it does not know it loads, each thing once at a time; a load goes on
 // where a caller leaves. Of at most 64 loads neither a client nor an index
 // expression has more than it leaves to the others; one more is a
-// [memory.ErrBusy]. Failures are remembered for a second, [ErrNoLinear],
+// [cache.ErrBusy]. Failures are remembered for a second, [ErrNoLinear],
 // [ErrNoNorms] and [ErrNoVectors] for ten, other errors that say how the
 // cluster is for the time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
 	client      *Client
-	loader      *memory.Loader
+	loader      *cache.Loader
 	generations generations
 	analysis    analysisCache
 	statistics  statisticsCache
-	limits      memory.Flights[key]
+	limits      cache.Flights[key]
 	busy        atomic.Uint64
 }
 
 // An analysisCache has what the indices say of fields, and analyzed texts.
 type analysisCache struct {
-	memory.Counters[key]
-	schemas  *memory.Memo[key, *mapping.Schema]
-	patterns *memory.Memo[key, []string] // the fields that a pattern matches
-	names    *memory.Memo[key, []string] // the indices that an expression stands for
-	texts    *memory.Memo[key, *textTerms]
+	cache.Counters[key]
+	schemas  *cache.Memo[key, *mapping.Schema]
+	patterns *cache.Memo[key, []string] // the fields that a pattern matches
+	names    *cache.Memo[key, []string] // the indices that an expression stands for
+	texts    *cache.Memo[key, *textTerms]
 	// analyses join the schema of a field and the terms of a text; guesses are
 	// parts of them.
-	analyses, guesses memory.Flights[key]
+	analyses, guesses cache.Flights[key]
 }
 
 // A statisticsCache has what scores are made of.
 type statisticsCache struct {
-	memory.Counters[key]
-	infos   *memory.Memo[key, Info]
-	scales  *memory.Memo[key, learned[float64]]
-	scripts *memory.Memo[key, learned[bool]]
+	cache.Counters[key]
+	infos   *cache.Memo[key, Info]
+	scales  *cache.Memo[key, learned[float64]]
+	scripts *cache.Memo[key, learned[bool]]
 	// The last ones that the cluster told, for when it does not.
-	lastScales  *memory.Memo[key, float64]
-	lastScripts *memory.Memo[key, bool]
+	lastScales  *cache.Memo[key, float64]
+	lastScripts *cache.Memo[key, bool]
 
-	linears *memory.Memo[key, Linear]
-	vectors *memory.Memo[key, bool]
+	linears *cache.Memo[key, Linear]
+	vectors *cache.Memo[key, bool]
 	// counts are the loads of terms. They end in fields and terms, or failed.
-	counts   memory.Flights[key]
-	fields   *memory.Memo[key, fieldRecord]
+	counts   cache.Flights[key]
+	fields   *cache.Memo[key, fieldRecord]
 	fieldIDs atomic.Uint64
-	failed   *memory.Memo[key, struct{}]
+	failed   *cache.Memo[key, struct{}]
 	terms    *otter.Cache[termKey, int64]
 }
 
@@ -115,7 +115,7 @@ func (l learned[V]) isGuess() bool { return l.guessed }
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
-	c := &Cached{client: client, loader: memory.NewLoader(memory.Policy{
+	c := &Cached{client: client, loader: cache.NewLoader(cache.Policy{
 		Places: maxLoads, Timeout: loadTimeout, Guard: client.guard, What: asking, Client: o.Client,
 		Telling: telling, Time: keepTime,
 	})}
@@ -125,27 +125,27 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	const inner, outer = true, false
 
 	a, small := &c.analysis, o.AnalysisBytes/share
-	a.schemas = memory.NewMemo[key, *mapping.Schema](c.loader, &a.Counters, o.TTL, inner, small)
-	a.patterns = memory.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
-	a.names = memory.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
-	a.texts = memory.NewMemo[key, *textTerms](c.loader, &a.Counters, o.TTL, inner, o.AnalysisBytes-2*small)
+	a.schemas = cache.NewMemo[key, *mapping.Schema](c.loader, &a.Counters, o.TTL, inner, small)
+	a.patterns = cache.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
+	a.names = cache.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
+	a.texts = cache.NewMemo[key, *textTerms](c.loader, &a.Counters, o.TTL, inner, o.AnalysisBytes-2*small)
 	a.analyses.Loader, a.analyses.Count = c.loader, &a.Counters
 	a.guesses.Loader, a.guesses.Count, a.guesses.Inner = c.loader, &a.Counters, true
 
 	s, small := &c.statistics, o.StatisticsBytes/share
-	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
-	s.vectors = memory.NewMemo[key, bool](c.loader, &s.Counters, o.TTL, outer, small/4)
-	s.scales = memory.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
-	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small/2)
-	s.lastScales = memory.NewMemo[key, float64](c.loader, &s.Counters, lastTime, outer, small/4)
-	s.lastScripts = memory.NewMemo[key, bool](c.loader, &s.Counters, lastTime, outer, small/4)
-	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
-	s.fields = memory.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
-	s.failed = memory.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)
+	s.infos = cache.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
+	s.vectors = cache.NewMemo[key, bool](c.loader, &s.Counters, o.TTL, outer, small/4)
+	s.scales = cache.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.scripts = cache.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small/2)
+	s.lastScales = cache.NewMemo[key, float64](c.loader, &s.Counters, lastTime, outer, small/4)
+	s.lastScripts = cache.NewMemo[key, bool](c.loader, &s.Counters, lastTime, outer, small/4)
+	s.linears = cache.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
+	s.fields = cache.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
+	s.failed = cache.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)
 	s.counts.Loader, s.counts.Count = c.loader, &s.Counters
 	s.terms = otter.Must(&otter.Options[termKey, int64]{
 		MaximumWeight:    o.StatisticsBytes - 5*small,
-		Weigher:          func(k termKey, _ int64) uint32 { return memory.Weight(len(k.term)) },
+		Weigher:          func(k termKey, _ int64) uint32 { return cache.Weight(len(k.term)) },
 		ExpiryCalculator: otter.ExpiryWriting[termKey, int64](o.TTL),
 	})
 	c.limits.Loader, c.limits.Count = c.loader, &s.Counters
@@ -177,7 +177,7 @@ func (t *textTerms) Bytes() int {
 	if t == nil {
 		return 0
 	}
-	return 64 + memory.SizeOf(t.names) + 8*len(t.positions) + memory.SizeOf(t.written)
+	return 64 + cache.SizeOf(t.names) + 8*len(t.positions) + cache.SizeOf(t.written)
 }
 
 // Bytes returns about what l takes besides a few words.
@@ -206,17 +206,17 @@ func (c *Cached) key(indices Indices, field string) key {
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
 // tally counts an answer from memory or not, and refusals for want of a place.
-func (c *Cached) tally(count *memory.Counters[key], warm bool, err error) {
+func (c *Cached) tally(count *cache.Counters[key], warm bool, err error) {
 	count.Tally(warm)
-	if errors.Is(err, memory.ErrBusy) {
+	if errors.Is(err, cache.ErrBusy) {
 		c.busy.Add(1)
 	}
 }
 
 // Stats tell of a [Cached]. Busy counts the questions refused with
-// [memory.ErrBusy].
+// [cache.ErrBusy].
 type Stats struct {
-	Analysis, Statistics memory.Stats
+	Analysis, Statistics cache.Stats
 	Busy                 uint64
 }
 
@@ -230,7 +230,7 @@ func (c *Cached) Stats() Stats {
 // recall answers k from a memo, or by a load for q, which may ask for more than
 // k.
 func recall[V any](
-	ctx context.Context, c *Cached, memo *memory.Memo[key, V], k, q key, load func(*Cached, context.Context, key) (V, error),
+	ctx context.Context, c *Cached, memo *cache.Memo[key, V], k, q key, load func(*Cached, context.Context, key) (V, error),
 ) (V, error) {
 	v, warm, err := memo.Get(k)
 	if !warm {
@@ -371,17 +371,17 @@ func (k key) ofText(s *mapping.Schema, analyzer string) key {
 	return k
 }
 
-// String implements [memory.Key].
+// String implements [cache.Key].
 func (k key) String() string {
 	return fmt.Sprintf("%d %q", k.generation, []string{k.Expression, k.Options, k.field, k.analyzer, k.text, k.norm, k.stamp, k.id})
 }
 
-// Bytes is what a [memory.Memo] weighs the key by.
+// Bytes is what a [cache.Memo] weighs the key by.
 func (k key) Bytes() int {
 	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text) + len(k.norm) + len(k.stamp) + len(k.id)
 }
 
-// Owner implements [memory.Key]: loads count for the index expression.
+// Owner implements [cache.Key]: loads count for the index expression.
 func (k key) Owner() string { return "index " + k.Expression }
 
 const (

@@ -17,7 +17,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/esclient/memory"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 // Inspect says what each index of an expression has of a text field, by name.
@@ -158,7 +158,7 @@ const (
 // too many calls are under way.
 func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 	k := key{Indices: Indices{Expression: index}, field: setting}
-	memory.Start(context.Background(), &c.limits, k, nil,
+	cache.Start(context.Background(), &c.limits, k, nil,
 		func(ctx context.Context) (int64, error) {
 			if setting == MaxClauses {
 				return c.client.maxClauses(ctx)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/esclient/memory"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 // FieldStatistics are what the cluster knows of a field for scoring.
@@ -451,7 +451,7 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 	}
 	asked := k
 	asked.text = fmt.Sprintf("%q", names)
-	return memory.Wait[termCount](ctx, memory.Start(ctx, &c.statistics.counts, asked, ready, load, func(n termCount, err error) {
+	return cache.Wait[termCount](ctx, cache.Start(ctx, &c.statistics.counts, asked, ready, load, func(n termCount, err error) {
 		if err != nil {
 			c.statistics.failed.Put(k, struct{}{}, err)
 			return
@@ -494,7 +494,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 
 // orLast returns what was learned and notes it. Where err says that nothing
 // was, it returns what was learned the last time, as a guess, else the error.
-func orLast[V any](last *memory.Memo[key, V], k key, v V, err error) (learned[V], error) {
+func orLast[V any](last *cache.Memo[key, V], k key, v V, err error) (learned[V], error) {
 	if err == nil {
 		last.Put(k, v, nil)
 		return learned[V]{value: v}, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -113,7 +113,7 @@ func newStore(bytes uint64, ttl time.Duration, c *counts) *store {
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
 			MaximumWeight: max(share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
-				return memory.Weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
+				return cache.Weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
 			},
 			ExpiryCalculator: otter.ExpiryAccessingFunc(func(e otter.Entry[vectorKey, *vector]) time.Duration {
 				return max(min(vectorTime, time.Until(e.Value.until)), 1)
@@ -121,11 +121,11 @@ func newStore(bytes uint64, ttl time.Duration, c *counts) *store {
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
 			MaximumWeight: max(share*2, 1),
-			Weigher:       func(_ rowKey, r *row) uint32 { return memory.Weight(8*len(r.terms) + 64) },
+			Weigher:       func(_ rowKey, r *row) uint32 { return cache.Weight(8*len(r.terms) + 64) },
 		}),
 		reaches: otter.Must(&otter.Options[rowKey, *reach]{
 			MaximumWeight: max(share, 1),
-			Weigher:       func(_ rowKey, r *reach) uint32 { return memory.Weight(int(r.bytes.Load())) },
+			Weigher:       func(_ rowKey, r *reach) uint32 { return cache.Weight(int(r.bytes.Load())) },
 		}),
 		counts:   c,
 		seed:     maphash.MakeSeed(),

@@ -27,8 +27,8 @@ import (
 	"unique"
 
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -100,7 +100,7 @@ const (
 type Reranker struct {
 	options Options
 	scratch sync.Pool
-	loader  *memory.Loader // of what is asked for
+	loader  *cache.Loader // of what is asked for
 
 	mu     sync.Mutex
 	memory *store
@@ -113,7 +113,7 @@ func New(o Options) *Reranker {
 	return &Reranker{
 		options: o, memory: newStore(o.Bytes, o.TTL, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
-		loader: memory.NewLoader(memory.Policy{
+		loader: cache.NewLoader(cache.Policy{
 			Places: maxFetches, Timeout: fetchTimeout, Guard: o.Guard, What: fetching, Client: o.Client,
 		}),
 	}
@@ -201,7 +201,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, memory.ErrClosed
+		return nil, cache.ErrClosed
 	}
 	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit {
 		r.memory.close()

@@ -16,8 +16,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -227,12 +227,12 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 					searches.Go(func() { _ = search(greedy(i)) })
 				}
 				synctest.Wait()
-				if err := search(greedy(-1)); !errors.Is(err, memory.ErrBusy) {
+				if err := search(greedy(-1)); !errors.Is(err, cache.ErrBusy) {
 					t.Errorf("got more than half: %v", err)
 				}
 				for range maxFetches / 4 {
 					searches.Go(func() {
-						if err := search("modest", "other"); errors.Is(err, memory.ErrBusy) {
+						if err := search("modest", "other"); errors.Is(err, cache.ErrBusy) {
 							t.Errorf("another one: %v", err)
 						}
 					})
@@ -546,7 +546,7 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, memory.ErrClosed) {
+	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, cache.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/rerank"
@@ -115,7 +115,7 @@ func failures() []failure {
 	throttled := func(e *answers.Error) bool { return e.Status == http.StatusTooManyRequests }
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
-		{"busy", is(memory.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
+		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
 		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
 		{"too_large", is(rerank.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},

@@ -18,16 +18,16 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestCausesOfTheEnginesOrder(t *testing.T) {
 	for err, want := range map[error]string{
-		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", memory.ErrBusy: "busy", context.DeadlineExceeded: "budget",
-		memory.ErrClosed: "error", &answers.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
+		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", cache.ErrBusy: "busy", context.DeadlineExceeded: "budget",
+		cache.ErrClosed: "error", &answers.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
 		&answers.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
 	} {

@@ -24,8 +24,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/answers"
-	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/internal/limits"
@@ -352,7 +352,7 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"too many requests", refused(429, ""), "throttled"},
 		{"a missing index", refused(404, ""), "unknown_to_cluster"},
 		{"a failure", refused(503, ""), "analyze"},
-		{"too many calls", stage(expand.StageRows, memory.ErrBusy), "busy"},
+		{"too many calls", stage(expand.StageRows, cache.ErrBusy), "busy"},
 		{"out of time", stage(expand.StageRows, context.DeadlineExceeded), "budget"},
 		{"the client has gone", stage(expand.StageRows, context.Canceled), "client_gone"},
 		{"unexpected", io.EOF, "error"},

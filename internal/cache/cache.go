@@ -1,7 +1,7 @@
-// Package memory remembers the answers of the cluster, bounded in bytes, and
+// Package cache remembers the answers of the cluster, bounded in bytes, and
 // loads what it does not know: each thing once at a time, apart from the
 // callers that wait for it, and not too many at once.
-package memory
+package cache
 
 import (
 	"context"
