@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -201,7 +201,7 @@ func (b *backfill) refresh(ctx context.Context) error {
 }
 
 func hasStatus(err error, status int) bool {
-	refusal, ok := errors.AsType[*answers.Error](err)
+	refusal, ok := errors.AsType[*esclient.Error](err)
 	return ok && refusal.Status == status
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
 )
@@ -70,10 +69,10 @@ func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody
 
 // analyze runs _analyze in a concrete index or an alias of one: the cluster
 // refuses several. The answer is bounded to limit bytes.
-func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {
+func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]Token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
-		Tokens []answers.Token `json:"tokens"`
+		Tokens []Token `json:"tokens"`
 	}
 	err := c.Call(ctx, Request{Method: http.MethodPost, Path: IndexPath(index, "/_analyze"+filter), Body: body, Limit: limit}, &answer)
 	return answer.Tokens, err
@@ -90,9 +89,9 @@ type textTerms struct {
 // newTerms returns the terms of an answer. The sort keeps the promise of
 // [Analysis] with an analyzer that does not give tokens in the order of their
 // positions.
-func newTerms(text string, tokens []answers.Token) *textTerms {
-	slices.SortStableFunc(tokens, func(a, b answers.Token) int { return a.Position - b.Position })
-	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens)), written: answers.Written(text, tokens)}
+func newTerms(text string, tokens []Token) *textTerms {
+	slices.SortStableFunc(tokens, func(a, b Token) int { return a.Position - b.Position })
+	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens)), written: Written(text, tokens)}
 	for i := range tokens {
 		t.names[i], t.positions[i] = tokens[i].Token, tokens[i].Position
 		t.graph = t.graph || tokens[i].Length > 1
@@ -142,7 +141,7 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 			terms = append(terms, nil)
 			continue
 		case err == nil:
-			if split, ok := answers.SplitTokens(batch, tokens); ok {
+			if split, ok := SplitTokens(batch, tokens); ok {
 				terms = append(terms, split...)
 				size = min(2*size, most)
 				continue
@@ -174,7 +173,7 @@ func nextBatch(words []string, size int) []string {
 // tokens: with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch
 // 8.
 func tooManyTokens(err error) bool {
-	var e *answers.Error
+	var e *Error
 	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -145,7 +144,7 @@ func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
 	)
 
 	_, err := c.AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
-	var refusal *answers.Error
+	var refusal *Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
 		t.Errorf("error %v", err)
 	}
@@ -208,12 +207,12 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		}
 		l := lucene{gap: []int{0, 0, 50, 100}[rng.IntN(4)], stops: rng.IntN(3) == 0}
 		var answer struct {
-			Tokens []answers.Token `json:"tokens"`
+			Tokens []Token `json:"tokens"`
 		}
-		if err := answers.Decode(analyzeLikeLucene(words, l), &answer); err != nil {
+		if err := Decode(analyzeLikeLucene(words, l), &answer); err != nil {
 			t.Fatal(err)
 		}
-		got, ok := answers.SplitTokens(words, answer.Tokens)
+		got, ok := SplitTokens(words, answer.Tokens)
 		if !ok {
 			if l == (lucene{}) {
 				t.Fatalf("words %q: the plain answer was not taken", words)
@@ -223,12 +222,12 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		taken++
 		for i, w := range words {
 			var one struct {
-				Tokens []answers.Token `json:"tokens"`
+				Tokens []Token `json:"tokens"`
 			}
-			if err := answers.Decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
+			if err := Decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
 				t.Fatal(err)
 			}
-			want, _ := answers.SplitTokens([]string{w}, one.Tokens)
+			want, _ := SplitTokens([]string{w}, one.Tokens)
 			if !slices.Equal(want[0], got[i]) {
 				t.Fatalf("%+v, words %q: word %d has %q, want %q", l, words, i, got[i], want[0])
 			}
@@ -246,13 +245,13 @@ func FuzzSplitTokens(f *testing.F) {
 	f.Add("a b", []byte(`{"tokens":[{"token":"x","position":9223372036854775807,"start_offset":-1}]}`))
 	f.Fuzz(func(t *testing.T, text string, b []byte) {
 		var answer struct {
-			Tokens []answers.Token `json:"tokens"`
+			Tokens []Token `json:"tokens"`
 		}
-		if answers.Decode(b, &answer) != nil {
+		if Decode(b, &answer) != nil {
 			return
 		}
 		words := strings.Split(text, " ")
-		got, ok := answers.SplitTokens(words, answer.Tokens)
+		got, ok := SplitTokens(words, answer.Tokens)
 		if !ok {
 			return
 		}
@@ -274,18 +273,18 @@ func FuzzSplitTokens(f *testing.F) {
 func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text   string
-		tokens []answers.Token
+		tokens []Token
 		want   []string
 	}{
-		"words":     {"Gas, oils", []answers.Token{{Token: "ga", Start: 0, End: 3}, {Token: "oil", Start: 5, End: 9, Position: 1}}, []string{"Gas", "oils"}},
-		"the terms": {"gas", []answers.Token{{Token: "gas", Start: 0, End: 3}}, nil},
-		"synonyms":  {"Gas", []answers.Token{{Token: "gas", Start: 0, End: 3}, {Token: "petrol", Start: 0, End: 3}}, nil},
+		"words":     {"Gas, oils", []Token{{Token: "ga", Start: 0, End: 3}, {Token: "oil", Start: 5, End: 9, Position: 1}}, []string{"Gas", "oils"}},
+		"the terms": {"gas", []Token{{Token: "gas", Start: 0, End: 3}}, nil},
+		"synonyms":  {"Gas", []Token{{Token: "gas", Start: 0, End: 3}, {Token: "petrol", Start: 0, End: 3}}, nil},
 		"several words for one": {
-			"NY", []answers.Token{{Token: "new", End: 2}, {Token: "ny", End: 2}, {Token: "york", End: 2, Position: 1}}, nil,
+			"NY", []Token{{Token: "new", End: 2}, {Token: "ny", End: 2}, {Token: "york", End: 2, Position: 1}}, nil,
 		},
-		"UTF-16":      {"😀 Öle Gas", []answers.Token{{Token: "ol", Start: 3, End: 6}, {Token: "gas", Start: 7, End: 10, Position: 1}}, []string{"Öle", "Gas"}},
-		"no offsets":  {"Gas", []answers.Token{{Token: "ga"}}, nil},
-		"bad offsets": {"Gas", []answers.Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
+		"UTF-16":      {"😀 Öle Gas", []Token{{Token: "ol", Start: 3, End: 6}, {Token: "gas", Start: 7, End: 10, Position: 1}}, []string{"Öle", "Gas"}},
+		"no offsets":  {"Gas", []Token{{Token: "ga"}}, nil},
+		"bad offsets": {"Gas", []Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
 	} {
 		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).written); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -294,7 +293,7 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms("Ab", []answers.Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}))
+	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}))
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

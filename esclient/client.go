@@ -26,7 +26,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -66,7 +65,7 @@ type Memory interface {
 
 // A Client calls a cluster. Every call is made once, ends with its context or
 // its timeout, and reads a bounded answer. Its methods may be called at the
-// same time. Their errors wrap an [*answers.Error] where the cluster refused
+// same time. Their errors wrap an [*Error] where the cluster refused
 // the call, the transport's error where no answer came, and context errors.
 // They name the call and have no credentials in them.
 type Client struct {
@@ -241,7 +240,7 @@ func (c *Client) perform(ctx context.Context, r Request, transport esapi.Transpo
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
-		return answers.ParseError(resp.StatusCode, b)
+		return ParseError(resp.StatusCode, b)
 	}
 	answer := &boundedReader{r: resp.Body, left: cmp.Or(r.Limit, maxAnswer), memory: c.memory}
 	defer answer.release() // what is read of it is decoded by then
@@ -258,7 +257,7 @@ func (c *Client) Call(ctx context.Context, r Request, out any) error {
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
-		if err := answers.Decode(b, out); err != nil {
+		if err := Decode(b, out); err != nil {
 			return fmt.Errorf("decode the answer: %w", err)
 		}
 		return nil
@@ -436,7 +435,7 @@ func search[H, A any](ctx context.Context, c *Client, indices Indices, filter st
 
 // An explained hit has the explanation of its score.
 type explained struct {
-	Explanation answers.ScoreExplanation `json:"_explanation"`
+	Explanation ScoreExplanation `json:"_explanation"`
 }
 
 // firstScale returns the scale of the first score that tells it, 0 for none.
@@ -461,7 +460,7 @@ func ExistsQuery(field string) Object { return Object{"exists": Object{"field": 
 // index that is missing, closed or blocked, or for an analyzer that it does not
 // have.
 func IsUnknown(err error) bool {
-	var refused *answers.Error
+	var refused *Error
 	return errors.As(err, &refused) && !IsBarred(err) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound ||
 			refused.Status == http.StatusForbidden && isBlocked(refused))
@@ -472,6 +471,6 @@ func IsUnknown(err error) bool {
 // nested fields, too. All engines say it in the same words.
 func IsBarred(err error) bool {
 	const words = "queries cannot be executed when 'search.allow_expensive_queries' is set to false"
-	var refused *answers.Error
+	var refused *Error
 	return errors.As(err, &refused) && refused.Type == "exception" && strings.Contains(refused.Reason, words)
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
@@ -223,11 +222,11 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 		t.Run(r.Engine, func(t *testing.T) {
 			tests := []struct {
 				answer string
-				want   answers.Error
+				want   Error
 			}{
-				{"no index", answers.Error{Type: "index_not_found_exception", Reason: "no such index [nowhere]"}},
-				{"no handler", answers.Error{Reason: "no handler found for uri [/_nowhere/x/y/z] and method [GET]"}},
-				{"scripts barred", answers.Error{
+				{"no index", Error{Type: "index_not_found_exception", Reason: "no such index [nowhere]"}},
+				{"no handler", Error{Reason: "no handler found for uri [/_nowhere/x/y/z] and method [GET]"}},
+				{"scripts barred", Error{
 					Type:   "exception",
 					Reason: "[script score] queries cannot be executed when 'search.allow_expensive_queries' is set to false.",
 				}},
@@ -236,7 +235,7 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 				test.want.Status = r.Answers[test.answer].Status
 				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, test.answer))
 				_, err := count(t.Context(), c, "i")
-				var got *answers.Error
+				var got *Error
 				if !errors.As(err, &got) {
 					t.Fatalf("%s: error %v", test.answer, err)
 				}
@@ -255,8 +254,8 @@ func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 	for _, body := range []string{"", "<html>Bad gateway</html>", `{"error":7}`, `{"error":{"type":{}}}`, `[]`, "{"} {
 		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusBadGateway, body))
 		_, err := count(t.Context(), c, "i")
-		var got *answers.Error
-		if !errors.As(err, &got) || *got != (answers.Error{Status: http.StatusBadGateway}) {
+		var got *Error
+		if !errors.As(err, &got) || *got != (Error{Status: http.StatusBadGateway}) {
 			t.Errorf("%q: error %v", body, err)
 		}
 	}
@@ -264,7 +263,7 @@ func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 
 func TestLongReasonIsCut(t *testing.T) {
 	body := `{"error":{"type":"t","reason":"` + strings.Repeat("é", 10_000) + `"}}`
-	e := answers.ParseError(http.StatusBadRequest, []byte(body))
+	e := ParseError(http.StatusBadRequest, []byte(body))
 	if len(e.Reason) > 310 || !strings.HasSuffix(e.Reason, "é…") {
 		t.Errorf("reason of %d bytes", len(e.Reason))
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -231,14 +230,14 @@ func (e *engine) testRefusals(t *testing.T) {
 	}
 	t.Run("an index that is not there", func(t *testing.T) {
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At("none")), "title", "", "x")
-		var refusal *answers.Error
+		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
 			t.Errorf("error %v, want a 404", err)
 		}
 	})
 	t.Run("an analyzer that is not there", func(t *testing.T) {
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At("main")), "title", "none", "x")
-		var refusal *answers.Error
+		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 			t.Errorf("error %v, want a 400", err)
 		}

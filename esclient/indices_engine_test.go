@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -33,7 +32,7 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 	err := e.Call(t.Context(), Request{
 		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"size": {"0"}}), Body: Object{},
 	}, &answer)
-	var refusal *answers.Error
+	var refusal *Error
 	if err != nil && !errors.As(err, &refusal) {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
 )
@@ -135,7 +134,7 @@ func (c *Client) SampleTexts(ctx context.Context, index, field string, documents
 	for _, h := range answer.Hits.Hits {
 		for _, value := range h.Fields[field] {
 			var text string
-			if answers.Decode(value, &text) == nil {
+			if Decode(value, &text) == nil {
 				found := strings.Fields(text[:min(len(text), words*sampleBytes)])
 				texts = append(texts, strings.ToValidUTF8(strings.Join(found[:min(len(found), words)], " "), ""))
 				break

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -322,7 +321,7 @@ func FuzzFindFields(f *testing.F) {
 	f.Add([]byte(`{"i":`+mapped(`"a":{"type":"alias","path":"b.c"},"b":{"type":"text","fields":{"c":{"type":"text"}}}`, "")+`}`), "a")
 	f.Fuzz(func(t *testing.T, b []byte, field string) {
 		var answer map[string]mapping.Index
-		if answers.Decode(b, &answer) != nil {
+		if Decode(b, &answer) != nil {
 			return
 		}
 		fields, err := mapping.Fields(answer, field)

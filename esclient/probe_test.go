@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -52,8 +51,8 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var e answers.ScoreExplanation
-			if err := answers.Decode([]byte(test.explanation), &e); err != nil {
+			var e ScoreExplanation
+			if err := Decode([]byte(test.explanation), &e); err != nil {
 				t.Fatal(err)
 			}
 			if got, ok := e.Scale(); got != test.want || ok != test.ok {
@@ -148,8 +147,8 @@ func FuzzExplanation(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e answers.ScoreExplanation
-		if answers.Decode(b, &e) != nil {
+		var e ScoreExplanation
+		if Decode(b, &e) != nil {
 			return
 		}
 		if scale, ok := e.Scale(); ok && !(scale > 0) || !ok && scale != 0 {

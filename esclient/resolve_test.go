@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -73,7 +72,7 @@ func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
 func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	f := clustertest.New().Reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
 	c := cached(t, f)
-	var refused *answers.Error
+	var refused *Error
 	if names, err := c.Resolve(t.Context(), at("lost"), "body"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("%q, %v", names, err)
 	}

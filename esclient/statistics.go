@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
 )
@@ -103,7 +102,7 @@ func (q question) countChunk(ctx context.Context, s *mapping.Schema, terms []str
 // refused reports whether the cluster answered a call, and not to say that it
 // is overloaded: asking in another way may do.
 func refused(err error) bool {
-	var e *answers.Error
+	var e *Error
 	if !errors.As(err, &e) {
 		return false
 	}
@@ -339,13 +338,13 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 // isNo reports whether the cluster refuses a call for what it asks, and not for
 // the state that the cluster or an index is in.
 func isNo(err error) bool {
-	e, ok := errors.AsType[*answers.Error](err)
+	e, ok := errors.AsType[*Error](err)
 	return ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden && !isBlocked(e))
 }
 
 // isBlocked reports whether a setting of the index, or of the cluster, blocks
 // what a call does.
-func isBlocked(e *answers.Error) bool { return e.Type == "cluster_block_exception" }
+func isBlocked(e *Error) bool { return e.Type == "cluster_block_exception" }
 
 // Statistics fills docFreqs[k] with the number of documents that have terms[k]
 // in a field, over all shards of the indices that map the field; of more than

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -142,7 +141,7 @@ func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 		f := clustertest.New().Reply("POST /i/_termvectors", status, `{}`)
 		s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 		_, err := client(t, f).about("i", "f").count(t.Context(), s, []string{"x"})
-		var refusal *answers.Error
+		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != status || f.Asked("_search") != 0 || s.Unvectored.Load() {
 			t.Errorf("status %d: error %v, %d searches", status, err, f.Asked("_search"))
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -59,7 +59,7 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	c, _ := rental(t)
 	away := errors.New("away")
-	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &answers.Error{Status: 404})}, "away": {err: away}}
+	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &esclient.Error{Status: 404})}, "away": {err: away}}
 	body := func(field string) []byte { return []byte(`{"query":{"match":{"` + field + `":"car"}}}`) }
 	r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
 	if err != nil || r.Rewritten || r.Reason != reason.UnknownToCluster {

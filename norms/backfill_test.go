@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 )
 
@@ -356,7 +356,7 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(50)...), testWeights(t)
 		busy := map[string]int{"3": 2, "4": 99}
-		queueFull := &answers.Error{Status: http.StatusTooManyRequests, Reason: "queue full"}
+		queueFull := &esclient.Error{Status: http.StatusTooManyRequests, Reason: "queue full"}
 		x.outcome = func(d documents.DocRef) (documents.UpdateResult, bool) {
 			busy[d.ID]--
 			return documents.UpdateResult{Status: documents.Busy, Err: queueFull}, busy[d.ID] >= 0

@@ -16,7 +16,7 @@ import (
 
 	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 )
 
@@ -267,7 +267,7 @@ func manyTexts(n int) []string {
 	return texts
 }
 
-var errBusy = &answers.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
+var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)

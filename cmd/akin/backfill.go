@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/backfill"
-	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 )
@@ -73,7 +73,7 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	// What was done a moment ago is not to be counted again; without the right
 	// to refresh some of it may be.
 	err = cluster.Refresh(ctx, f.Index)
-	if refusal, ok := errors.AsType[*answers.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
+	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
 		return err
 	}
 	docs, err := cluster.Count(ctx, f.Index, query)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -72,7 +72,7 @@ func TestRealEngine(t *testing.T) {
 			t.Errorf("Count = %d, %v, want 52", n, err)
 		}
 		_, err := e.Count(t.Context(), e.At("none"), nil)
-		var refusal *answers.Error
+		var refusal *esclient.Error
 		if !errors.As(err, &refusal) || refusal.Status != 404 || refusal.Type != "index_not_found_exception" {
 			t.Errorf("Count of no index: %v, want a 404", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -325,7 +325,7 @@ func (a API) scroll(ctx context.Context, index, preference string, body esclient
 	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()
 	for {
 		p = page{ScrollID: p.ScrollID}
-		err := a.Client.Send(ctx, r, func(answer io.Reader) error { return json.UnmarshalRead(answer, &p, answers.Lenient()) })
+		err := a.Client.Send(ctx, r, func(answer io.Reader) error { return json.UnmarshalRead(answer, &p, esclient.Lenient()) })
 		if err = cmp.Or(err, p.Shards.check()); err == nil && len(p.Hits.Hits) > 0 {
 			err = fn(p.Hits.Hits)
 		}
@@ -347,7 +347,7 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	}
 	body := esclient.Object{"scroll_id": []string{id}}
 	err := a.Client.Call(context.WithoutCancel(ctx), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
-	refusal, ok := errors.AsType[*answers.Error](err)
+	refusal, ok := errors.AsType[*esclient.Error](err)
 	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
 		return nil // it is gone already, or stays until its time is over: all has been read
 	}
@@ -359,7 +359,7 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 // busy, or the cluster has lost its state of a scan. It is false for what it
 // refuses for good.
 func Interrupted(err error) bool {
-	if refusal, ok := errors.AsType[*answers.Error](err); ok {
+	if refusal, ok := errors.AsType[*esclient.Error](err); ok {
 		switch refusal.Status {
 		case http.StatusNotFound:
 			return refusal.Type == "search_context_missing_exception"
@@ -412,7 +412,7 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 	switch kind := v.Kind(); {
 	case kind == jsontext.KindBeginArray:
 		var list []jsontext.Value
-		err = answers.Decode(v, &list)
+		err = esclient.Decode(v, &list)
 		for i := 0; i < len(list) && err == nil; i++ {
 			dst, err = appendTexts(dst, list[i], path)
 		}
@@ -423,7 +423,7 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 		return dst, nil
 	case kind == jsontext.KindString:
 		var text string
-		err = answers.Decode(v, &text)
+		err = esclient.Decode(v, &text)
 		return append(dst, text), err
 	default:
 		return append(dst, string(v)), nil
@@ -434,7 +434,7 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 // may have several segments of the path.
 func appendMembers(dst []string, v jsontext.Value, path string) ([]string, error) {
 	var members map[string]jsontext.Value
-	err := answers.Decode(v, &members)
+	err := esclient.Decode(v, &members)
 	for end := 0; end <= len(path) && err == nil; end++ {
 		if end < len(path) && path[end] != '.' {
 			continue

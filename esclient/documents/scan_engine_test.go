@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
 )
 
 // scanned returns the ids of the documents of a scan, sorted.
@@ -97,7 +96,7 @@ func (e *engine) testScanOfWhatMatches(t *testing.T) {
 	}
 	o.Query = []byte(`{"nonsense":{}}`)
 	err = e.Scan(t.Context(), o, nil)
-	if refusal, ok := errors.AsType[*answers.Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
+	if refusal, ok := errors.AsType[*esclient.Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
 		t.Errorf("a query that the engine does not know: %v", err)
 	}
 }
@@ -141,7 +140,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 		}
 		return nil
 	})
-	refusal, ok := errors.AsType[*answers.Error](err)
+	refusal, ok := errors.AsType[*esclient.Error](err)
 	if !ok || refusal.Type != "search_context_missing_exception" || !Interrupted(err) {
 		t.Errorf("error %v, want a lost search context", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
@@ -363,7 +363,7 @@ func FuzzPage(f *testing.F) {
 	f.Add([]byte(`{"hits":{"hits":[{"_source":{"a":[{"b":"x"}],"a.b":1}}]}}`), "a.b")
 	f.Fuzz(func(t *testing.T, b []byte, path string) {
 		var p page
-		if answers.Decode(b, &p) != nil {
+		if esclient.Decode(b, &p) != nil {
 			return
 		}
 		for _, h := range p.Hits.Hits {
@@ -408,7 +408,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			var answer struct {
 				Docs []map[string]any `json:"docs"`
 			}
-			if err := answers.Decode(r.Body(t, "term vectors"), &answer); err != nil {
+			if err := esclient.Decode(r.Body(t, "term vectors"), &answer); err != nil {
 				t.Fatal(err)
 			}
 			refused := answer.Docs[2] // asked for in another index

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -87,10 +87,10 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		{Status: Conflict},
 		{Status: Gone},
 		{Status: Unchanged},
-		{Status: Busy, Err: &answers.Error{Status: 429, Type: "es_rejected_execution_exception", Reason: "full"}},
-		{Status: Refused, Err: &answers.Error{Status: 404, Type: "index_not_found_exception", Reason: "gone"}},
-		{Status: Refused, Err: &answers.Error{Status: 500}},
-		{Status: Refused, Err: &answers.Error{}},
+		{Status: Busy, Err: &esclient.Error{Status: 429, Type: "es_rejected_execution_exception", Reason: "full"}},
+		{Status: Refused, Err: &esclient.Error{Status: 404, Type: "index_not_found_exception", Reason: "gone"}},
+		{Status: Refused, Err: &esclient.Error{Status: 500}},
+		{Status: Refused, Err: &esclient.Error{}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -379,7 +379,7 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 		}
 		return e.Client.Call(t.Context(), r, nil)
 	}
-	var refusal *answers.Error
+	var refusal *esclient.Error
 	if err := put(71); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("the version that is there: %v", err)
 	}

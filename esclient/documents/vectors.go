@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -36,7 +36,7 @@ type DocTerms struct {
 	// Fields are the terms by field, each once, in no particular order, without
 	// fields that have none.
 	Fields map[string][]TermFreq
-	// Err, an [*answers.Error], is why the cluster tells no terms of this document;
+	// Err, an [*esclient.Error], is why the cluster tells no terms of this document;
 	// its Status is 404 where the index is gone and 0 else.
 	Err error
 }
@@ -138,13 +138,13 @@ var errVectors = errors.New("not the terms of the documents")
 // read reads the answer document by document, since there may be millions of
 // terms.
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
-	d := jsontext.NewDecoder(answer, answers.Lenient())
+	d := jsontext.NewDecoder(answer, esclient.Lenient())
 	n := 0
-	err := answers.EachMember(d, func(name string) error {
+	err := esclient.EachMember(d, func(name string) error {
 		if name != "docs" {
 			return d.SkipValue()
 		}
-		return answers.EachElement(d, func() error {
+		return esclient.EachElement(d, func() error {
 			if n == len(v.docs) {
 				return fmt.Errorf("more than %d documents: %w", n, errVectors)
 			}
@@ -166,7 +166,7 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 // token by token: a struct for the millions of terms would take twice as long.
 func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
 	doc := &vectorDoc{}
-	err := answers.EachMember(d, func(name string) (err error) {
+	err := esclient.EachMember(d, func(name string) (err error) {
 		switch name {
 		case "_id":
 			var got string
@@ -179,7 +179,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 		case "_version":
 			return json.UnmarshalDecode(d, &doc.Version)
 		case "error":
-			var e answers.ItemError
+			var e esclient.ItemError
 			err = json.UnmarshalDecode(d, &e)
 			status := 0 // the cluster has none for a document
 			if e.Type == "index_not_found_exception" {
@@ -188,7 +188,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 			doc.Err = e.AsError(status)
 			return err
 		case "term_vectors":
-			return answers.EachMember(d, func(field string) error { return v.readField(d, doc, field) })
+			return esclient.EachMember(d, func(field string) error { return v.readField(d, doc, field) })
 		default:
 			return d.SkipValue()
 		}
@@ -200,11 +200,11 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string) error {
 	var terms []TermFreq
 	var positions [][]int
-	err := answers.EachMember(d, func(name string) error {
+	err := esclient.EachMember(d, func(name string) error {
 		if name != "terms" {
 			return d.SkipValue()
 		}
-		return answers.EachMember(d, func(term string) error {
+		return esclient.EachMember(d, func(term string) error {
 			freq, at, err := v.readTerm(d)
 			terms = append(terms, TermFreq{term, freq})
 			if v.positions {
@@ -224,7 +224,7 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 
 // readTerm reads the frequency and the places of a term.
 func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
-	err = answers.EachMember(d, func(name string) error {
+	err = esclient.EachMember(d, func(name string) error {
 		switch {
 		case name == "term_freq":
 			t, err := d.ReadToken()

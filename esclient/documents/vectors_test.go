@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
@@ -60,7 +60,7 @@ func TestTermsOfDocuments(t *testing.T) {
 func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
 	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
 	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, gone)).DocVectors(t.Context(), vectorRequests[:1])
-	var refused *answers.Error
+	var refused *esclient.Error
 	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -136,7 +136,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
 		{},
-		{Err: &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
+		{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
 )
 
 // A Document is one to index. Its source is marshaled as JSON.
@@ -28,7 +27,7 @@ type Document struct {
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
 	r := esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}
 	err = a.Client.Call(ctx, esclient.Request{API: r}, nil)
-	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Type == "resource_already_exists_exception" {
+	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Type == "resource_already_exists_exception" {
 		return false, nil
 	}
 	return err == nil, err
@@ -51,7 +50,7 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 	items, err := a.bulk(ctx, esapi.BulkRequest{Index: url.PathEscape(index), Refresh: "true"}, body, len(docs))
 	for i := 0; err == nil && i < len(items); i++ {
 		if of := items[i]; of.Error != nil || of.Status > 299 {
-			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
+			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &esclient.ItemError{}).AsError(of.Status))
 		}
 	}
 	if err != nil {
@@ -62,9 +61,9 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 
 // A bulkItem is what has become of one action.
 type bulkItem struct {
-	Status int                `json:"status"`
-	Result string             `json:"result"`
-	Error  *answers.ItemError `json:"error"`
+	Status int                 `json:"status"`
+	Result string              `json:"result"`
+	Error  *esclient.ItemError `json:"error"`
 }
 
 // bulk sends the lines of n actions and returns what has become of them.
@@ -162,7 +161,7 @@ func (i bulkItem) updated() UpdateResult {
 		if i.Status == http.StatusTooManyRequests || i.Status == http.StatusServiceUnavailable {
 			result.Status = Busy
 		}
-		result.Err = cmp.Or(i.Error, &answers.ItemError{}).AsError(i.Status)
+		result.Err = cmp.Or(i.Error, &esclient.ItemError{}).AsError(i.Status)
 	}
 	return result
 }

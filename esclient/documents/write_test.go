@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
 )
 
 // writing returns a client of a cluster that answers with handle.
@@ -45,7 +44,7 @@ func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 				_, _ = io.WriteString(w, tt.answer)
 			})
 			created, err := c.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
-			var refused *answers.Error
+			var refused *esclient.Error
 			if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
 				t.Errorf("created %t, error %v", created, err)
 			}
@@ -77,7 +76,7 @@ func TestDocumentsAreIndexedInBulk(t *testing.T) {
 	}
 	refuse = true
 	err := c.Index(t.Context(), "docs", docs)
-	var refused *answers.Error
+	var refused *esclient.Error
 	if !errors.As(err, &refused) || refused.Status != 400 || !strings.Contains(err.Error(), `document "2"`) {
 		t.Errorf("error %v, want the refusal of document 2", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -49,7 +49,7 @@ func steps() []step {
 	}
 	status := func(code int, kind string) func(error) bool {
 		return func(err error) bool {
-			e, ok := errors.AsType[*answers.Error](err)
+			e, ok := errors.AsType[*esclient.Error](err)
 			return ok && e.Status == code && (kind == "" || e.Type == kind)
 		}
 	}
@@ -108,7 +108,7 @@ var refusedAction = regexp.MustCompile(`\b(?:indices|cluster):[a-z_/]+`)
 
 // lacking names the right that a user lacks.
 func lacking(err error) string {
-	e, _ := errors.AsType[*answers.Error](err)
+	e, _ := errors.AsType[*esclient.Error](err)
 	right := refusedAction.FindString(e.Reason)
 	if right == "" {
 		return "give akin's user the role in docs/security.md"

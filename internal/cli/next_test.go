@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -30,13 +30,13 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 		{"no configuration file", missing, "akin init"},
 		{"another file is missing", &configs.Error{Key: "redis.tls.ca_file", Err: fs.ErrNotExist}, ""},
 		{"a file of the command line is missing", &fs.PathError{Op: "open", Path: "docs.akin", Err: fs.ErrNotExist}, "current folder"},
-		{"no credentials", &answers.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
-		{"no right, OpenSearch", &answers.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},
-		{"no right, Elasticsearch", &answers.Error{Status: http.StatusForbidden, Reason: "action [cluster:monitor/main] is unauthorized for user [a]"}, "the right cluster:monitor/main;"},
-		{"no right, unnamed", &answers.Error{Status: http.StatusForbidden}, "the role in docs/security.md"},
-		{"block", &answers.Error{Status: http.StatusForbidden, Type: "cluster_block_exception"}, "blocks"},
-		{"no index", &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}, "akin init"},
-		{"throttled", &answers.Error{Status: http.StatusTooManyRequests}, "later"},
+		{"no credentials", &esclient.Error{Status: http.StatusUnauthorized}, "AKIN_CLUSTER_USERNAME"},
+		{"no right, OpenSearch", &esclient.Error{Status: http.StatusForbidden, Reason: "no permissions for [indices:admin/analyze] and User [name=a]"}, "the right indices:admin/analyze;"},
+		{"no right, Elasticsearch", &esclient.Error{Status: http.StatusForbidden, Reason: "action [cluster:monitor/main] is unauthorized for user [a]"}, "the right cluster:monitor/main;"},
+		{"no right, unnamed", &esclient.Error{Status: http.StatusForbidden}, "the role in docs/security.md"},
+		{"block", &esclient.Error{Status: http.StatusForbidden, Type: "cluster_block_exception"}, "blocks"},
+		{"no index", &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}, "akin init"},
+		{"throttled", &esclient.Error{Status: http.StatusTooManyRequests}, "later"},
 		{"no text", mapping.ErrNotText, "type text"},
 		{"no version", rowstore.ErrUnknownVersion, "akin matrix list"},
 		{"Redis wants a password", errors.New("NOAUTH Authentication required."), "AKIN_REDIS_URL"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
@@ -36,7 +36,7 @@ var (
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
 // credentials, and not for a block on an index, which is a 403, too.
-func unauthorized(e *answers.Error) bool {
+func unauthorized(e *esclient.Error) bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.Type != "cluster_block_exception"
 }
 
@@ -73,7 +73,7 @@ func match(
 ) (rowstore.Match, error) {
 	return snapshot.Match(indices.Expression, field, among, func() ([]string, error) {
 		names, err := cluster.Resolve(ctx, indices, field)
-		refused, ok := errors.AsType[*answers.Error](err)
+		refused, ok := errors.AsType[*esclient.Error](err)
 		if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
 			errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrNotText) || esclient.IsUnknown(err) {
 			return nil, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
@@ -79,7 +79,7 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 
 // degradation returns what an error of akin's own call means, false for none.
 func degradation(err error) (d health.Degradation, ok bool) {
-	refused, ok := errors.AsType[*answers.Error](err)
+	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok {
 		return health.Degradation{Reason: health.Calls, Detail: "akin's own calls fail"}, err != nil
 	}
@@ -109,10 +109,10 @@ func failures() []failure {
 			return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 		}
 	}
-	refused := func(so func(*answers.Error) bool) func(error) bool {
-		return func(err error) bool { e, ok := errors.AsType[*answers.Error](err); return ok && so(e) }
+	refused := func(so func(*esclient.Error) bool) func(error) bool {
+		return func(err error) bool { e, ok := errors.AsType[*esclient.Error](err); return ok && so(e) }
 	}
-	throttled := func(e *answers.Error) bool { return e.Status == http.StatusTooManyRequests }
+	throttled := func(e *esclient.Error) bool { return e.Status == http.StatusTooManyRequests }
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
 		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
@@ -27,9 +27,9 @@ import (
 func TestCausesOfTheEnginesOrder(t *testing.T) {
 	for err, want := range map[error]string{
 		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", cache.ErrBusy: "busy", context.DeadlineExceeded: "budget",
-		cache.ErrClosed: "error", &answers.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
+		cache.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
-		&answers.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
+		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
 	} {
 		if got := cause(fmt.Errorf("hits: %w", err)); got != want || causes()[got] == "" {
 			t.Errorf("%v: %s, want %s", err, got, want)

@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/demo"
@@ -339,7 +339,7 @@ func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
 func TestEachCauseHasAHint(t *testing.T) {
 	stage := func(s expand.Stage, err error) error { return &expand.StageError{Stage: s, Err: err} }
 	refused := func(status int, kind string) error {
-		return stage(expand.StageAnalyze, &answers.Error{Status: status, Type: kind})
+		return stage(expand.StageAnalyze, &esclient.Error{Status: status, Type: kind})
 	}
 	for _, c := range []struct {
 		name string

@@ -15,7 +15,7 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/proxy/explain"
 )
@@ -92,7 +92,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Clauses []explain.ShownClause `json:"clauses"`
 	}
 	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
-	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
+	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // other searches have taken its place
 		return a, nil
 	}

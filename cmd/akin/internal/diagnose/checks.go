@@ -15,7 +15,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/serve"
@@ -115,7 +115,7 @@ func (r *Report) security(ctx context.Context, node string, clients *tls.Config,
 	const about = "security of the cluster"
 	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
 	_, err := ask(ctx, node, clients, &configs.Auth{})
-	refused, ok := errors.AsType[*answers.Error](err)
+	refused, ok := errors.AsType[*esclient.Error](err)
 	plain := strings.HasPrefix(node, "http:") && given
 	if u, err := url.Parse(node); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {
 		plain = false

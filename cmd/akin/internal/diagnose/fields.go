@@ -11,7 +11,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -150,7 +150,7 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		}, "akin matrix build"},
 	} {
 		err := right.call()
-		refused, ok := errors.AsType[*answers.Error](err)
+		refused, ok := errors.AsType[*esclient.Error](err)
 		switch {
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
 			r.Checks = append(r.Checks, Check{Warning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})

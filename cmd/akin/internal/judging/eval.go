@@ -20,7 +20,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/evaluate/judged"
 	"github.com/akin-search/akin/evaluate/report"
@@ -300,7 +300,7 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	defer opened.Close()
 	var refusal error
 	answered, err := f.searches.Send(ctx, opened, log.Queries, template, func(err error) bool {
-		answer, refused := errors.AsType[*answers.Error](err)
+		answer, refused := errors.AsType[*esclient.Error](err)
 		if refused = refused && answer.Status == http.StatusBadRequest; refused {
 			refusal = err
 		}

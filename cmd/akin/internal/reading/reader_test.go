@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/answers"
+
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
@@ -208,7 +208,7 @@ func TestSliceIsGivenUpAfterSoManyTries(t *testing.T) {
 	s.plan.Slices = 2
 	s.engine.fail = always(http.StatusServiceUnavailable)
 	_, _, err := s.read(t.Context(), nil)
-	if refused, ok := errors.AsType[*answers.Error](err); !ok || refused.Status != http.StatusServiceUnavailable {
+	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusServiceUnavailable {
 		t.Errorf("error %v", err)
 	}
 	served := s.engine.counts()

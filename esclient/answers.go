@@ -1,5 +1,4 @@
-// Package answers reads what the cluster answers: bytes in, values out.
-package answers
+package esclient
 
 import (
 	"cmp"
