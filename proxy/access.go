@@ -28,7 +28,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 const (
@@ -128,7 +127,7 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 	if !a.secured.Load() {
 		return nil
 	}
-	h, parameters, owner := a.server.sentHeader(r), wire.Unknown(x.rawQuery), x.client.Name
+	h, parameters, owner := a.server.sentHeader(r), answer.Unknown(x.rawQuery), x.client.Name
 	return func(ctx context.Context, indices esclient.Indices) error { //nolint:contextcheck // A check outlives its search.
 		key := a.keyOf(h, parameters, indices)
 		x.asked.Store(key, true)

@@ -19,9 +19,9 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/templates"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // guarded expands a search where the client is allowed to, as the real expander
@@ -561,7 +561,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Error("the indices are no part of the key")
 	}
 	withToken := func(token string) accessKey {
-		return s.access.keyOf(http.Header{"Authorization": {"Basic x"}}, wire.Unknown("size=3&jwt_token="+token), esclient.Indices{Expression: "docs"})
+		return s.access.keyOf(http.Header{"Authorization": {"Basic x"}}, answer.Unknown("size=3&jwt_token="+token), esclient.Indices{Expression: "docs"})
 	}
 	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
 		t.Error("a token in the URL does not tell clients apart")

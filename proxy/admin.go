@@ -20,8 +20,8 @@ import (
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/health"
 
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/playground"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 const (
@@ -158,7 +158,7 @@ func (s *Server) show(c *gin.Context) {
 func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
-	query = wire.CutParameters(query, func(name, value string) bool {
+	query = answer.CutParameters(query, func(name, value string) bool {
 		if name == endpointParameter {
 			kind = value
 		}
@@ -184,7 +184,7 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 
 // shownRequestBody reads and unpacks a body, or returns the same.
 func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
-	coding, known := wire.ContentEncoding(r.Header)
+	coding, known := answer.ContentEncoding(r.Header)
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
 	}

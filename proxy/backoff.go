@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/akin-search/akin/proxy/wire"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 const (
@@ -144,7 +144,7 @@ func (s *Server) shapeOf(x *search) uint64 {
 			}
 		}
 	}
-	wire.EachParameter(x.rawQuery, func(name, _ string) { writePart(h, name) })
+	answer.EachParameter(x.rawQuery, func(name, _ string) { writePart(h, name) })
 	var last jsontext.Kind
 	for d := jsontext.NewDecoder(bytes.NewReader(x.body.plain), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
 		t, err := d.ReadToken()

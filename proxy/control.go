@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/wire"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 // How a client controls its search. None of these reaches the cluster.
@@ -53,7 +53,7 @@ func cutControl(rawQuery string, h http.Header) (rest string, c control) {
 	for _, v := range h[controlHeader] {
 		c.ask(v)
 	}
-	rest = wire.CutParameters(rawQuery, func(name, value string) bool {
+	rest = answer.CutParameters(rawQuery, func(name, value string) bool {
 		switch name {
 		case controlParameter:
 			c.ask(value)

@@ -16,7 +16,6 @@ import (
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/trial"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // explanationHeader names the record of a search that asked for it in its
@@ -101,10 +100,10 @@ func (s *Server) searched(x *search) {
 // record keeps what became of a search. With no res it failed open for the
 // cause.
 func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
-	coding, _ := wire.ContentEncoding(r.Header)
+	coding, _ := answer.ContentEncoding(r.Header)
 	kept := &explain.Record{
 		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
-		Original: explain.Message{RawQuery: wire.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
+		Original: explain.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
 	if x.trial != "" {
@@ -114,7 +113,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		s.metrics.Clauses(res)
 		kept.Reason = reasonOf(res)
 		shown := *res
-		shown.RawQuery = wire.Known(res.RawQuery)
+		shown.RawQuery = answer.Known(res.RawQuery)
 		kept.Result = &shown
 	}
 	x.id = s.explanations.Add(kept)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // Bounds of what is read of an answer that streams on.
@@ -50,7 +49,7 @@ func (s *Server) readRefusal(x *search, res *http.Response) (refused *answer.Fai
 // not of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand
 // in plain text.
 func (s *Server) tellsOfBlock(x *search, res *http.Response) bool {
-	if wire.IsJSON(res.Header["Content-Type"]) {
+	if answer.IsJSON(res.Header["Content-Type"]) {
 		return s.readRefusal(x, res).Blocks()
 	}
 	var text []byte
@@ -76,7 +75,7 @@ func (s *Server) showsSecurity(res *http.Response) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
-	if coding, _ := wire.ContentEncoding(res.Header); coding != "" {
+	if coding, _ := answer.ContentEncoding(res.Header); coding != "" {
 		_ = s.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
 			text, _ = io.ReadAll(io.LimitReader(r, maxRefusal))
 			return nil
@@ -88,7 +87,7 @@ func (s *Server) showsSecurity(res *http.Response) bool {
 // peek has the beginning of an answer read, at most limit bytes, decompressed
 // as many, and puts all of it back.
 func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
-	coding, known := wire.ContentEncoding(res.Header)
+	coding, known := answer.ContentEncoding(res.Header)
 	if !known {
 		return errUnchecked
 	}

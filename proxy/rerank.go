@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // What became of the hits of a search that were to be reranked, values of the
@@ -42,7 +41,7 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	switch {
 	case x.isAsync():
 		return reason.Endpoint
-	case !wire.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && wire.FilterPath(x.rawQuery) != "":
+	case !answer.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
 	case s.unfit.has(s.unfit.hash(x).Sum64()):
 		return reason.TooLong
@@ -56,7 +55,7 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
-	if len(res.Header["Content-Encoding"]) == 0 && wire.IsJSON(res.Header["Content-Type"]) {
+	if len(res.Header["Content-Encoding"]) == 0 && answer.IsJSON(res.Header["Content-Type"]) {
 		whole, err = x.client.Whole(s.opts.Memory, res)
 	}
 	if err != nil && ctx.Err() != nil {

@@ -24,7 +24,6 @@ import (
 
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/templates"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and
@@ -181,8 +180,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 		return "", nil
 	}
 	types := r.Header["Content-Type"]
-	readable := wire.IsJSON(types) || x.endpoint == expand.EndpointMultiSearch && wire.IsLines(types)
-	coding, known := wire.ContentEncoding(r.Header)
+	readable := answer.IsJSON(types) || x.endpoint == expand.EndpointMultiSearch && answer.IsLines(types)
+	coding, known := answer.ContentEncoding(r.Header)
 	switch {
 	case len(types) > 0 && !readable, len(types) == 0 && r.ContentLength > 0:
 		return reasonContentType, nil
@@ -307,8 +306,8 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 	}
 	s.record(x, r, took, made.Result, "")
 	if s.opts.LogQueries {
-		s.log.InfoContext(ctx, "search", "index", x.index, "query", wire.Known(x.rawQuery), "body", string(x.body.plain),
-			"rewritten", made.Rewritten, "rewritten_query", wire.Known(made.RawQuery), "rewritten_body", string(made.Body))
+		s.log.InfoContext(ctx, "search", "index", x.index, "query", answer.Known(x.rawQuery), "body", string(x.body.plain),
+			"rewritten", made.Rewritten, "rewritten_query", answer.Known(made.RawQuery), "rewritten_body", string(made.Body))
 	}
 	return made, nil
 }
@@ -460,8 +459,8 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 // nothing. It reads the answer, or its beginning, and puts it back. An error
 // says that it cannot be looked at.
 func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Failure, err error) {
-	coding, known := wire.ContentEncoding(res.Header)
-	readable := known && wire.IsJSON(res.Header["Content-Type"])
+	coding, known := answer.ContentEncoding(res.Header)
+	readable := known && answer.IsJSON(res.Header["Content-Type"])
 	switch {
 	case answer.IsDenied(res.StatusCode):
 		return &answer.Failure{Status: res.StatusCode}, nil
@@ -525,7 +524,7 @@ func (x *search) asRewritten(out *http.Request) *http.Request {
 		// There was no body to have a type. Elasticsearch 8 wants the versions in
 		// Accept and Content-Type to be the same.
 		h["Content-Type"] = []string{"application/json"}
-		if wire.IsJSON(h["Accept"]) {
+		if answer.IsJSON(h["Accept"]) {
 			h["Content-Type"] = h["Accept"]
 		}
 	}

@@ -10,15 +10,15 @@ import (
 
 	"github.com/akin-search/akin/internal/limits"
 
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/metrics"
 	"github.com/akin-search/akin/proxy/shadow"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // sampled says whether a search is one of the share that gets a shadow. It must
 // be harmless to send twice: one for a scroll opens a second context.
 func sampled(share float64, m match, rawQuery string) bool {
-	return strings.HasSuffix(m.shape, "/_search") && !wire.Has(rawQuery, "scroll") &&
+	return strings.HasSuffix(m.shape, "/_search") && !answer.Has(rawQuery, "scroll") &&
 		rand.Float64() < share //nolint:gosec // A sample, no secret.
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/templates"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // markSafe marks a search or another read as one that may be sent twice, unless
@@ -23,7 +23,7 @@ import (
 func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Request {
 	safe := upstream.Several() && (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
-	if !safe || wire.Has(out.URL.RawQuery, "scroll") {
+	if !safe || answer.Has(out.URL.RawQuery, "scroll") {
 		return out
 	}
 	return out.WithContext(nodes.Safe(out.Context()))
@@ -42,7 +42,7 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 // asClient returns what [Server.ask] takes of a request, as a copy for later:
 // who its client is.
 func asClient(header http.Header, rawQuery string) *http.Request {
-	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(wire.Unknown(rawQuery))}}
+	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(answer.Unknown(rawQuery))}}
 }
 
 // ask makes a call of akin's own with the credentials of the client that sent
@@ -55,7 +55,7 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		return 0, nil, err
 	}
 	if s.access.secured.Load() {
-		out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+wire.Unknown(r.URL.RawQuery), "&")
+		out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+answer.Unknown(r.URL.RawQuery), "&")
 	}
 	out.Header = s.sentHeader(r).Clone()
 	for name := range out.Header {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // partialParameter set to false has a search with failing shards rejected.
@@ -34,7 +33,7 @@ func TellsInside(endpoint expand.Endpoint) bool {
 // Hidden returns why a search is not rewritten: its answer would not say that
 // it failed, and cannot be made to; "" where it can.
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
-	filter := wire.FilterPath(rawQuery)
+	filter := FilterPath(rawQuery)
 	// "valid" is always there, and an exclusion would except what is added.
 	added := endpoint != expand.EndpointValidate && !strings.HasPrefix(filter, "-") && !strings.Contains(filter, ",-")
 	switch {
@@ -43,7 +42,7 @@ func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header
 	case filter != "" && (async || !added):
 		// With partialParameter a late failure would take all from the client.
 		return HiddenByFilter
-	case !wire.AnswersJSON(rawQuery, h):
+	case !AnswersJSON(rawQuery, h):
 		return HiddenByFormat
 	}
 	return ""
@@ -52,7 +51,7 @@ func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header
 // ShowFailures returns a query string whose answer shows failures, and whether
 // its filter_path was changed.
 func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, filtered bool) {
-	path, filter := failurePaths[endpoint], wire.FilterPath(rawQuery)
+	path, filter := failurePaths[endpoint], FilterPath(rawQuery)
 	if path == "" || filter == "" {
 		return rawQuery, false
 	}
@@ -65,10 +64,10 @@ func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	if endpoint == expand.EndpointExplain {
 		return false // its status says it
 	}
-	wire.AskForGzip(out.Header)
+	AskForGzip(out.Header)
 	query := out.URL.RawQuery
-	if endpoint != expand.EndpointSearch || wire.Has(query, partialParameter) ||
-		wire.AnswersJSON(query, out.Header) && showsShards(wire.FilterPath(query)) {
+	if endpoint != expand.EndpointSearch || Has(query, partialParameter) ||
+		AnswersJSON(query, out.Header) && showsShards(FilterPath(query)) {
 		return false
 	}
 	if query != "" && !strings.HasSuffix(query, "&") {

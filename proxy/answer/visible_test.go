@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 func TestShowsShards(t *testing.T) {
@@ -46,14 +45,14 @@ func FuzzAskForFailures(f *testing.F) {
 		if added != strict || strings.TrimSuffix(rest, "&") != strings.TrimSuffix(query, "&") || !strict && rest != query {
 			t.Errorf("%q becomes %q", query, out.URL.RawQuery)
 		}
-		switch hidden := !wire.AnswersJSON(query, out.Header) || !showsShards(wire.FilterPath(query)); {
+		switch hidden := !AnswersJSON(query, out.Header) || !showsShards(FilterPath(query)); {
 		case strict && !hidden:
 			t.Errorf("%q, %q: nothing is hidden", query, accept)
 		case hidden && !strict && !strings.Contains(query, "%") && !strings.Contains(query, partialParameter):
 			t.Errorf("%q, %q: it is not strict", query, accept)
 		}
 		once := slices.Clone(out.Header["Accept-Encoding"])
-		if wire.AskForGzip(out.Header); !slices.Equal(once, out.Header["Accept-Encoding"]) {
+		if AskForGzip(out.Header); !slices.Equal(once, out.Header["Accept-Encoding"]) {
 			t.Errorf("%q becomes %q, then %q", encoding, once, out.Header["Accept-Encoding"])
 		}
 	})

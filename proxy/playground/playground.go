@@ -17,8 +17,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 //go:embed playground.html playground.css playground.js
@@ -170,8 +170,8 @@ func bad(format string, args ...any) error {
 // without asking first, and answers with what f returns.
 func post[T any](f func(r *http.Request, asked *T) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !wire.IsJSON(r.Header["Content-Type"]) {
-			answer(w, nil, &refusal{http.StatusUnsupportedMediaType, "the body is not said to be JSON"})
+		if !answer.IsJSON(r.Header["Content-Type"]) {
+			writeJSON(w, nil, &refusal{http.StatusUnsupportedMediaType, "the body is not said to be JSON"})
 			return
 		}
 		asked := new(T)
@@ -190,12 +190,12 @@ func post[T any](f func(r *http.Request, asked *T) (any, error)) http.HandlerFun
 		default:
 			out, err = f(r, asked)
 		}
-		answer(w, out, err)
+		writeJSON(w, out, err)
 	}
 }
 
 // answer writes JSON, or the error.
-func answer(w http.ResponseWriter, out any, err error) {
+func writeJSON(w http.ResponseWriter, out any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		refused, ok := errors.AsType[*refusal](err)
@@ -224,7 +224,7 @@ func (p *Playground) setup(w http.ResponseWriter, r *http.Request) {
 	if p.options.Matrices != nil {
 		out, err = p.options.Matrices.Setup(r.Context())
 	}
-	answer(w, out, err)
+	writeJSON(w, out, err)
 }
 
 // asksNeighbors asks for a row.

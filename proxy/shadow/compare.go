@@ -15,7 +15,6 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 
 	"github.com/akin-search/akin/proxy/metrics"
-	"github.com/akin-search/akin/proxy/wire"
 )
 
 // overlapDepth is the number of hits that are compared, what most pages show.
@@ -52,7 +51,7 @@ type hitID struct {
 // ReadHits reads an answer, decompressed into memory of hold. It returns
 // [ErrUnreadable] where it lists no hits, and [limits.ErrNoRoom].
 func ReadHits(h http.Header, body []byte, hold *limits.Hold) (hits TopHits, err error) {
-	switch coding, known := wire.ContentEncoding(h); {
+	switch coding, known := answer.ContentEncoding(h); {
 	case !known:
 		return hits, ErrUnreadable
 	case coding != "":

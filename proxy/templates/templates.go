@@ -22,7 +22,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/proxy/wire"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 // Reasons not to rewrite a search template.
@@ -77,7 +77,7 @@ type Renderer struct {
 // error says that the cluster did not answer.
 func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Rendering, reason string, err error) {
 	known := true
-	wire.EachParameter(wire.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
+	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
 	})
 	if !known {

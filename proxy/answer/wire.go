@@ -1,7 +1,4 @@
-// Package wire reads what stands around the JSON of requests and answers: query
-// strings, of which the bytes that are not akin's stay as they came, and
-// headers.
-package wire
+package answer
 
 import (
 	"net/http"
