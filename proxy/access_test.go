@@ -20,7 +20,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -296,7 +296,7 @@ func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
 		if n := counter(t, s.registry, "akin_authorization_checks_total", "result", "denied"); n != 0 {
 			t.Errorf("%v checks were denied", n)
 		}
-		if n := counter(t, s.registry, "akin_requests_total", "outcome", explain.FailedOpen) + counter(t, s.registry, "akin_requests_total", "reason", "not_authorized"); n != 0 {
+		if n := counter(t, s.registry, "akin_requests_total", "outcome", report.FailedOpen) + counter(t, s.registry, "akin_requests_total", "reason", "not_authorized"); n != 0 {
 			t.Errorf("%v searches failed open, or were not authorized", n)
 		}
 	}
@@ -389,11 +389,11 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 	if all := s.health.Report(t.Context(), nil); len(all) != 0 || strings.Contains(book.text(), "failing open") {
 		t.Errorf("one who guesses has akin fail: %v, %s", all, book.text())
 	}
-	if n := counter(t, s.registry, "akin_requests_total", "outcome", explain.FailedOpen); n != 0 {
+	if n := counter(t, s.registry, "akin_requests_total", "outcome", report.FailedOpen); n != 0 {
 		t.Errorf("%v searches of one who guesses are counted as failed open", n)
 	}
-	undecided := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonUndecided)
-	denied := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", "not_authorized")
+	undecided := counter(t, s.registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonUndecided)
+	denied := counter(t, s.registry, "akin_requests_total", "outcome", report.Unchanged, "reason", "not_authorized")
 	if undecided+denied != 3*maxQuestions || undecided == 0 {
 		t.Errorf("%v searches are counted as undecided, %v as denied", undecided, denied)
 	}

@@ -17,8 +17,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/playground"
@@ -95,7 +94,7 @@ func (s *Server) ready(c *gin.Context) {
 }
 
 // condition returns and reports the state, not ready where ctx ends before.
-func (s *Server) condition(ctx context.Context) (c health.Condition) {
+func (s *Server) condition(ctx context.Context) (c report.Condition) {
 	if s.opts.Check != nil {
 		c = s.opts.Check(ctx)
 	}
@@ -108,14 +107,14 @@ func (s *Server) condition(ctx context.Context) (c health.Condition) {
 
 // expansion is the answer of POST /_akin/expand/{index}.
 type expansion struct {
-	Rewritten bool                  `json:"rewritten"`
-	Reason    string                `json:"reason,omitempty"`
-	Cause     string                `json:"cause,omitempty"` // of a failure, as in the metrics
-	Error     string                `json:"error,omitempty"`
-	RawQuery  string                `json:"raw_query"`
-	Body      json.RawMessage       `json:"body,omitempty"`
-	Failures  []string              `json:"failures,omitempty"`
-	Clauses   []explain.ShownClause `json:"clauses"`
+	Rewritten bool                 `json:"rewritten"`
+	Reason    string               `json:"reason,omitempty"`
+	Cause     string               `json:"cause,omitempty"` // of a failure, as in the metrics
+	Error     string               `json:"error,omitempty"`
+	RawQuery  string               `json:"raw_query"`
+	Body      json.RawMessage      `json:"body,omitempty"`
+	Failures  []string             `json:"failures,omitempty"`
+	Clauses   []report.ShownClause `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why.
@@ -132,7 +131,7 @@ func (s *Server) show(c *gin.Context) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	answer := expansion{RawQuery: in.RawQuery, Clauses: []explain.ShownClause{}}
+	answer := expansion{RawQuery: in.RawQuery, Clauses: []report.ShownClause{}}
 	switch {
 	case err != nil:
 		answer.Cause, answer.Error = s.cause(err), err.Error()
@@ -143,13 +142,13 @@ func (s *Server) show(c *gin.Context) {
 	default:
 		answer.Rewritten, answer.RawQuery, answer.Body = true, res.RawQuery, res.Body
 		if in.Endpoint == expand.EndpointMultiSearch {
-			answer.Body = explain.Body(res.Body) // lines of JSON are no JSON
+			answer.Body = report.Body(res.Body) // lines of JSON are no JSON
 		}
 	}
 	for _, failure := range res.Failures {
 		answer.Failures = append(answer.Failures, failure.Error())
 	}
-	answer.Clauses = explain.Show(ctx, res.Clauses, s.opts.Forms)
+	answer.Clauses = report.Show(ctx, res.Clauses, s.opts.Forms)
 	writeJSON(c.Writer, answer)
 }
 
@@ -164,7 +163,7 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 		}
 		return name == endpointParameter
 	})
-	endpoint, known := explain.Endpoint(kind)
+	endpoint, known := report.Endpoint(kind)
 	e, why = s.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
 	switch {
@@ -221,8 +220,8 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 // listExplanations answers with the last explanations in short.
 func (s *Server) listExplanations(c *gin.Context) {
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
-	if err != nil || limit < 1 || limit > explain.MaxKept {
-		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
+	if err != nil || limit < 1 || limit > report.MaxKept {
+		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", report.MaxKept))
 		return
 	}
 	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
@@ -239,7 +238,7 @@ func (s *Server) showExplanation(c *gin.Context) {
 }
 
 // explanation returns all that is known of one search.
-func (s *Server) explanation(ctx context.Context, id string) (shown explain.ShownExplanation, ok bool) {
+func (s *Server) explanation(ctx context.Context, id string) (shown report.ShownExplanation, ok bool) {
 	found, ok := s.explanations.Find(id, func(packed []byte) []byte {
 		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
 		return plain

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/gate"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // askAdmin sends a request to the admin handler of a server for o.
@@ -153,7 +153,7 @@ func echo(name string) expander {
 	return func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 		kind := ""
 		for _, n := range []string{"search", "msearch", "count", "validate", "explain", "rank_eval"} {
-			if e, _ := explain.Endpoint(n); e == r.Endpoint {
+			if e, _ := report.Endpoint(n); e == r.Endpoint {
 				kind = n
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 func TestControl(t *testing.T) {
@@ -167,7 +167,7 @@ func TestUnknownProfileIsCountedWithoutItsName(t *testing.T) {
 	if got := node.only(t); got.body != original || strings.Contains(got.line, "akin") {
 		t.Errorf("the node got %q", got)
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonUnknownProfile); n != 1 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonUnknownProfile); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }

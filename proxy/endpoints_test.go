@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -83,7 +83,7 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if len(got) != 1 || got[0].line != method+" "+target+" HTTP/1.1" || got[0].body != rewritten {
 					t.Errorf("the node got %q", got)
 				}
-				if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+				if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
 					t.Errorf("counted %v times as rewritten", n)
 				}
 			})
@@ -118,9 +118,9 @@ func TestMultiSearchIsReadInTheTypesOfItsLines(t *testing.T) {
 			})})
 			exchangeRaw(t, addr, searchOf("/a/_msearch", tt.header, tt.body))
 			got := node.only(t)
-			want, labels := rewrittenLines, []string{"outcome", explain.Rewritten}
+			want, labels := rewrittenLines, []string{"outcome", report.Rewritten}
 			if tt.reason != "" {
-				want, labels = tt.body, []string{"outcome", explain.Unchanged, "reason", tt.reason}
+				want, labels = tt.body, []string{"outcome", report.Unchanged, "reason", tt.reason}
 			}
 			if got.body != want || !strings.HasPrefix(tt.header, "Content-Type: "+strings.Join(got.get("Content-Type"), "|")+"\n") {
 				t.Errorf("the node got %q", got)
@@ -172,7 +172,7 @@ func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
 			if got := node.only(t); got.body != original || got.line != "POST "+tt.target+" HTTP/1.1" {
 				t.Errorf("the node got %q", got)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", tt.reason); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", tt.reason); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -212,10 +212,10 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 			want   float64
 			labels []string
 		}{
-			{rewrites, []string{"outcome", explain.Rewritten}},
-			{2, []string{"outcome", explain.FailedOpen, "reason", "redis"}},
-			{1, []string{"outcome", explain.FailedOpen, "reason", "budget"}},
-			{0, []string{"outcome", explain.Unchanged}},
+			{rewrites, []string{"outcome", report.Rewritten}},
+			{2, []string{"outcome", report.FailedOpen, "reason", "redis"}},
+			{1, []string{"outcome", report.FailedOpen, "reason", "budget"}},
+			{0, []string{"outcome", report.Unchanged}},
 		} {
 			if got := counter(t, registry, "akin_requests_total", count.labels...); got != count.want {
 				t.Errorf("counted %v times under %s, want %v", got, count.labels, count.want)
@@ -228,10 +228,10 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 // of it; explain sends the rewritten search and does the same.
 func TestControlledSearch(t *testing.T) {
 	for _, tt := range []struct{ control, sent, outcome, reason string }{
-		{"dry-run", original, explain.Unchanged, reasonDryRun},
-		{"explain", rewritten, explain.Rewritten, ""},
-		{"off", original, explain.Unchanged, reasonOff},
-		{"explain, off", original, explain.Unchanged, reasonOff},
+		{"dry-run", original, report.Unchanged, reasonDryRun},
+		{"explain", rewritten, report.Rewritten, ""},
+		{"off", original, report.Unchanged, reasonOff},
+		{"explain, off", original, report.Unchanged, reasonOff},
 	} {
 		node := startRawNode(t, nil)
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
@@ -258,7 +258,7 @@ func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
 			if got := node.only(t); got.body != original {
 				t.Errorf("%s: the node got %q", target, got)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonShadow); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonShadow); n != 1 {
 				t.Errorf("%s: counted %v times", target, n)
 			}
 		}

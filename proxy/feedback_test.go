@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // hitTermsFunc is a HitTerms made of a function.
@@ -129,7 +129,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 			if n := counter(t, registry, "akin_feedback_total", "result", c.result); n != 1 {
 				t.Errorf("%v counted as %s", n, c.result)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
 				t.Errorf("%v searches rewritten", n)
 			}
 		})

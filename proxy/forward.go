@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/akin-search/akin/proxy/exchange"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // copyBufferSize is the size of the pieces in which answers are copied.
@@ -47,7 +47,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, x *search) {
 		s.failed(w, r, x, err)
 		return
 	}
-	exchange.Answered(r.Context(), sent)
+	report.Answered(r.Context(), sent)
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
 		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = out }}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // A logBook keeps what is logged at info and above.
@@ -81,30 +81,30 @@ func TestFailuresAreToldToTheLogOfTheServerInUse(t *testing.T) {
 }
 
 func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
-	refused := health.Degradation{Reason: health.Credentials, Detail: "the cluster answers 401"}
+	refused := report.Degradation{Reason: report.Credentials, Detail: "the cluster answers 401"}
 	for _, c := range []struct {
 		name   string
-		is     health.Condition
+		is     report.Condition
 		status int
 		answer string
 		metric string
 	}{
-		{"well", health.Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
+		{"well", report.Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
 		{
 			"degraded",
-			health.Condition{Degraded: []health.Degradation{{Reason: health.Matrix, Detail: "main: away"}, refused}},
+			report.Condition{Degraded: []report.Degradation{{Reason: report.Matrix, Detail: "main: away"}, refused}},
 			200,
 			`{"status":"degraded","reasons":["credentials: the cluster answers 401","matrix: main: away"]}`, `akin_degraded{reason="credentials"} 1`,
 		},
 		{
 			"not ready",
-			health.Condition{NotReady: []string{"no node answers"}, Degraded: []health.Degradation{refused}},
+			report.Condition{NotReady: []string{"no node answers"}, Degraded: []report.Degradation{refused}},
 			503,
 			`{"status":"not ready","reasons":["no node answers","credentials: the cluster answers 401"]}`, `akin_degraded{reason="reload"} 0`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, Options{Check: func(ctx context.Context) health.Condition {
+			s := newServer(t, Options{Check: func(ctx context.Context) report.Condition {
 				if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
 					t.Error("the check is not bounded in time")
 				}
@@ -133,12 +133,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		var mu sync.Mutex
-		all := []health.Degradation{{Reason: health.Matrix, Detail: "main: away"}}
+		all := []report.Degradation{{Reason: report.Matrix, Detail: "main: away"}}
 		registry := prometheus.NewRegistry()
-		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) health.Condition {
+		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) report.Condition {
 			mu.Lock()
 			defer mu.Unlock()
-			return health.Condition{Degraded: all}
+			return report.Condition{Degraded: all}
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -169,12 +169,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 
 func TestServeWatchesTheStateUntilItEnds(t *testing.T) {
 	checked := make(chan struct{}, 1)
-	s := newServer(t, Options{Check: func(context.Context) health.Condition {
+	s := newServer(t, Options{Check: func(context.Context) report.Condition {
 		select {
 		case checked <- struct{}{}:
 		default:
 		}
-		return health.Condition{}
+		return report.Condition{}
 	}})
 	_, _, stop := startServe(t, s)
 	receive(t, "the first look", checked)
@@ -267,7 +267,7 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 		}
 	}
 	search(20)
-	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
+	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != report.FailingOpen {
 		t.Errorf("all fail: %v", c)
 	}
 	fail = false

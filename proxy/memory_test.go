@@ -20,9 +20,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/explain"
-
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // heldBytes returns what is held of all kinds.
@@ -112,14 +110,14 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	if got := exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`)); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("another search: %q", got)
 	}
-	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
 		t.Errorf("%v searches were expanded, want 1", n)
 	}
 	over := func() float64 {
-		return counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", reasonMemory)
+		return counter(t, s.opts.Registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", reasonMemory)
 	}
 	waitFor(t, "all to go on as they came", func() bool {
-		return over()+counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonSlow) == clients
+		return over()+counter(t, s.opts.Registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonSlow) == clients
 	})
 	if over() == 0 {
 		t.Error("none had no memory")
@@ -143,7 +141,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 			if got := node.only(t).body; got != c.want {
 				t.Errorf("the node got %d bytes, not the %d that were sent", len(got), len(c.want))
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", reasonMemory); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", reasonMemory); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 			if n := heldBytes(memory); n != 0 {
@@ -221,7 +219,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 			if !strings.HasPrefix(head, "HTTP/1.1 408 ") || json.Unmarshal([]byte(body), &answer) != nil || answer.Status != 408 {
 				t.Errorf("got %q", got)
 			}
-			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", metrics.SlowBody); n != 1 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", report.SlowBody); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -303,7 +301,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			}
 			// Those whose answers stream through may take their time.
 			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(limits.Answer).Held == 0 })
-			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", metrics.SlowResponse); n == 0 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", report.SlowResponse); n == 0 {
 				t.Error("nobody was cut off")
 			}
 		})

@@ -11,9 +11,8 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/exchange"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
+
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/trial"
 )
@@ -50,8 +49,8 @@ var ownHints = map[string]string{
 }
 
 // knownValues returns the values that labels are known to have.
-func knownValues(causes map[string]string) metrics.Values {
-	return metrics.Values{
+func knownValues(causes map[string]string) report.Values {
+	return report.Values{
 		Causes:      append(slices.Collect(maps.Keys(causes)), causePanic),
 		Reasons:     reasons(),
 		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
@@ -76,7 +75,7 @@ func reasons() []string {
 func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
 		x.failedOpen = true
-		exchange.Note(ctx, explain.FailedOpen, cause)
+		report.Note(ctx, report.FailedOpen, cause)
 		s.health.FailedOpen(ctx, what, cause, x.index)
 	}
 }
@@ -84,7 +83,7 @@ func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) 
 // unchanged notes that a search is sent as it came, and why.
 func (s *Server) unchanged(r *http.Request, why string) {
 	s.metrics.Unchanged(why)
-	exchange.Note(r.Context(), explain.Unchanged, why)
+	report.Note(r.Context(), report.Unchanged, why)
 }
 
 // searched counts a search when it is known what became of it.
@@ -101,9 +100,9 @@ func (s *Server) searched(x *search) {
 // cause.
 func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
 	coding, _ := answer.ContentEncoding(r.Header)
-	kept := &explain.Record{
+	kept := &report.Record{
 		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
-		Original: explain.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
+		Original: report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
 	if x.trial != "" {

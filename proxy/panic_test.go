@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/health"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 func panicOn(error) string { panic("a mistake") }
@@ -24,7 +23,7 @@ func TestShadowTakesATotalOfMinusOneForNone(t *testing.T) {
 		n := startShadowNode(t, page(hitsPage(total, "1")), page(hitsPage(total, "1", "2")))
 		addr, registry := startProxy(t, shadowOptions(n))
 		postOriginal(t, "http://"+addr+"/a/_search?track_total_hits=false&rest_total_hits_as_int=true")
-		awaitShadow(t, registry, metrics.ShadowCompared, 1)
+		awaitShadow(t, registry, report.ShadowCompared, 1)
 		if hits, panics := counter(t, registry, "akin_shadow_hits_total"), counter(t, registry, "akin_panics_total"); hits != 0 || panics != 0 {
 			t.Errorf("%s: counted %v hits and %v panics", total, hits, panics)
 		}
@@ -38,12 +37,12 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 	o.Expander = expander(func(context.Context, *expand.Request) (*expand.Result, error) { return nil, errors.New("failed") })
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, metrics.ShadowFailed, 1)
+	awaitShadow(t, registry, report.ShadowFailed, 1)
 	if got := counter(t, registry, "akin_panics_total", "operation", "shadowing"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}
 	postOriginal(t, "http://"+addr+"/a/_search") // all its slots are free again
-	awaitShadow(t, registry, metrics.ShadowFailed, 2)
+	awaitShadow(t, registry, report.ShadowFailed, 2)
 }
 
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
@@ -108,7 +107,7 @@ func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newServer(t, Options{
 		Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry,
-		Check: func(context.Context) health.Condition { panic("a mistake") },
+		Check: func(context.Context) report.Condition { panic("a mistake") },
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

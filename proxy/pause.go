@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -177,11 +177,11 @@ func (p *pause) enough(now time.Time, lost, again bool) bool {
 
 // degradation returns what a pause means for the state of the process, nil
 // where there is none.
-func (p *pause) degradation() []health.Degradation {
+func (p *pause) degradation() []report.Degradation {
 	if !p.on.Load() {
 		return nil
 	}
-	return []health.Degradation{{
-		Reason: health.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
+	return []report.Degradation{{
+		Reason: report.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
 	}}
 }

@@ -12,8 +12,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // A clusterInNeed refuses rewritten searches, or all, as long as it is to.
@@ -78,11 +77,11 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				if failed := searchN(t, addr, target, searches); failed > maxRefusals {
 					t.Errorf("%d of %d searches failed", failed, searches)
 				}
-				paused := counter(t, s.registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonPaused)
+				paused := counter(t, s.registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonPaused)
 				if gauge := counter(t, s.registry, "akin_rewriting_paused"); gauge != 1 || paused < searches/2 {
 					t.Errorf("paused: %v, searches sent as they came: %v", gauge, paused)
 				}
-				if all := s.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != health.Paused {
+				if all := s.condition(t.Context()).Degraded; len(all) == 0 || all[0].Reason != report.Paused {
 					t.Errorf("degraded: %v", all)
 				}
 				if searchN(t, addr, "/elsewhere/_search?akin_profile=other", 1); counter(t, s.registry, "akin_requests_total", "reason", reasonPaused) <= paused {
@@ -106,7 +105,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 					}
 					return counter(t, s.registry, "akin_rewriting_paused") == 0
 				})
-				if all := s.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == health.Paused {
+				if all := s.condition(t.Context()).Degraded; len(all) > 0 && all[0].Reason == report.Paused {
 					t.Errorf("degraded: %v", all)
 				}
 				if text := book.text(); strings.Count(text, "rewriting is paused") != 1 || strings.Count(text, "rewriting goes on") != 1 {

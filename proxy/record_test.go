@@ -19,7 +19,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // newServer returns a server whose cluster nobody asks.
@@ -207,23 +207,23 @@ func note(s *Server, index string, body []byte) string {
 
 func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 	s := newServer(t, Options{})
-	var list struct{ Explanations []explain.Summary }
+	var list struct{ Explanations []report.Summary }
 	if getAdmin(t, s, "/_akin/explanations", &list); list.Explanations == nil || len(list.Explanations) > 0 {
 		t.Errorf("at first %v", list)
 	}
-	for i := range explain.MaxKept + 30 {
+	for i := range report.MaxKept + 30 {
 		note(s, strconv.Itoa(i), nil)
 	}
 	for _, tt := range []struct {
 		query       string
 		count, last int
-	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", explain.MaxKept, 30}} {
+	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", report.MaxKept, 30}} {
 		if status := getAdmin(t, s, "/_akin/explanations"+tt.query, &list); status != http.StatusOK {
 			t.Errorf("%q: status %d", tt.query, status)
 		}
 		var got, want []string
 		for i := range tt.count {
-			want = append(want, strconv.Itoa(explain.MaxKept+29-i))
+			want = append(want, strconv.Itoa(report.MaxKept+29-i))
 		}
 		for _, e := range list.Explanations {
 			got = append(got, e.Index)
@@ -263,7 +263,7 @@ func TestRefusalIsNotedInTheExplanation(t *testing.T) {
 	note(s, "other", nil)
 	s.explanations.Refused(x.id)
 	s.explanations.Refused("gone")
-	var list struct{ Explanations []explain.Summary }
+	var list struct{ Explanations []report.Summary }
 	getAdmin(t, s, "/_akin/explanations", &list)
 	for _, e := range list.Explanations {
 		if want := e.Index == "a"; e.Refused != want || e.Sent != "original" {

@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const searches = 60
@@ -210,7 +209,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d", step.name, got, step.requests)
 		}
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonRejected); n != 3 || told != 9 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonRejected); n != 3 || told != 9 {
 		t.Errorf("%v searches are counted, reported %d", n, told)
 	}
 }
@@ -246,7 +245,7 @@ func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
 			t.Fatalf("%d requests for one that is right among others, want 5", got)
 		}
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged); n != 0 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged); n != 0 {
 		t.Errorf("%v searches were not rewritten", n)
 	}
 }
@@ -257,7 +256,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	addr, registry := startProxy(t, shadowOptions(n))
 	for n := range maxFailures {
 		postOriginal(t, "http://"+addr+"/a/_search")
-		awaitShadow(t, registry, metrics.ShadowRejected, float64(n+1))
+		awaitShadow(t, registry, report.ShadowRejected, float64(n+1))
 	}
 	postOriginal(t, "http://"+addr+"/a/_search")
 	if got := n.arrived(); len(got) != 2*maxFailures+1 || counter(t, registry, "akin_requests_total", "reason", reasonRejected) != 1 {
@@ -274,7 +273,7 @@ func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 		addr, registry := startProxy(t, o)
 		for k := range 2 {
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, metrics.ShadowRejected, float64(k+1))
+			awaitShadow(t, registry, report.ShadowRejected, float64(k+1))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // flushCounter counts the flushes that reach the server's writer.
@@ -35,9 +35,9 @@ func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
 }
 
 // noTraffic counts what nobody looks at.
-func noTraffic(t *testing.T) *metrics.Traffic {
+func noTraffic(t *testing.T) *report.Traffic {
 	t.Helper()
-	m, err := metrics.New(prometheus.NewRegistry(), metrics.Values{})
+	m, err := report.NewMetrics(prometheus.NewRegistry(), report.Values{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -242,10 +242,10 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 	for _, c := range []struct {
 		answer string
-		want   explain.Summary
+		want   report.Summary
 	}{
-		{threeSearches, explain.Summary{Answered: explain.Answered{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}}},
-		{`{"responses":[]}`, explain.Summary{Answered: explain.Answered{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}}},
+		{threeSearches, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}}},
+		{`{"responses":[]}`, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{

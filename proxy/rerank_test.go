@@ -21,8 +21,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // rerankerFunc is a Reranker made of a function.
@@ -286,11 +285,11 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	for _, c := range []struct {
 		answer   string
 		reranker Reranker
-		want     explain.Summary
+		want     report.Summary
 	}{
-		{threeHits, rerankerFunc(backwards), explain.Summary{Answered: explain.Answered{Reranked: "reranked", Sent: "rewritten"}}},
-		{threeHits, nil, explain.Summary{Answered: explain.Answered{Reranked: "error", Sent: "rewritten"}}},
-		{`{"hits":{}}`, nil, explain.Summary{Answered: explain.Answered{Reranked: "unreadable", Sent: "original"}}},
+		{threeHits, rerankerFunc(backwards), report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "reranked", Sent: "rewritten"}}},
+		{threeHits, nil, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "error", Sent: "rewritten"}}},
+		{`{"hits":{}}`, nil, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "unreadable", Sent: "original"}}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})
@@ -471,7 +470,7 @@ func TestShadowsAreReranked(t *testing.T) {
 	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)
 	}
-	awaitShadow(t, registry, metrics.ShadowCompared, 1)
+	awaitShadow(t, registry, report.ShadowCompared, 1)
 	if n.header.Get("Accept-Encoding") != "" || counter(t, registry, "akin_reranked_total") != 0 {
 		t.Error("asked for gzip, or counted as a client's search")
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 
-	"github.com/akin-search/akin/proxy/exchange"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/templates"
@@ -118,7 +117,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.body.arriving.Free()
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.client.Name))
-	exchange.Name(r, m.shape)
+	report.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	s.enroll(x, r)
 	expander, why := s.choose(x, r.Header)
@@ -246,7 +245,7 @@ func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
 	made, err := s.expand(r.Context(), r, x, e)
 	if err != nil {
 		s.metrics.FailedOpen(s.cause(err))
-		exchange.Note(r.Context(), explain.FailedOpen, s.cause(err))
+		report.Note(r.Context(), report.FailedOpen, s.cause(err))
 		return
 	}
 	for _, failure := range made.Failures {
@@ -265,7 +264,7 @@ func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
 		x.hold.Add(int64(len(made.body)))
 		s.metrics.Rewritten.Inc()
 		s.metrics.AddedTerms.Add(float64(made.AddedTerms()))
-		exchange.Note(r.Context(), explain.Rewritten, "")
+		report.Note(r.Context(), report.Rewritten, "")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -64,31 +64,31 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 		header, body    string
 		outcome, reason string
 	}{
-		{"the row store is away", fails(errRedis), jsonType, original, explain.FailedOpen, "redis"},
+		{"the row store is away", fails(errRedis), jsonType, original, report.FailedOpen, "redis"},
 		{"the budget is spent", func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("analyze: %w", ctx.Err())
-		}, jsonType, original, explain.FailedOpen, "budget"},
-		{"the expander panics", func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, jsonType, original, explain.FailedOpen, "panic"},
+		}, jsonType, original, report.FailedOpen, "budget"},
+		{"the expander panics", func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, jsonType, original, report.FailedOpen, "panic"},
 		{"the expander runs out of bounds", func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 			return &expand.Result{Body: r.Body[len(r.Body)+1:]}, nil
-		}, jsonType, original, explain.FailedOpen, "panic"},
-		{"the expander has a reason", result(expand.Result{Reason: "size 0"}), jsonType, original, explain.Unchanged, "size 0"},
-		{"a clause has a reason", result(expand.Result{Clauses: []expand.Explanation{{}, {Reason: "not text"}, {Reason: "later"}}}), jsonType, original, explain.Unchanged, "not text"},
-		{"nothing has a reason", result(expand.Result{}), jsonType, original, explain.Unchanged, reasonNothing},
-		{"the body is larger than the cap", rewrites, jsonType, large, explain.Unchanged, reasonTooLarge},
-		{"it is CBOR", rewrites, "Content-Type: application/cbor\n", "\xa0", explain.Unchanged, reasonContentType},
-		{"it is SMILE", rewrites, "Content-Type: application/smile\n", ":)\n", explain.Unchanged, reasonContentType},
-		{"it is YAML", rewrites, "Content-Type: application/yaml\n", "---\n", explain.Unchanged, reasonContentType},
-		{"it is newline-delimited", rewrites, "Content-Type: application/x-ndjson\n", original, explain.Unchanged, reasonContentType},
-		{"it has no type", rewrites, "", original, explain.Unchanged, reasonContentType},
-		{"it has two types", rewrites, jsonType + jsonType, original, explain.Unchanged, reasonContentType},
-		{"it is deflated", rewrites, jsonType + "Content-Encoding: deflate\n", original, explain.Unchanged, reasonEncoding},
-		{"it is packed twice", rewrites, jsonType + "Content-Encoding: gzip\nContent-Encoding: gzip\n", pack(t, pack(t, original)), explain.Unchanged, reasonEncoding},
-		{"its gzip has a wrong header", rewrites, jsonType + "Content-Encoding: gzip\n", original, explain.Unchanged, reasonEncoding},
-		{"its gzip breaks off", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, original)[:40], explain.Unchanged, reasonEncoding},
-		{"its gzip is a bomb", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, strings.Repeat(" ", 1<<20)), explain.Unchanged, reasonTooLarge},
-		{"the client switches akin off", rewrites, jsonType + "X-Akin: OFF\n", original, explain.Unchanged, reasonOff},
+		}, jsonType, original, report.FailedOpen, "panic"},
+		{"the expander has a reason", result(expand.Result{Reason: "size 0"}), jsonType, original, report.Unchanged, "size 0"},
+		{"a clause has a reason", result(expand.Result{Clauses: []expand.Explanation{{}, {Reason: "not text"}, {Reason: "later"}}}), jsonType, original, report.Unchanged, "not text"},
+		{"nothing has a reason", result(expand.Result{}), jsonType, original, report.Unchanged, reasonNothing},
+		{"the body is larger than the cap", rewrites, jsonType, large, report.Unchanged, reasonTooLarge},
+		{"it is CBOR", rewrites, "Content-Type: application/cbor\n", "\xa0", report.Unchanged, reasonContentType},
+		{"it is SMILE", rewrites, "Content-Type: application/smile\n", ":)\n", report.Unchanged, reasonContentType},
+		{"it is YAML", rewrites, "Content-Type: application/yaml\n", "---\n", report.Unchanged, reasonContentType},
+		{"it is newline-delimited", rewrites, "Content-Type: application/x-ndjson\n", original, report.Unchanged, reasonContentType},
+		{"it has no type", rewrites, "", original, report.Unchanged, reasonContentType},
+		{"it has two types", rewrites, jsonType + jsonType, original, report.Unchanged, reasonContentType},
+		{"it is deflated", rewrites, jsonType + "Content-Encoding: deflate\n", original, report.Unchanged, reasonEncoding},
+		{"it is packed twice", rewrites, jsonType + "Content-Encoding: gzip\nContent-Encoding: gzip\n", pack(t, pack(t, original)), report.Unchanged, reasonEncoding},
+		{"its gzip has a wrong header", rewrites, jsonType + "Content-Encoding: gzip\n", original, report.Unchanged, reasonEncoding},
+		{"its gzip breaks off", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, original)[:40], report.Unchanged, reasonEncoding},
+		{"its gzip is a bomb", rewrites, jsonType + "Content-Encoding: gzip\n", pack(t, strings.Repeat(" ", 1<<20)), report.Unchanged, reasonTooLarge},
+		{"the client switches akin off", rewrites, jsonType + "X-Akin: OFF\n", original, report.Unchanged, reasonOff},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestChunkedSearchLargerThanTheCapIsForwardedWhole(t *testing.T) {
 	if got.body != body || got.get("Content-Length") != nil {
 		t.Errorf("the node got %d bytes under %q, want %d, chunked", len(got.body), got.header, len(body))
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonTooLarge); n != 1 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonTooLarge); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }
@@ -170,7 +170,7 @@ func TestChunkedSearchWithoutTypeIsForwardedAsItCame(t *testing.T) {
 	if got := node.only(t); got.body != "{}" || got.get("Content-Type") != nil || got.get("Transfer-Encoding") == nil {
 		t.Errorf("the node got %q", got)
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonContentType); n != 1 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonContentType); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }
@@ -239,7 +239,7 @@ func TestRewrittenSearch(t *testing.T) {
 			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got.header))); diff != "" {
 				t.Errorf("header lines (-want +got):\n%s", diff)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
 				t.Errorf("counted %v times as rewritten", n)
 			}
 			if n := counter(t, registry, "akin_added_terms_total"); n != 3 {
@@ -283,7 +283,7 @@ func TestSearchesPassUnreadWithoutExpander(t *testing.T) {
 		t.Errorf("the node got %q", got)
 	}
 	exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonDisabled); n != 1 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonDisabled); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }

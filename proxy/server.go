@@ -31,12 +31,10 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
-	"github.com/akin-search/akin/proxy/exchange"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/gate"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/gate"
+
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/shadow"
 	"github.com/akin-search/akin/proxy/trial"
@@ -129,10 +127,10 @@ type Options struct {
 	Previous *Server
 
 	// Forms returns the words that the admin port shows for terms; nil shows none.
-	Forms explain.Forms
+	Forms report.Forms
 	// Check returns the state of the process, until ctx ends at the latest; nil is
 	// a good one. It may be called concurrently.
-	Check func(ctx context.Context) health.Condition
+	Check func(ctx context.Context) report.Condition
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 	// LogQueries allows query texts in the log.
@@ -167,9 +165,9 @@ type Server struct {
 
 	// What operators see, and the pause. They outlive a server that is replaced.
 	registry     *prometheus.Registry
-	metrics      *metrics.Metrics
-	explanations *explain.Ring
-	health       *health.Health
+	metrics      *report.Metrics
+	explanations *report.Ring
+	health       *report.Health
 	pause        *pause
 
 	// How bodies are read and answers copied: see package held.
@@ -206,8 +204,8 @@ func New(o Options) (*Server, error) {
 	} else {
 		hints := maps.Clone(ownHints)
 		maps.Copy(hints, o.Causes)
-		s.registry, s.explanations, s.health, s.pause = o.Registry, &explain.Ring{}, health.New(o.Logger, hints), newPause()
-		s.metrics, err = metrics.New(o.Registry, knownValues(o.Causes))
+		s.registry, s.explanations, s.health, s.pause = o.Registry, &report.Ring{}, report.NewHealth(o.Logger, hints), newPause()
+		s.metrics, err = report.NewMetrics(o.Registry, knownValues(o.Causes))
 		if err = errors.Join(err, o.Registry.Register(s.health.Gauge), o.Registry.Register(s.pause.Gauge)); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
@@ -228,7 +226,7 @@ func New(o Options) (*Server, error) {
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = tracing.Handler(exchange.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer != nil, o.AccessLog), o.Tracer)
+	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s, nil
 }
@@ -285,7 +283,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.metrics.PassedThrough.Inc()
-	exchange.Note(r.Context(), exchange.PassedThrough, "")
+	report.Note(r.Context(), report.PassedThrough, "")
 	s.send(w, r, nil)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
@@ -34,7 +34,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
 	} else {
 		hold.Release()
-		s.metrics.Shadow.Count(metrics.ShadowDropped)
+		s.metrics.Shadow.Count(report.ShadowDropped)
 	}
 	if x.body.whole {
 		setBody(out, x.body.raw)
@@ -50,9 +50,9 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	switch {
 	case again == nil:
 	case err != nil:
-		end(metrics.ShadowUnanswered)
+		end(report.ShadowUnanswered)
 	case res.StatusCode != http.StatusOK:
-		end(metrics.ShadowRejected)
+		end(report.ShadowRejected)
 	default:
 		own := *x // the client's search may not be over yet
 		own.hold = hold
@@ -63,12 +63,12 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 				return
 			}
 			s.shadows.Start(func(ctx context.Context) {
-				outcome := metrics.ShadowFailed // where it panics
+				outcome := report.ShadowFailed // where it panics
 				_ = s.guard.Do("shadowing", func() error {
 					outcome = s.runShadow(again.WithContext(ctx), &own, took, header, answer)
 					return nil
 				})
-				if s.shadows.Context().Err() == nil && outcome != metrics.ShadowCompared { // else it was cut off by the end of the server
+				if s.shadows.Context().Err() == nil && outcome != report.ShadowCompared { // else it was cut off by the end of the server
 					s.metrics.Shadow.Count(outcome)
 				}
 			}, hold.Release)
@@ -85,29 +85,29 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case err != nil:
 		return shadow.OutcomeOf(err)
 	case original.Failures != nil:
-		return metrics.ShadowRejected
+		return report.ShadowRejected
 	}
 	defer s.searched(x)
 	made, err := s.expand(out.Context(), out, x, x.shadow)
 	switch {
 	case err != nil:
-		return metrics.ShadowFailed
+		return report.ShadowFailed
 	case !made.Rewritten:
-		return metrics.ShadowUnchanged
+		return report.ShadowUnchanged
 	}
 	x.rewritten = made
 	x.hold.Add(int64(len(made.body)))
 	start := time.Now()
 	res, err := s.upstream.RoundTrip(x.asRewritten(out))
 	if err != nil {
-		return metrics.ShadowUnanswered
+		return report.ShadowUnanswered
 	}
 	defer res.Body.Close()
 	expandedTook := time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
 		s.refused(out.Context(), x, true, s.readRefusal(x, res))
-		return metrics.ShadowRejected
+		return report.ShadowRejected
 	}
 	expanded, err := s.readShadow(out.Context(), x, res)
 	switch {
@@ -115,11 +115,11 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 		return shadow.OutcomeOf(err)
 	case expanded.Failures != nil:
 		s.refused(out.Context(), x, true, expanded.Failures)
-		return metrics.ShadowRejected
+		return report.ShadowRejected
 	}
 	s.accepted(out.Context(), x)
 	shadow.Compare(&s.metrics.Shadow, original, expanded, took, expandedTook)
-	return metrics.ShadowCompared
+	return report.ShadowCompared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked

@@ -12,8 +12,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
+
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
@@ -30,7 +30,7 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); len(got) != 1 || got[0].Type != "illegal_argument_exception" {
 		t.Errorf("reported %+v", got)
 	}
-	awaitShadow(t, registry, metrics.ShadowRejected, 1)
+	awaitShadow(t, registry, report.ShadowRejected, 1)
 }
 
 // The question whether the client may search says the client's address once.
@@ -60,7 +60,7 @@ func TestShadowIsComparedWhereNoNodeServesAShard(t *testing.T) {
 	n := startShadowNode(t, page(answer), page(answer))
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, metrics.ShadowCompared, 1)
+	awaitShadow(t, registry, report.ShadowCompared, 1)
 }
 
 // The client has its answer before the expansion of its search begins.
@@ -84,7 +84,7 @@ func TestClientDoesNotWaitForTheExpansionOfItsShadow(t *testing.T) {
 		t.Errorf("the expander got (-want +got):\n%s", diff)
 	}
 	close(proceed)
-	awaitShadow(t, registry, metrics.ShadowCompared, 1)
+	awaitShadow(t, registry, report.ShadowCompared, 1)
 	if got := n.arrived(); len(got) != 2 || got[1] != rewritten {
 		t.Errorf("the node got %q", got)
 	}
@@ -99,13 +99,13 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 		outcome  string
 		record   map[string]any
 	}{
-		{"left alone", leaveAlone, metrics.ShadowUnchanged, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
+		{"left alone", leaveAlone, report.ShadowUnchanged, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
 		{"out of budget", func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}, metrics.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "budget", "sent": "original"}},
-		{"a panic", func(context.Context, *expand.Request) (*expand.Result, error) { panic("x") }, metrics.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "panic", "sent": "original"}},
-		{"rewritten", rewriteTo(rewritten), metrics.ShadowCompared, map[string]any{"outcome": "rewritten", "sent": "original"}},
+		}, report.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "budget", "sent": "original"}},
+		{"a panic", func(context.Context, *expand.Request) (*expand.Result, error) { panic("x") }, report.ShadowFailed, map[string]any{"outcome": "failed_open", "cause": "panic", "sent": "original"}},
+		{"rewritten", rewriteTo(rewritten), report.ShadowCompared, map[string]any{"outcome": "rewritten", "sent": "original"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, nil, nil)
@@ -129,7 +129,7 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 					t.Errorf("%s is %v, want %v", name, got, want)
 				}
 			}
-			if all, shadow := counter(t, o.Registry, "akin_requests_total"), counter(t, o.Registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonShadow); all != 1 || shadow != 1 {
+			if all, shadow := counter(t, o.Registry, "akin_requests_total"), counter(t, o.Registry, "akin_requests_total", "outcome", report.Unchanged, "reason", reasonShadow); all != 1 || shadow != 1 {
 				t.Errorf("%v outcomes, %v of them for the shadow", all, shadow)
 			}
 		})
@@ -169,7 +169,7 @@ func TestLongSearchHasNoShadow(t *testing.T) {
 	o.MaxBody = 4 * shadow.MaxAnswer
 	addr, registry := startProxy(t, o)
 	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", shadow.MaxAnswer)))
-	awaitShadow(t, registry, metrics.ShadowDropped, 1)
+	awaitShadow(t, registry, report.ShadowDropped, 1)
 	if got := len(n.arrived()); got != 1 {
 		t.Errorf("%d requests arrived", got)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
@@ -165,7 +165,7 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 			if got := postOriginal(t, "http://"+addr+"/a/_search?pretty", header...); got != want {
 				t.Errorf("the client got %q", got)
 			}
-			awaitShadow(t, registry, metrics.ShadowCompared, 1)
+			awaitShadow(t, registry, report.ShadowCompared, 1)
 			if diff := cmp.Diff([]string{original, rewritten}, n.arrived()); diff != "" {
 				t.Errorf("the node got (-want +got):\n%s", diff)
 			}
@@ -209,16 +209,16 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		answer, outcome    string
 		runs               int
 	}{
-		{"the original is refused", statusPage(400, "no"), page(good), "no", metrics.ShadowRejected, 1},
-		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, metrics.ShadowUnreadable, 1},
-		{"the original is too long", page(long), page(good), long, metrics.ShadowUnreadable, 1},
-		{"the shadow is refused", page(good), statusPage(400, "no"), good, metrics.ShadowRejected, 2},
-		{"the shadow is not answered", page(good), hangsUp, good, metrics.ShadowUnanswered, 2},
-		{"the shadow's answer breaks off", page(good), breaksOff, good, metrics.ShadowUnanswered, 2},
-		{"the shadow's answer is too long", page(good), page(long), good, metrics.ShadowUnreadable, 2},
-		{"the shadow's answer is none", page(good), page("]"), good, metrics.ShadowUnreadable, 2},
-		{"the original fails on a shard", page(failed), page(good), failed, metrics.ShadowRejected, 1},
-		{"the shadow fails on a shard", page(good), page(failed), good, metrics.ShadowRejected, 2},
+		{"the original is refused", statusPage(400, "no"), page(good), "no", report.ShadowRejected, 1},
+		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, report.ShadowUnreadable, 1},
+		{"the original is too long", page(long), page(good), long, report.ShadowUnreadable, 1},
+		{"the shadow is refused", page(good), statusPage(400, "no"), good, report.ShadowRejected, 2},
+		{"the shadow is not answered", page(good), hangsUp, good, report.ShadowUnanswered, 2},
+		{"the shadow's answer breaks off", page(good), breaksOff, good, report.ShadowUnanswered, 2},
+		{"the shadow's answer is too long", page(good), page(long), good, report.ShadowUnreadable, 2},
+		{"the shadow's answer is none", page(good), page("]"), good, report.ShadowUnreadable, 2},
+		{"the original fails on a shard", page(failed), page(good), failed, report.ShadowRejected, 1},
+		{"the shadow fails on a shard", page(good), page(failed), good, report.ShadowRejected, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, tt.original, tt.expanded)
@@ -244,7 +244,7 @@ func TestUnansweredOriginalHasNoShadow(t *testing.T) {
 	n.Close()
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, metrics.ShadowUnanswered, 1)
+	awaitShadow(t, registry, report.ShadowUnanswered, 1)
 }
 
 // What the cluster refuses of a shadow teaches akin as much as what it refuses
@@ -259,7 +259,7 @@ func TestRefusedShadowIsReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); got != "{help 0 [{too_many_clauses x}]}" {
 		t.Errorf("reported %q", got)
 	}
-	awaitShadow(t, registry, metrics.ShadowRejected, 1)
+	awaitShadow(t, registry, report.ShadowRejected, 1)
 	if got := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); got != 1 {
 		t.Errorf("counted %v times as refused", got)
 	}
@@ -281,7 +281,7 @@ func TestShadowOutlivesTheClientsSearch(t *testing.T) {
 	}
 	receive(t, "the shadow", reached)
 	close(proceed)
-	awaitShadow(t, registry, metrics.ShadowCompared, 1)
+	awaitShadow(t, registry, report.ShadowCompared, 1)
 	if got := histogramSum(t, registry, "akin_shadow_overlap_at_10"); got != 1 {
 		t.Errorf("overlap %v", got)
 	}
@@ -326,10 +326,10 @@ func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	if got := postOriginal(t, proxy.URL+"/a/_search"); got != hitsPage("0") {
 		t.Errorf("the client got %q", got)
 	}
-	awaitShadow(t, s.opts.Registry, metrics.ShadowDropped, 1)
+	awaitShadow(t, s.opts.Registry, report.ShadowDropped, 1)
 	s.shadows.Release()
 	postOriginal(t, proxy.URL+"/a/_search")
-	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", metrics.ShadowCompared) != 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", report.ShadowCompared) != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a free slot is not taken")
 		}
@@ -368,7 +368,7 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 		receive(t, "a shadow", reached)
 	}
 	close(proceed)
-	awaitShadow(t, registry, metrics.ShadowCompared, shadow.Slots)
+	awaitShadow(t, registry, report.ShadowCompared, shadow.Slots)
 	if most != shadow.Workers {
 		t.Errorf("%d at a time, want %d", most, shadow.Workers)
 	}
@@ -389,7 +389,7 @@ func TestClientThatLeavesIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	awaitShadow(t, registry, metrics.ShadowClientGone, 1)
+	awaitShadow(t, registry, report.ShadowClientGone, 1)
 }
 
 // A request that leaves something behind, or holds several searches, is not
@@ -443,7 +443,7 @@ func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 			o.Memory = limits.New(shadow.MaxAnswer / 2)
 			addr, registry := startProxy(t, o)
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, metrics.ShadowDropped, 1)
+			awaitShadow(t, registry, report.ShadowDropped, 1)
 			waitFor(t, "the memory to be given back", func() bool { return heldBytes(o.Memory) == 0 })
 		})
 	}

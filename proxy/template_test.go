@@ -12,7 +12,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/templates"
 )
 
@@ -70,7 +70,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 			if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
 				t.Errorf("the node got %q", got[1])
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", report.Rewritten); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		}
@@ -132,33 +132,33 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		expander           expander
 		outcome, reason    string
 	}{
-		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"nobody answers", search, template, hangUp, rewrites, explain.FailedOpen, "error"},
-		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, explain.FailedOpen, "error"},
-		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, explain.FailedOpen, "error"},
-		{"the expander fails", search, template, good, fails, explain.FailedOpen, "budget"},
-		{"the expander leaves it alone", search, template, good, leaveAlone, explain.Unchanged, "left alone"},
-		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, explain.FailedOpen, "panic"},
-		{"the rewritten search is no UTF-8", search, template, good, invalid, explain.FailedOpen, "error"},
-		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"it is no JSON", search, `id=a`, "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, explain.Unchanged, templates.ReasonParameters},
-		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, explain.Unchanged, templates.ReasonParameters},
-		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
-		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, explain.FailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, explain.Unchanged, templates.ReasonBody},
-		{"there are too many", multi, many, "", rewrites, explain.Unchanged, templates.ReasonTooMany},
-		{"lines get lost", multi, templateLines, good, odd, explain.FailedOpen, "error"},
+		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"nobody answers", search, template, hangUp, rewrites, report.FailedOpen, "error"},
+		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, report.FailedOpen, "error"},
+		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.FailedOpen, "error"},
+		{"the expander fails", search, template, good, fails, report.FailedOpen, "budget"},
+		{"the expander leaves it alone", search, template, good, leaveAlone, report.Unchanged, "left alone"},
+		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, report.FailedOpen, "panic"},
+		{"the rewritten search is no UTF-8", search, template, good, invalid, report.FailedOpen, "error"},
+		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, templates.ReasonParameters},
+		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, templates.ReasonParameters},
+		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, report.FailedOpen, "error"},
+		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, templates.ReasonBody},
+		{"there are too many", multi, many, "", rewrites, report.Unchanged, templates.ReasonTooMany},
+		{"lines get lost", multi, templateLines, good, odd, report.FailedOpen, "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	for _, request := range []string{searchOf("/_search/template", jsonType, template), searchOf("/_msearch/template", jsonType, templateLines)} {
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond})
 		exchangeRaw(t, addr, request)
-		if n := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", "budget"); n != 1 {
+		if n := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", "budget"); n != 1 {
 			t.Errorf("counted %v times", n)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/proxy/trial"
 )
 
@@ -161,7 +161,7 @@ func TestACanaryThatCannotBeExpandedOrIsRefusedFailsOpen(t *testing.T) {
 			t.Errorf("%s: sent %q", cause, sent)
 		}
 		refused := counter(t, registry, "akin_rejected_searches_total", "original", originalAccepted)
-		if failed := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", cause); failed+refused != 1 {
+		if failed := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", cause); failed+refused != 1 {
 			t.Errorf("%s is not counted", cause)
 		}
 		if counter(t, registry, "akin_trial_searches_total", "arm", "new") != 1 {
@@ -175,9 +175,9 @@ func TestExplanationsNameTheArm(t *testing.T) {
 	s := newServer(t, trialOptions(node, nil))
 	addr := startServer(t, s)
 	got := searchInTrial(t, addr, "one", "/t/_search?akin=explain")
-	var e explain.Explanation
+	var e report.Explanation
 	getAdmin(t, s, "/_akin/explanations/"+got.header.Get(explanationHeader), &e)
-	if e.Trial != "t" || e.Arm != "new" || e.Outcome != explain.Rewritten {
+	if e.Trial != "t" || e.Arm != "new" || e.Outcome != report.Rewritten {
 		t.Errorf("%+v", e)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // A search whose answer would not show that shards failed is sent such that the
@@ -87,7 +87,7 @@ func TestSearchWhoseAnswerCannotBeReadIsLeftAlone(t *testing.T) {
 		if got.line != "POST "+tt.target+" HTTP/1.1" || (got.body == lines) != (tt.reason != "") {
 			t.Errorf("%s: the node got %q", tt.target, got)
 		}
-		if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", tt.reason); (n == 1) != (tt.reason != "") {
+		if n := counter(t, registry, "akin_requests_total", "outcome", report.Unchanged, "reason", tt.reason); (n == 1) != (tt.reason != "") {
 			t.Errorf("%s: counted %v times under %q", tt.target, n, tt.reason)
 		}
 	}

@@ -29,12 +29,12 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/internal/lines"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/gate"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -208,11 +208,11 @@ func newAccessLog(a *App) *slog.Logger {
 	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_access_log_lines_total", Help: "Lines for the access log, by whether they were written, dropped since too many wait, or failed.",
 	}, []string{"result"})
-	for _, result := range []string{lines.Written, lines.Dropped, lines.Failed} {
+	for _, result := range []string{report.Written, report.Dropped, report.Failed} {
 		counts.WithLabelValues(result)
 	}
 	a.metrics.MustRegister(counts)
-	w := lines.New(lines.Options{
+	w := report.NewWriter(report.Options{
 		To: unclosed{a.process.stdout}, Room: math.MaxInt64, Guard: a.process.guard, What: "writing the access log",
 		Count: func(result string) { counts.WithLabelValues(result).Inc() },
 	})

@@ -13,32 +13,32 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-func (a *App) incomplete() (all []health.Degradation) {
+func (a *App) incomplete() (all []report.Degradation) {
 	hard := a.cfg.Expansion.Mode == configs.ModeHard
 	for _, p := range a.cfg.Profiles {
 		hard = hard || p.Mode == configs.ModeHard
 	}
 	if a.weights == nil && hard {
-		all = append(all, health.Degradation{
-			Reason: health.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
+		all = append(all, report.Degradation{
+			Reason: report.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
 		})
 	}
 	return slices.Concat(all, a.unsound(a.store), a.unsound(a.weights))
 }
 
 // unsound returns what is wrong with the matrices of a store, nil for none.
-func (a *App) unsound(store *rowstore.Store) (all []health.Degradation) {
+func (a *App) unsound(store *rowstore.Store) (all []report.Degradation) {
 	if store == nil {
 		return nil
 	}
-	reason, what := health.Matrix, "matrix"
+	reason, what := report.Matrix, "matrix"
 	if store == a.weights {
-		reason, what = health.Weights, "weights"
+		reason, what = report.Weights, "weights"
 	}
 	for _, s := range store.State() {
 		served := "the last good version"
@@ -46,7 +46,7 @@ func (a *App) unsound(store *rowstore.Store) (all []health.Degradation) {
 			served = "no version"
 		}
 		if s.Version == "" || s.Problem != "" {
-			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: %s is served: %s", what, s.Name, served, s.Problem)})
+			all = append(all, report.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: %s is served: %s", what, s.Name, served, s.Problem)})
 		}
 	}
 	return all
@@ -54,7 +54,7 @@ func (a *App) unsound(store *rowstore.Store) (all []health.Degradation) {
 
 // check returns the state of the process. It is ready where it forwards: where
 // some node answers, whatever that says to akin.
-func (a *App) check(ctx context.Context) (c health.Condition) {
+func (a *App) check(ctx context.Context) (c report.Condition) {
 	pinged := make(chan error, 1)
 	go func() { // ends with ctx
 		pinged <- a.process.guard.Do("asking for the state", func() error { return a.client.Ping(ctx) })
@@ -69,8 +69,8 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 		c.Degraded = append(c.Degraded, d)
 	}
 	if a.process.reloadFailed.Load() {
-		c.Degraded = append(c.Degraded, health.Degradation{
-			Reason: health.Reload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
+		c.Degraded = append(c.Degraded, report.Degradation{
+			Reason: report.Reload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
 		})
 	}
 	c.Degraded = append(c.Degraded, a.incomplete()...)
@@ -78,17 +78,17 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 }
 
 // degradation returns what an error of akin's own call means, false for none.
-func degradation(err error) (d health.Degradation, ok bool) {
+func degradation(err error) (d report.Degradation, ok bool) {
 	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok {
-		return health.Degradation{Reason: health.Calls, Detail: "akin's own calls fail"}, err != nil
+		return report.Degradation{Reason: report.Calls, Detail: "akin's own calls fail"}, err != nil
 	}
-	d = health.Degradation{Reason: health.Calls, Detail: fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)}
+	d = report.Degradation{Reason: report.Calls, Detail: fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)}
 	switch {
 	case unauthorized(refused):
-		d.Reason, d.Detail = health.Credentials, d.Detail+", so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*"
+		d.Reason, d.Detail = report.Credentials, d.Detail+", so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*"
 	case refused.Status == http.StatusTooManyRequests:
-		d.Reason = health.Throttled
+		d.Reason = report.Throttled
 	}
 	return d, true
 }
@@ -121,8 +121,8 @@ func failures() []failure {
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
 		{"missing", is(rerank.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(rerank.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
-		{health.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
-		{health.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
+		{report.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
+		{report.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
 		{"expensive_queries_disabled", esclient.IsBarred, "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
 		{"unknown_to_cluster", esclient.IsUnknown, "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
 		{"budget", is(context.DeadlineExceeded), "akin's own work takes longer than expansion.budget (rerank_budget): see akin_search_stage_duration_seconds; cold caches pass"},

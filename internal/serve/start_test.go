@@ -30,7 +30,7 @@ import (
 	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/proxy/health"
+	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -183,7 +183,7 @@ func TestReadyzIsRedWithinItsBoundWhileTheClusterHangs(t *testing.T) {
 	a, _ := startApp(t, "http://"+l.Addr().String(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	answered := make(chan health.Condition, 1)
+	answered := make(chan report.Condition, 1)
 	go func() { answered <- a.check(ctx) }()
 	select {
 	case c := <-answered:
@@ -328,8 +328,8 @@ func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
 	}
 	text := string(data)
 	names := slices.Collect(maps.Keys(causes()))
-	for _, name := range append(names, health.Credentials, health.Throttled, health.Calls, health.Matrix,
-		health.Weights, health.Reload, health.FailingOpen) {
+	for _, name := range append(names, report.Credentials, report.Throttled, report.Calls, report.Matrix,
+		report.Weights, report.Reload, report.FailingOpen) {
 		if !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("docs/operations.md does not name %s", name)
 		}
@@ -381,7 +381,7 @@ func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	client := a.client
 	t.Cleanup(func() { a.client = client })
 	a.client = nil
-	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, health.Calls) {
+	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, report.Calls) {
 		t.Errorf("%d %s", code, answer)
 	}
 	if a.warmUp(t.Context()); !strings.Contains(log.String(), `"cause":"panic"`) {
@@ -422,7 +422,7 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 				t.Fatalf("%s: status %d", name, w.Code)
 			}
 		}
-		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, health.Credentials) || strings.Contains(answer, health.FailingOpen) {
+		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, report.Credentials) || strings.Contains(answer, report.FailingOpen) {
 			t.Errorf("%s: %d %s", name, code, answer)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"net/http"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 //go:embed playground.html playground.css playground.js
@@ -95,7 +95,7 @@ type Options struct {
 	// Search answers requests as the cluster's clients send them.
 	Search http.Handler
 	// Explained returns what became of a search, by the id that its answer names.
-	Explained func(ctx context.Context, id string) (explain.ShownExplanation, bool)
+	Explained func(ctx context.Context, id string) (report.ShownExplanation, bool)
 	// Matrices may be nil.
 	Matrices Matrices
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // rows are matrices with one term.
@@ -36,8 +36,8 @@ func server(t *testing.T, search http.HandlerFunc) *http.ServeMux {
 	t.Helper()
 	p := New(Options{
 		Search: search, Matrices: rows{},
-		Explained: func(_ context.Context, id string) (explain.ShownExplanation, bool) {
-			return explain.ShownExplanation{Explanation: explain.Explanation{Summary: explain.Summary{ID: id}}}, id == "known"
+		Explained: func(_ context.Context, id string) (report.ShownExplanation, bool) {
+			return report.ShownExplanation{Explanation: report.Explanation{Summary: report.Summary{ID: id}}}, id == "known"
 		},
 	})
 	mux := http.NewServeMux()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // Bounds of what the page asks for, and of what it gets.
@@ -84,7 +84,7 @@ type Compared struct {
 	Direct Found `json:"direct"`
 	Akin   Found `json:"akin"`
 	// Explanation says what akin did, nil where it is not kept.
-	Explanation *explain.ShownExplanation `json:"explanation"`
+	Explanation *report.ShownExplanation `json:"explanation"`
 }
 
 func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
@@ -182,7 +182,7 @@ func (p *Playground) ask(ctx context.Context, r *http.Request, a *asked, what st
 		return Found{}, nil, fmt.Errorf("the answer broke off, took longer than %v, or has more than %d bytes", searchTimeout, maxAnswer)
 	}
 	took := float64(time.Since(began).Microseconds()) / 1000
-	return Found{kept.status, took, explain.Body(kept.body.Bytes())}, kept.header, nil
+	return Found{kept.status, took, report.Body(kept.body.Bytes())}, kept.header, nil
 }
 
 // A keptAnswer keeps an answer in memory.

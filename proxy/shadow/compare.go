@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
 
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // overlapDepth is the number of hits that are compared, what most pages show.
@@ -27,11 +27,11 @@ var ErrUnreadable = errors.New("no hits to compare")
 func OutcomeOf(err error) string {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
-		return metrics.ShadowDropped
+		return report.ShadowDropped
 	case errors.Is(err, ErrUnreadable), errors.Is(err, limits.ErrTooLarge):
-		return metrics.ShadowUnreadable
+		return report.ShadowUnreadable
 	}
-	return metrics.ShadowUnanswered
+	return report.ShadowUnanswered
 }
 
 // TopHits are what is compared of an answer.
@@ -118,16 +118,16 @@ func overlap(a, b TopHits) (share float64, ok bool) {
 }
 
 // Compare notes how two answers differ.
-func Compare(m *metrics.Shadows, original, expanded TopHits, originalTook, expandedTook time.Duration) {
-	note(m, metrics.ShadowOriginal, original, originalTook)
-	note(m, metrics.ShadowExpanded, expanded, expandedTook)
+func Compare(m *report.Shadows, original, expanded TopHits, originalTook, expandedTook time.Duration) {
+	note(m, report.ShadowOriginal, original, originalTook)
+	note(m, report.ShadowExpanded, expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
 		m.Overlap.Observe(share)
 	}
-	m.Count(metrics.ShadowCompared)
+	m.Count(report.ShadowCompared)
 }
 
-func note(m *metrics.Shadows, search string, hits TopHits, took time.Duration) {
+func note(m *report.Shadows, search string, hits TopHits, took time.Duration) {
 	m.Took.WithLabelValues(search).Observe(took.Seconds())
 	m.Hits.WithLabelValues(search).Add(float64(hits.total))
 	if len(hits.first) == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/metrics"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -96,7 +96,7 @@ func (x *Runner) Close() {
 // Keep returns an answer that passes on when it is closed what was read of it,
 // in memory of hold, or else the outcome that says why it cannot.
 func Keep(answer io.ReadCloser, hold *limits.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
-	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: metrics.ShadowClientGone}
+	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: report.ShadowClientGone}
 }
 
 type keeper struct {
@@ -122,9 +122,9 @@ func (k *keeper) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		switch k.outcome = ""; {
 		case k.length > MaxAnswer:
-			k.outcome = metrics.ShadowUnreadable
+			k.outcome = report.ShadowUnreadable
 		case k.full:
-			k.outcome = metrics.ShadowDropped
+			k.outcome = report.ShadowDropped
 		}
 	}
 	return n, err

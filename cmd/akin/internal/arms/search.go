@@ -17,7 +17,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 
 	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // A target is where the searches of an arm go.
@@ -86,10 +86,10 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		return a, err
 	}
 	var explanation struct {
-		Reason  string                `json:"reason"`
-		Outcome string                `json:"outcome"`
-		Trial   string                `json:"trial"`
-		Clauses []explain.ShownClause `json:"clauses"`
+		Reason  string               `json:"reason"`
+		Outcome string               `json:"outcome"`
+		Trial   string               `json:"trial"`
+		Clauses []report.ShownClause `json:"clauses"`
 	}
 	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
@@ -107,7 +107,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	return a, err
 }
 
-func addedBy(clauses []explain.ShownClause) []evaluate.AddedTerm {
+func addedBy(clauses []report.ShownClause) []evaluate.AddedTerm {
 	added := []evaluate.AddedTerm{}
 	for _, c := range clauses {
 		for _, t := range c.Added {

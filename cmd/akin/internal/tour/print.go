@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -105,7 +105,7 @@ func cell(c compared, way, i int) string {
 
 // addedTerms lists the strongest added terms, each with the word that it was
 // added for and its similarity to it.
-func addedTerms(clauses []explain.ShownClause) string {
+func addedTerms(clauses []report.ShownClause) string {
 	var parts []string
 	seen := map[string]bool{}
 	for _, c := range clauses {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/akin-search/akin/evaluate/measure"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // SameProfile is the profile of the demo in which akin changes the order of the
@@ -167,7 +167,7 @@ func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
 		return err
 	}
 	var answer struct {
-		Clauses []explain.ShownClause `json:"clauses"`
+		Clauses []report.ShownClause `json:"clauses"`
 	}
 	if err := t.post(ctx, t.Admin+"/_akin/expand/"+q.Index, body(q), &answer); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package exchange
+package report
 
 import (
 	"net/http"

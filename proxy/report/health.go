@@ -1,6 +1,4 @@
-// Package health knows what keeps searches from being expanded, and reports it
-// to log and metrics: at once, as a number while it lasts, and when it is over.
-package health
+package report
 
 import (
 	"cmp"
@@ -88,7 +86,7 @@ type second struct {
 }
 
 // New returns a health that reports to log, with hints by cause.
-func New(log *slog.Logger, hints map[string]string) *Health {
+func NewHealth(log *slog.Logger, hints map[string]string) *Health {
 	h := &Health{
 		hints: hints, failing: map[failure]*failing{}, reported: map[string]bool{},
 		Gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -1,4 +1,4 @@
-package exchange
+package report
 
 import (
 	"log/slog"
@@ -13,7 +13,7 @@ import (
 
 // maxText is how many bytes of a path, or of what else a client sends, are in a
 // record.
-const maxText = 1 << 10
+const maxLoggedText = 1 << 10
 
 // record returns what the access log says of a request that has ended. The
 // query string is left out: it can be a search. The lock is held.
@@ -59,7 +59,7 @@ func traceID(r *http.Request) string {
 	return of.TraceID().String()
 }
 
-func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxLoggedText)], "") }
 
 // milliseconds returns a time in milliseconds, to the microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,4 +1,4 @@
-package lines
+package report
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ func (*disk) Close() error { return nil }
 func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 	var c counter
 	d := &disk{release: make(chan error)}
-	l := New(Options{To: d, Room: 1 << 20, Count: c.count})
+	l := NewWriter(Options{To: d, Room: 1 << 20, Count: c.count})
 	for range 2*maxWaiting + 10 {
 		io.WriteString(l, line)
 	}
@@ -68,7 +68,7 @@ func TestASlowDiskDropsLinesAndHoldsNobodyUp(t *testing.T) {
 func TestAHangingDiskDoesNotHoldTheEndUp(t *testing.T) {
 	var c counter
 	d := &disk{release: make(chan error)}
-	l := New(Options{To: d, Room: 1 << 20, Count: c.count})
+	l := NewWriter(Options{To: d, Room: 1 << 20, Count: c.count})
 	io.WriteString(l, line)
 	l.Close()
 	close(d.release)
@@ -84,7 +84,7 @@ func TestAFullDiskOrFileLosesLinesOnly(t *testing.T) {
 	d := &disk{release: make(chan error, 2)}
 	d.release <- errors.New("no space left")
 	d.release <- nil
-	l := New(Options{To: d, Room: int64(2*len(line) + 1), Count: c.count})
+	l := NewWriter(Options{To: d, Room: int64(2*len(line) + 1), Count: c.count})
 	for range 3 {
 		io.WriteString(l, line)
 	}

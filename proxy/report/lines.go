@@ -1,6 +1,4 @@
-// Package lines writes lines to a file or a stream in the background: who has
-// one never waits.
-package lines
+package report
 
 import (
 	"bytes"
@@ -48,7 +46,7 @@ type Writer struct {
 }
 
 // New returns a writer, which [Writer.Close] ends.
-func New(o Options) *Writer {
+func NewWriter(o Options) *Writer {
 	lines := make(chan []byte, maxWaiting)
 	w := &Writer{lines: lines, ended: make(chan struct{}), count: o.Count}
 	go func() {

@@ -1,6 +1,4 @@
-// Package exchange follows requests of clients from their arrival to the end of
-// their answers, for traces and the access log.
-package exchange
+package report
 
 import (
 	"context"
@@ -12,8 +10,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/akin-search/akin/proxy/explain"
 )
 
 // An Exchange is a request that is followed. A nil Exchange is one that is not.
@@ -102,7 +98,7 @@ func Note(ctx context.Context, outcome, reason string) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.outcome != explain.FailedOpen {
+	if x.outcome != FailedOpen {
 		x.outcome, x.reason = outcome, reason
 	}
 }

@@ -1,6 +1,9 @@
-// Package metrics has the metrics of the proxy. docs/metrics.md lists them, and
-// those of the other parts of the process.
-package metrics
+// Package report tells what became of requests: in metrics (metrics.go;
+// docs/metrics.md lists them), in the access log and in traces (exchange.go,
+// record.go), in the explanations of the last searches (explanations.go), and in
+// what keeps searches from being expanded right now (health.go). Lines are
+// written in the background, so that no request waits for a log (lines.go).
+package report
 
 import (
 	"errors"
@@ -10,7 +13,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/proxy/explain"
 )
 
 // passedThrough is the outcome of requests that are no searches; package
@@ -113,7 +115,7 @@ func (r *registering) times(name, help string, first, factor float64, labels ...
 }
 
 // New registers the metrics.
-func New(registry prometheus.Registerer, known Values) (*Metrics, error) {
+func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) {
 	r := &registering{Registerer: registry}
 	for _, why := range reason.All() {
 		known.Reasons = append(known.Reasons, string(why))
@@ -128,17 +130,17 @@ func New(registry prometheus.Registerer, known Values) (*Metrics, error) {
 func (r *registering) searches(known *Values) Searches {
 	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
 	for _, cause := range known.Causes {
-		requests.WithLabelValues(explain.FailedOpen, cause)
+		requests.WithLabelValues(FailedOpen, cause)
 	}
 	for _, why := range known.Reasons {
-		requests.WithLabelValues(explain.Unchanged, why)
+		requests.WithLabelValues(Unchanged, why)
 	}
 	clauses := r.counter("akin_clauses_total",
 		"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason")
-	clauses.WithLabelValues(explain.Rewritten, "")
+	clauses.WithLabelValues(Rewritten, "")
 	for _, why := range reason.All() {
-		clauses.WithLabelValues(explain.Unchanged, string(why))
-		clauses.WithLabelValues(explain.Rewritten, string(why))
+		clauses.WithLabelValues(Unchanged, string(why))
+		clauses.WithLabelValues(Rewritten, string(why))
 	}
 	// From 50 µs, a search with warm caches, to 7.5 s.
 	stages := r.times("akin_search_stage_duration_seconds",
@@ -146,7 +148,7 @@ func (r *registering) searches(known *Values) Searches {
 	return Searches{
 		requests: requests, clauses: clauses,
 		PassedThrough: requests.WithLabelValues(passedThrough, ""),
-		Rewritten:     requests.WithLabelValues(explain.Rewritten, ""),
+		Rewritten:     requests.WithLabelValues(Rewritten, ""),
 		AddedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
 		noRow: r.counter("akin_searches_without_row_total",
 			"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues(),
@@ -225,21 +227,21 @@ func (r *registering) shadow() Shadows {
 
 // Unchanged counts a search that was left as it came.
 func (s *Searches) Unchanged(reason string) {
-	s.requests.WithLabelValues(explain.Unchanged, reason).Inc()
+	s.requests.WithLabelValues(Unchanged, reason).Inc()
 }
 
 // FailedOpen counts a search that was sent as it came since something failed.
 func (s *Searches) FailedOpen(cause string) {
-	s.requests.WithLabelValues(explain.FailedOpen, cause).Inc()
+	s.requests.WithLabelValues(FailedOpen, cause).Inc()
 }
 
 // Clauses counts what was done with each field of each clause, and searches
 // with words that are not in the matrix.
 func (s *Searches) Clauses(res *expand.Result) {
 	for i := range res.Clauses {
-		outcome := explain.Unchanged
+		outcome := Unchanged
 		if res.Clauses[i].Form != "" {
-			outcome = explain.Rewritten
+			outcome = Rewritten
 		}
 		s.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
 	}

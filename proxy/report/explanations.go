@@ -1,8 +1,4 @@
-// Package explain keeps what became of the last searches. They are for somebody
-// who has just sent a search, or looks at what searches are like right now;
-// what happens over hours is in the metrics. ring.go keeps them, and show.go is
-// what the admin port shows.
-package explain
+package report
 
 import (
 	"crypto/rand"
@@ -88,7 +84,7 @@ func keep(s *Record) *entry {
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
 		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Searched: Searched{Index: strings.Clone(s.Index)}, Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Answered: Answered{Sent: sentOriginal},
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, AnsweredSearch: AnsweredSearch{Sent: sentOriginal},
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {

@@ -1,4 +1,4 @@
-package explain
+package report
 
 import (
 	"cmp"
@@ -50,7 +50,7 @@ type Summary struct {
 	AddedTerms int     `json:"added_terms"`
 	TookMillis float64 `json:"took_ms"`
 	InTrial
-	Answered
+	AnsweredSearch
 }
 
 // Searched says where a search looks, and for what: the text of the first
@@ -67,7 +67,7 @@ type InTrial struct {
 }
 
 // Answered says how a search was answered.
-type Answered struct {
+type AnsweredSearch struct {
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`
 	Refused bool   `json:"rejected,omitempty"`

@@ -1,4 +1,4 @@
-package metrics
+package report
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // BenchmarkTraffic is what counting and timing one request costs.
 func BenchmarkTraffic(b *testing.B) {
-	m, err := New(prometheus.NewRegistry(), Values{})
+	m, err := NewMetrics(prometheus.NewRegistry(), Values{})
 	if err != nil {
 		b.Fatal(err)
 	}
