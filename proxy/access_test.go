@@ -21,7 +21,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 // guarded expands a search where the client is allowed to, as the real expander
@@ -601,7 +600,7 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 // time.
 func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
 	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
-	for secured, most := range map[bool]int{true: 0, false: templates.SideBySide} {
+	for secured, most := range map[bool]int{true: 0, false: SideBySide} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(401, jsonType, "{}") })
 		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
 		for range 10 {

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/gate"
+
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -398,7 +398,7 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
 	}
 	s, err := New(Options{
-		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), Gate: gate.Gate{Hosts: []string{"akin-admin.search.svc"}},
+		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}},
 	})
 	if err != nil {
 		t.Fatal(err)

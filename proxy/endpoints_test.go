@@ -16,7 +16,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 const (
@@ -47,7 +46,7 @@ func answerWith(status int, header, body string) string {
 func (n *rawNode) searches() []rawRequest {
 	var kept []rawRequest
 	for _, r := range n.all() {
-		if !strings.Contains(r.line, templates.Path) {
+		if !strings.Contains(r.line, Path) {
 			kept = append(kept, r)
 		}
 	}

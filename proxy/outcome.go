@@ -12,9 +12,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
-
-	"github.com/akin-search/akin/proxy/templates"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 // explanationHeader names the record of a search that asked for it in its
@@ -66,7 +63,7 @@ func reasons() []string {
 		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
 		answer.HiddenByFilter, answer.HiddenByFormat,
-		templates.ReasonParameters, templates.ReasonBody, templates.ReasonTooMany, templates.ReasonNotRendered,
+		ReasonParameters, ReasonBody, ReasonTooMany, ReasonNotRendered,
 	}
 }
 
@@ -106,7 +103,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
 	}
 	if x.trial != "" {
-		kept.Trial, kept.Arm = x.trial, cmp.Or(x.control.profile, trial.Off)
+		kept.Trial, kept.Arm = x.trial, cmp.Or(x.control.profile, Off)
 	}
 	if res != nil {
 		s.metrics.Clauses(res)

@@ -11,16 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/gate"
+
 	"github.com/akin-search/akin/proxy/playground"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 // The playground shows what clients get, with what it says of added terms, and
 // takes part in no trial, which would count and log its searches as users'.
 func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 	node := trialNode{answersWith(hitsAnswer(1, 1, "a")), answersWith(hitsAnswer(2, 2, "a b"))}.start(t)
-	o := trialOptions(node, func(x *trial.Trial) { x.Header = "" })
+	o := trialOptions(node, func(x *Trial) { x.Header = "" })
 	var asked []expand.Adjustment
 	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		asked = r.Adjusted
@@ -51,7 +50,7 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 
 // Probes and scrapers need no token; all that shows or sends searches does.
 func TestTokenOfTheAdminPort(t *testing.T) {
-	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:9"}, Gate: gate.Gate{Token: "0123456789abcdef", Exposed: true}})
+	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:9"}, Gate: Gate{Token: "0123456789abcdef", Exposed: true}})
 	t.Cleanup(s.Close)
 	for route, open := range map[string]bool{
 		"GET /healthz": true, "GET /readyz": true, "GET /metrics": true,

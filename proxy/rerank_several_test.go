@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 // rewrittenSearches is what rerankFirstAndLast sends.
@@ -277,7 +276,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 	render := renders(`{"query":{}}`)
 	node := startRawNode(t, func(n int, r rawRequest) string {
-		if strings.Contains(r.line, templates.Path) {
+		if strings.Contains(r.line, Path) {
 			return render(n, r)
 		}
 		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
@@ -297,7 +296,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
 	sent := node.searches()
-	if len(sent) != 1 || !strings.Contains(sent[0].body, templates.Sealed) || strings.Count(sent[0].body, templates.Sealed) != 1 {
+	if len(sent) != 1 || !strings.Contains(sent[0].body, Sealed) || strings.Count(sent[0].body, Sealed) != 1 {
 		t.Errorf("sent %q", sent)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 
 	"github.com/akin-search/akin/proxy/playground"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and
@@ -318,7 +317,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Adjusted: adjusted, Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x), Feedback: x.control.feedback,
 	}
-	var t *templates.Rendering
+	var t *Rendering
 	if x.isTemplate() {
 		var why string
 		if t, why, err = s.renderer(r, x).Render(ctx, in); err != nil {

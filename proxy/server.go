@@ -33,11 +33,7 @@ import (
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/report"
 
-	"github.com/akin-search/akin/proxy/gate"
-
 	"github.com/akin-search/akin/proxy/playground"
-	"github.com/akin-search/akin/proxy/shadow"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 // An Expander rewrites searches. The expand package implements it.
@@ -63,7 +59,7 @@ type Options struct {
 	// for a client that may search. The first 401 or 403 shows it, too.
 	Secured bool
 	// Gate says who may see texts of searches on the admin port.
-	Gate gate.Gate
+	Gate Gate
 	// Matrices are what the playground shows of matrices; nil shows none.
 	Matrices playground.Matrices
 
@@ -80,9 +76,9 @@ type Options struct {
 	// original searches. This share of the plain ones is expanded and sent once more
 	// after that, and metrics compare the two.
 	Shadow float64
-	// Trials try two arms, which are [trial.Off] or names of Profiles; a search
+	// Trials try two arms, which are [Off] or names of Profiles; a search
 	// takes part in the first that covers its index. They go without Shadow.
-	Trials []trial.Trial
+	Trials []Trial
 	// Budget bounds the time of one call of Expander; 0 means 50 ms.
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
@@ -183,7 +179,7 @@ type Server struct {
 	// The first passes under way, and what no client waits for: shadows, and ends
 	// of scrolls.
 	firstPasses       *limits.Places
-	shadows, clearing *shadow.Runner
+	shadows, clearing *Runner
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -194,7 +190,7 @@ func New(o Options) (*Server, error) {
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unfit: newBackoffs(), shapes: newBackoffs(),
-		firstPasses: limits.NewPlaces(maxFirstPasses), shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
+		firstPasses: limits.NewPlaces(maxFirstPasses), shadows: NewRunner(), clearing: NewRunner(),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed

@@ -12,7 +12,6 @@ import (
 
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // sampled says whether a search is one of the share that gets a shadow. It must
@@ -28,7 +27,7 @@ func sampled(share float64, m match, rawQuery string) bool {
 func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
 	hold := s.opts.Memory.Hold(limits.Shadow, x.client.Name)
-	fits := max(len(x.body.plain), len(x.body.raw)) <= shadow.MaxAnswer
+	fits := max(len(x.body.plain), len(x.body.raw)) <= MaxAnswer
 	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && s.shadows.Reserve() {
 		again = out.Clone(s.shadows.Context()) // not the client's, which ends with its answer
 		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
@@ -57,7 +56,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 		own := *x // the client's search may not be over yet
 		own.hold = hold
 		header := res.Header.Clone()
-		res.Body = shadow.Keep(res.Body, hold, func(answer []byte, outcome string) {
+		res.Body = Keep(res.Body, hold, func(answer []byte, outcome string) {
 			if outcome != "" {
 				end(outcome)
 				return
@@ -80,10 +79,10 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 // runShadow has a search expanded and sent, and compares the answer with that
 // to the original. The request out is the original without its body.
 func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
-	original, err := shadow.ReadHits(h, answer, x.hold)
+	original, err := ReadHits(h, answer, x.hold)
 	switch {
 	case err != nil:
-		return shadow.OutcomeOf(err)
+		return OutcomeOf(err)
 	case original.Failures != nil:
 		return report.ShadowRejected
 	}
@@ -112,20 +111,20 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	expanded, err := s.readShadow(out.Context(), x, res)
 	switch {
 	case err != nil:
-		return shadow.OutcomeOf(err)
+		return OutcomeOf(err)
 	case expanded.Failures != nil:
 		s.refused(out.Context(), x, true, expanded.Failures)
 		return report.ShadowRejected
 	}
 	s.accepted(out.Context(), x)
-	shadow.Compare(&s.metrics.Shadow, original, expanded, took, expandedTook)
+	Compare(&s.metrics.Shadow, original, expanded, took, expandedTook)
 	return report.ShadowCompared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
-func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.TopHits, err error) {
-	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
+func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits TopHits, err error) {
+	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, MaxAnswer)
 	if err != nil {
 		return hits, err
 	}
@@ -135,7 +134,7 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 			answer = reranked
 		}
 	}
-	return shadow.ReadHits(res.Header, answer, x.hold)
+	return ReadHits(res.Header, answer, x.hold)
 }
 
 // clearScroll has the cluster close, with the client's credentials, a scroll

@@ -13,8 +13,6 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
-
-	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // A shadow that fails on some shards finds less for another reason than its
@@ -166,9 +164,9 @@ func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 func TestLongSearchHasNoShadow(t *testing.T) {
 	n := startShadowNode(t, nil, nil)
 	o := shadowOptions(n)
-	o.MaxBody = 4 * shadow.MaxAnswer
+	o.MaxBody = 4 * MaxAnswer
 	addr, registry := startProxy(t, o)
-	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", shadow.MaxAnswer)))
+	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", MaxAnswer)))
 	awaitShadow(t, registry, report.ShadowDropped, 1)
 	if got := len(n.arrived()); got != 1 {
 		t.Errorf("%d requests arrived", got)

@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // hitsPage is an answer to a search.
@@ -201,7 +200,7 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		io.WriteString(w, good)
 	}
-	long := `{"x":"` + strings.Repeat("x", shadow.MaxAnswer) + `",` + good[1:]
+	long := `{"x":"` + strings.Repeat("x", MaxAnswer) + `",` + good[1:]
 	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
@@ -347,7 +346,7 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	proceed := make(chan struct{})
-	reached := make(chan struct{}, shadow.Slots)
+	reached := make(chan struct{}, Slots)
 	n := startShadowNode(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		now++
@@ -361,16 +360,16 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 		io.WriteString(w, hitsPage("0"))
 	})
 	addr, registry := startProxy(t, shadowOptions(n))
-	for range shadow.Slots {
+	for range Slots {
 		postOriginal(t, "http://"+addr+"/a/_search")
 	}
-	for range shadow.Workers {
+	for range Workers {
 		receive(t, "a shadow", reached)
 	}
 	close(proceed)
-	awaitShadow(t, registry, report.ShadowCompared, shadow.Slots)
-	if most != shadow.Workers {
-		t.Errorf("%d at a time, want %d", most, shadow.Workers)
+	awaitShadow(t, registry, report.ShadowCompared, Slots)
+	if most != Workers {
+		t.Errorf("%d at a time, want %d", most, Workers)
 	}
 }
 
@@ -431,7 +430,7 @@ func TestSampleIsTheShare(t *testing.T) {
 // What a shadow reads of its own answer, and what comes of it decompressed,
 // takes memory of the budget like all else.
 func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
-	long := hitsPage("1", "x") + strings.Repeat(" ", shadow.MaxAnswer/2)
+	long := hitsPage("1", "x") + strings.Repeat(" ", MaxAnswer/2)
 	gzipped := pack(t, long)
 	for name, answers := range map[string][2]http.HandlerFunc{
 		"its own":             {page(hitsPage("1", "x")), page(long)},
@@ -440,7 +439,7 @@ func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
-			o.Memory = limits.New(shadow.MaxAnswer / 2)
+			o.Memory = limits.New(MaxAnswer / 2)
 			addr, registry := startProxy(t, o)
 			postOriginal(t, "http://"+addr+"/a/_search")
 			awaitShadow(t, registry, report.ShadowDropped, 1)

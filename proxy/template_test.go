@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 const (
@@ -32,7 +31,7 @@ const (
 // object.
 func renders(output string) func(int, rawRequest) string {
 	return func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, templates.Path) {
+		if strings.Contains(r.line, Path) {
 			return answerWith(200, jsonType, `{"template_output":`+output+`}`)
 		}
 		return emptyAnswer
@@ -125,18 +124,18 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	rewrites := rewriteTo(rewritten)
 	const search, multi = "/a/_search/template", "/a/_msearch/template"
 	good := answerWith(200, jsonType, `{"template_output":{}}`)
-	many := strings.Repeat("{}\n"+template+"\n", templates.Max+1)
+	many := strings.Repeat("{}\n"+template+"\n", Max+1)
 	tests := []struct {
 		name, target, body string
 		render             string // the answer to the question
 		expander           expander
 		outcome, reason    string
 	}{
-		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
-		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
-		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
-		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
-		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, ReasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, ReasonNotRendered},
+		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, ReasonNotRendered},
+		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, ReasonNotRendered},
+		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, ReasonNotRendered},
 		{"nobody answers", search, template, hangUp, rewrites, report.FailedOpen, "error"},
 		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, report.FailedOpen, "error"},
 		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.FailedOpen, "error"},
@@ -144,26 +143,26 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"the expander leaves it alone", search, template, good, leaveAlone, report.Unchanged, "left alone"},
 		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, report.FailedOpen, "panic"},
 		{"the rewritten search is no UTF-8", search, template, good, invalid, report.FailedOpen, "error"},
-		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, templates.ReasonParameters},
-		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, templates.ReasonParameters},
-		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, templates.ReasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, templates.ReasonNotRendered},
+		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, ReasonBody},
+		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, ReasonBody},
+		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, report.Unchanged, ReasonBody},
+		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, ReasonBody},
+		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, ReasonParameters},
+		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, ReasonParameters},
+		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, ReasonNotRendered},
+		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, ReasonNotRendered},
 		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, report.FailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, templates.ReasonBody},
-		{"there are too many", multi, many, "", rewrites, report.Unchanged, templates.ReasonTooMany},
+		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, ReasonBody},
+		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, ReasonBody},
+		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, ReasonBody},
+		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, ReasonBody},
+		{"there are too many", multi, many, "", rewrites, report.Unchanged, ReasonTooMany},
 		{"lines get lost", multi, templateLines, good, odd, report.FailedOpen, "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if strings.Contains(r.line, templates.Path) {
+				if strings.Contains(r.line, Path) {
 					return tt.render
 				}
 				return emptyAnswer
@@ -191,7 +190,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	stop := make(chan struct{})
 	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, templates.Path) {
+		if strings.Contains(r.line, Path) {
 			<-stop
 		}
 		return emptyAnswer
@@ -217,7 +216,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 	} {
 		var searches atomic.Int32
 		node := startRawNode(t, func(n int, r rawRequest) string {
-			if strings.Contains(r.line, templates.Path) || searches.Add(1) > 1 {
+			if strings.Contains(r.line, Path) || searches.Add(1) > 1 {
 				return renders("{}")(n, r)
 			}
 			return tt.refusal

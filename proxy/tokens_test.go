@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/akin-search/akin/proxy/gate"
 )
 
 func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
@@ -57,7 +55,7 @@ func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 	const token = "0123456789abcdef"
 	var lines strings.Builder
 	s, err := New(Options{
-		Upstreams: []string{"http://127.0.0.1:9"}, Gate: gate.Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+		Upstreams: []string{"http://127.0.0.1:9"}, Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,14 +5,13 @@ import (
 	"slices"
 
 	"github.com/akin-search/akin/proxy/playground"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 // enroll has a search take part in the first trial of its index, unless the
 // client says how it is to be searched, or it is no user's: it becomes one of
 // the profile that its arm names.
 func (s *Server) enroll(x *search, r *http.Request) {
-	at := slices.IndexFunc(s.opts.Trials, func(t trial.Trial) bool { return t.Covers(x.index) })
+	at := slices.IndexFunc(s.opts.Trials, func(t Trial) bool { return t.Covers(x.index) })
 	if _, tried := playground.Adjusted(r.Context()); tried || at < 0 || x.control.off || x.control.profile != "" || x.control.feedback != 0 {
 		return
 	}
@@ -25,7 +24,7 @@ func (s *Server) enroll(x *search, r *http.Request) {
 		arm = t.Arms[1]
 	}
 	x.trial = t.Name
-	if x.control.off = arm == trial.Off; !x.control.off {
+	if x.control.off = arm == Off; !x.control.off {
 		x.control.profile = arm
 	}
 	s.metrics.Trial(t.Name, arm)

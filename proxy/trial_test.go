@@ -12,7 +12,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/proxy/trial"
 )
 
 const (
@@ -53,13 +52,13 @@ func answersWith(body string) func(rawRequest) string {
 }
 
 // trialOptions are a trial of off against new, on all searches.
-func trialOptions(node *rawNode, change func(*trial.Trial)) Options {
-	tried := trial.Trial{Name: "t", Covers: func(index string) bool { return index == "t" }, Arms: [2]string{"off", "new"}, Share: 1, Header: "X-Session"}
+func trialOptions(node *rawNode, change func(*Trial)) Options {
+	tried := Trial{Name: "t", Covers: func(index string) bool { return index == "t" }, Arms: [2]string{"off", "new"}, Share: 1, Header: "X-Session"}
 	if change != nil {
 		change(&tried)
 	}
 	return Options{
-		Upstreams: []string{node.URL}, Expander: expander(leaveAlone), Trials: []trial.Trial{tried},
+		Upstreams: []string{node.URL}, Expander: expander(leaveAlone), Trials: []Trial{tried},
 		Profiles: map[string]Expander{"old": expander(leaveAlone), "new": rewriteTo(newBody)},
 	}
 }
@@ -94,7 +93,7 @@ func searchInTrial(t *testing.T, addr, session, target string) trialAnswer {
 
 func TestACanaryIsStickyAndKeepsItsShare(t *testing.T) {
 	node := trialNode{answersWith(hitsAnswer(1, 3, "a")), answersWith(hitsAnswer(2, 3, "b"))}.start(t)
-	addr, registry := startProxy(t, trialOptions(node, func(c *trial.Trial) { c.Share = .5 }))
+	addr, registry := startProxy(t, trialOptions(node, func(c *Trial) { c.Share = .5 }))
 	second := 0
 	for i := range 200 {
 		session := "s" + strconv.Itoa(i)

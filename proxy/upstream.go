@@ -15,7 +15,6 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/templates"
 )
 
 // markSafe marks a search or another read as one that may be sent twice, unless
@@ -86,8 +85,8 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 }
 
 // renderer has templates rendered as the client that sent r.
-func (s *Server) renderer(r *http.Request, x *search) *templates.Renderer {
-	return &templates.Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+func (s *Server) renderer(r *http.Request, x *search) *Renderer {
+	return &Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 		return s.ask(ctx, r, method, path, body, x.hold)
 	}}
 }

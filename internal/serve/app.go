@@ -33,7 +33,7 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/proxy/gate"
+
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -286,7 +286,7 @@ func (a *App) proxyOptions() proxy.Options {
 		Trials: trials(cfg.Expansion.Trials),
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
-		Gate: gate.Gate{
+		Gate: proxy.Gate{
 			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
 		},
 		Logger: a.log, LogQueries: cfg.Log.Queries,

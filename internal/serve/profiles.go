@@ -9,7 +9,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/proxy/trial"
+
 	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/vectors"
 )
@@ -55,9 +55,9 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
 }
 
-func trials(entries []configs.Trial) (all []trial.Trial) {
+func trials(entries []configs.Trial) (all []proxy.Trial) {
 	for _, t := range entries {
-		all = append(all, trial.Trial{
+		all = append(all, proxy.Trial{
 			Name: t.Name, Covers: rowstore.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
 		})
 	}

@@ -1,7 +1,4 @@
-// Package templates has the cluster render search templates, so that the
-// searches that come out can be rewritten, and puts these in the place of the
-// templates.
-package templates
+package proxy
 
 import (
 	"bytes"

@@ -1,5 +1,4 @@
-// Package trial says which searches of real users go which of two ways.
-package trial
+package proxy
 
 import (
 	"crypto/sha256"
@@ -29,11 +28,11 @@ type Trial struct {
 // process, and apart from other trials.
 func (t *Trial) Draws(unit string) bool {
 	const all = 1 << 53 // what a float64 holds exactly
-	return float64(hash(t.Name, unit)%all)/all < t.Share
+	return float64(drawOf(t.Name, unit)%all)/all < t.Share
 }
 
 // hash hashes texts such that the end of each is seen.
-func hash(texts ...string) uint64 {
+func drawOf(texts ...string) uint64 {
 	h := sha256.New()
 	for _, text := range texts {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // a hash takes all

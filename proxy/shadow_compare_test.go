@@ -1,4 +1,4 @@
-package shadow
+package proxy
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 // hitsPage is an answer to a search.
-func hitsPage(total string, ids ...string) string {
+func comparedPage(total string, ids ...string) string {
 	hits := make([]string, len(ids))
 	for i, id := range ids {
 		hits[i] = fmt.Sprintf(`{"_index":"a","_id":%q,"_score":1.5,"_source":{"_id":"x"}}`, id)
@@ -24,7 +24,7 @@ func hitsPage(total string, ids ...string) string {
 	return `{"took":1,"hits":{"total":` + total + `,"max_score":1,"hits":[` + strings.Join(hits, ",") + `]}}`
 }
 
-func pack(tb testing.TB, s string) string {
+func zipped(tb testing.TB, s string) string {
 	tb.Helper()
 	var b bytes.Buffer
 	gz := gzip.NewWriter(&b)
@@ -46,16 +46,16 @@ func TestReadHits(t *testing.T) {
 		want                   TopHits
 		wrong                  bool
 	}{
-		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"total as a number", "identity", hitsPage(`7`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as an object", "", comparedPage(`{"value":7,"relation":"gte"}`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", comparedPage(`7`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
 		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, TopHits{total: 0, first: []hitID{{"b", "y"}}}, false},
-		{"ten count", "", hitsPage("11", eleven...), TopHits{total: 11, first: ten}, false},
-		{"no hit", "", hitsPage("0"), TopHits{total: 0, first: []hitID{}}, false},
-		{"gzip", "gzip", pack(t, hitsPage("1", "x")), TopHits{total: 1, first: []hitID{{"a", "x"}}}, false},
-		{"no gzip", "gzip", hitsPage("1", "x"), TopHits{}, true},
-		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], TopHits{}, true},
-		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", MaxAnswer)+hitsPage("1", "x")), TopHits{}, true},
-		{"another encoding", "br", hitsPage("1", "x"), TopHits{}, true},
+		{"ten count", "", comparedPage("11", eleven...), TopHits{total: 11, first: ten}, false},
+		{"no hit", "", comparedPage("0"), TopHits{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", zipped(t, comparedPage("1", "x")), TopHits{total: 1, first: []hitID{{"a", "x"}}}, false},
+		{"no gzip", "gzip", comparedPage("1", "x"), TopHits{}, true},
+		{"gzip that breaks off", "gzip", zipped(t, comparedPage("1", "x"))[:40], TopHits{}, true},
+		{"too much gzip", "gzip", zipped(t, strings.Repeat(" ", MaxAnswer)+comparedPage("1", "x")), TopHits{}, true},
+		{"another encoding", "br", comparedPage("1", "x"), TopHits{}, true},
 		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, TopHits{}, true},
 		{"an error", "", `{"error":{}}`, TopHits{}, true},
 		{"no JSON", "", "hits", TopHits{}, true},

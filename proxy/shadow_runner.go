@@ -1,7 +1,4 @@
-// Package shadow compares the answers to expanded searches, which nobody waits
-// for, with those to the original ones that clients got. runner.go keeps those
-// answers and runs what runs after them, compare.go compares two.
-package shadow
+package proxy
 
 import (
 	"bytes"

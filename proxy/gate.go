@@ -1,6 +1,4 @@
-// Package gate decides who may see texts of searches on the admin port: nobody
-// without its token, and no web page of another site.
-package gate
+package proxy
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package shadow
+package proxy
 
 import (
 	"bytes"
@@ -119,15 +119,15 @@ func overlap(a, b TopHits) (share float64, ok bool) {
 
 // Compare notes how two answers differ.
 func Compare(m *report.Shadows, original, expanded TopHits, originalTook, expandedTook time.Duration) {
-	note(m, report.ShadowOriginal, original, originalTook)
-	note(m, report.ShadowExpanded, expanded, expandedTook)
+	noteAnswer(m, report.ShadowOriginal, original, originalTook)
+	noteAnswer(m, report.ShadowExpanded, expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
 		m.Overlap.Observe(share)
 	}
 	m.Count(report.ShadowCompared)
 }
 
-func note(m *report.Shadows, search string, hits TopHits, took time.Duration) {
+func noteAnswer(m *report.Shadows, search string, hits TopHits, took time.Duration) {
 	m.Took.WithLabelValues(search).Observe(took.Seconds())
 	m.Hits.WithLabelValues(search).Add(float64(hits.total))
 	if len(hits.first) == 0 {
