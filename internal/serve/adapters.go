@@ -11,8 +11,8 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -29,9 +29,9 @@ var (
 
 	_ expand.VectorSource = (*vectorSource)(nil)
 
-	_ rerank.TermVectors = termVectors{}
-	_ proxy.Reranker     = (*rerank.Reranker)(nil)
-	_ proxy.HitTerms     = (*rerank.Reranker)(nil)
+	_ soft.TermVectors = termVectors{}
+	_ proxy.Reranker   = (*soft.Reranker)(nil)
+	_ proxy.HitTerms   = (*soft.Reranker)(nil)
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
@@ -135,7 +135,7 @@ type termVectors struct{ documents.API }
 // take a request line of 4 KiB, in which a byte may take three.
 const maxNames = 1000
 
-// UUIDs implements [rerank.TermVectors].
+// UUIDs implements [soft.TermVectors].
 func (v termVectors) UUIDs(ctx context.Context, indices, ids []string) error {
 	byName := make(map[string]string, len(indices))
 	for rest := indices; len(rest) > 0; {

@@ -34,8 +34,8 @@ import (
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
 
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -132,7 +132,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
-		c.rerank = rerank.New(rerank.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
+		c.rerank = soft.New(soft.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
 			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})

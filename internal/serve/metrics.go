@@ -8,8 +8,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -56,7 +56,7 @@ type collector struct {
 	cluster *esclient.Cached
 	store   *rowstore.Store // nil where there is none, as are the next two
 	weights *rowstore.Store
-	rerank  *rerank.Reranker
+	rerank  *soft.Reranker
 	limits  func() []expand.Limit
 	memory  *limits.Budget
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -31,7 +31,7 @@ func TestMetricsOfMatricesAndWeights(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
-	r := rerank.New(rerank.Options{})
+	r := soft.New(soft.Options{})
 	defer r.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{store: store(), weights: store(), rerank: r, memory: limits.New(1)})

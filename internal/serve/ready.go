@@ -11,10 +11,10 @@ import (
 	"github.com/akin-search/akin/esclient"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -117,10 +117,10 @@ func failures() []failure {
 		{"panic", is(recovery.ErrPanic), ""},
 		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
 		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
-		{"too_large", is(rerank.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
+		{"too_large", is(soft.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
-		{"missing", is(rerank.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
-		{"no_terms", is(rerank.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
+		{"missing", is(soft.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
+		{"no_terms", is(soft.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
 		{report.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
 		{report.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
 		{"expensive_queries_disabled", esclient.IsBarred, "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},

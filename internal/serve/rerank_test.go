@@ -19,14 +19,14 @@ import (
 
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func TestCausesOfTheEnginesOrder(t *testing.T) {
 	for err, want := range map[error]string{
-		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", cache.ErrBusy: "busy", context.DeadlineExceeded: "budget",
+		soft.ErrMissing: "missing", soft.ErrNoTerms: "no_terms", soft.ErrTooLarge: "too_large", cache.ErrBusy: "busy", context.DeadlineExceeded: "budget",
 		cache.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
 		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
@@ -84,7 +84,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rerank.New(rerank.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
+	r := soft.New(soft.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
 	defer r.Close()
 	fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
 	hits := []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
@@ -132,7 +132,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
-	r := rerank.New(rerank.Options{Vectors: v, TTL: time.Minute})
+	r := soft.New(soft.Options{Vectors: v, TTL: time.Minute})
 	defer r.Close()
 	scores := func() error {
 		fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
@@ -144,7 +144,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 		t.Errorf("an index that is gone: %v", err)
 	}
 	answer = `{"docs":[` + strings.Repeat(" ", 33<<20) + `]}`
-	if err := scores(); !errors.Is(err, rerank.ErrTooLarge) {
+	if err := scores(); !errors.Is(err, soft.ErrTooLarge) {
 		t.Errorf("a large answer: %v", err)
 	}
 }

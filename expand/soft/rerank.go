@@ -1,4 +1,4 @@
-// Package rerank computes the soft cosine measure of a search and its hits,
+// Package soft computes the soft cosine measure of a search and its hits,
 // so that they can be ordered by it outside of the engine.
 //
 // With x the term frequencies of the text, y_f those of a field f of a
@@ -17,7 +17,7 @@
 // sequence number and primary term, which name one state of a document, and
 // the rows of S by the version of the matrix, all of it bounded by bytes.
 // Terms are numbered once, so that a score is sums over arrays.
-package rerank
+package soft
 
 import (
 	"context"

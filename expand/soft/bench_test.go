@@ -1,4 +1,4 @@
-package rerank
+package soft
 
 import (
 	"math/rand/v2"

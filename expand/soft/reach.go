@@ -1,4 +1,4 @@
-package rerank
+package soft
 
 import (
 	"math/bits"
