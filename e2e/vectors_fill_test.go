@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
-	"github.com/akin-search/akin/vectors"
 )
 
 // vectorStores are the stores of the engines as they are started here: those of

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // TestFillingOfVectorsIsInterrupted goes on with what an interrupted backfill

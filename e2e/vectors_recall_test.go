@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // knnPlugin is the plugin k-NN for the OpenSearch of engines/opensearch2.

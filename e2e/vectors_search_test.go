@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
 	"github.com/akin-search/akin/simmatrix/softcosine"
-	"github.com/akin-search/akin/vectors"
 )
 
 // A vectorWorld is documents made by chance, with S, W and the measure that

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // vectorStatsFile has what was measured of the mode vectors.

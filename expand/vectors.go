@@ -9,8 +9,8 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/vectors"
 )
 
 // [ModeVectors] has the engine score hits by vectors that the documents have of

@@ -11,8 +11,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/vectors"
 )
 
 // fakeVectors are models of the vectors of every field but "bare".

@@ -26,8 +26,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/vectors"
 )
 
 // TestWhatClientsGet says byte for byte what a client gets from akin, whatever

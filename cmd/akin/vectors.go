@@ -17,9 +17,9 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
-	"github.com/akin-search/akin/vectors"
 )
 
 func newVectors() *cobra.Command {

@@ -3,7 +3,7 @@ package form
 import (
 	"strconv"
 
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // A Vector is a query in the vectors that documents have of a field.

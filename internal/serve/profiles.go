@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy"
 
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix/rowstore"
-	"github.com/akin-search/akin/vectors"
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and

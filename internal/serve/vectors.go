@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/vectors"
 )
 
 // Bounds of a model's file: its size in bytes, and the time to read it.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // A reload keeps the configuration in use where the new one has such a file.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/vectors"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // ErrStore says that an index cannot hold the vectors of a model.

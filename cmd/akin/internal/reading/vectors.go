@@ -15,8 +15,8 @@ import (
 
 	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/vectors"
 )
 
 // A Source is the documents of an index expression that have a field.

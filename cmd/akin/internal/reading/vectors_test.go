@@ -12,8 +12,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/vectors"
 )
 
 func TestEnginesHoldWhatTheyHaveFieldsFor(t *testing.T) {
