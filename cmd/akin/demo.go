@@ -23,7 +23,7 @@ import (
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 const demoIndices = "help,catalogue,knowledge"
@@ -187,7 +187,7 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 func serveDemo(ctx context.Context, served *errgroup.Group, engine string, m *simmatrix.Matrix, log *slog.Logger) (akin, admin string, err error) {
 	cfg := demoConfig(engine)
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Build: thisBuild(),
+		Config: cfg, Files: map[string]store.Loader{"demo": store.InMemory(m)}, Log: log, Build: thisBuild(),
 	})
 	if err != nil {
 		return "", "", err

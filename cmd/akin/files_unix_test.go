@@ -17,7 +17,7 @@ import (
 
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
@@ -109,10 +109,10 @@ func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.akin")
 	works(t, syscall.Mkfifo(path, 0o600))
 	ctx, stop := context.WithCancel(t.Context())
-	s, _, err := within(t, func() (*rowstore.Store, bool, error) {
-		s, err := rowstore.Open(ctx, rowstore.Options{
-			Bindings:   []rowstore.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
-			Files:      map[string]rowstore.Loader{"m": cli.Follow(path)},
+	s, _, err := within(t, func() (*store.Store, bool, error) {
+		s, err := store.Open(ctx, store.Options{
+			Bindings:   []store.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
+			Files:      map[string]store.Loader{"m": cli.Follow(path)},
 			CacheBytes: 1 << 20,
 		})
 		return s, true, err

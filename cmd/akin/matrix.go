@@ -16,8 +16,8 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
-	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func newMatrix() *cobra.Command {
@@ -59,7 +59,7 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *cli.Re
 		version = ""
 	}
 	var m *simmatrix.Matrix
-	err = redis.With(func(admin *rowstore.Admin) (err error) {
+	err = redis.With(func(admin *store.Admin) (err error) {
 		report := cli.NewProgress(stderr)
 		defer report.End()
 		m, _, err = admin.Pull(ctx, name, version, report.Step)
@@ -68,7 +68,7 @@ func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *cli.Re
 	switch {
 	case errors.As(err, new(cli.UsageError)):
 		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
-	case errors.Is(err, rowstore.ErrUnknownVersion), errors.Is(err, rowstore.ErrNoVersion):
+	case errors.Is(err, store.ErrUnknownVersion), errors.Is(err, store.ErrNoVersion):
 		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)
 	case err != nil:
 		return nil, fmt.Errorf("%s in Redis: %w", ref, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 type showFlags struct {
@@ -75,7 +75,7 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 		Terms: make(map[string]string), Nearest: make(map[string]string),
 	}
 	if f.file == "" {
-		return found, f.redis.With(func(admin *rowstore.Admin) error { return f.lookUpInRedis(ctx, admin, found, words, asked) })
+		return found, f.redis.With(func(admin *store.Admin) error { return f.lookUpInRedis(ctx, admin, found, words, asked) })
 	}
 	m, err := cli.ReadMatrix(ctx, f.file)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 
 // lookUpInRedis sets what the active version in Redis has of words; asked has
 // them, and in lower case, too.
-func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, found *cli.Neighbors, words, asked []string) error {
+func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found *cli.Neighbors, words, asked []string) error {
 	version, err := f.readRows(ctx, admin, found, "", asked)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, fo
 		return nil
 	}
 	versions, err := admin.Versions(ctx, f.redis.Name)
-	if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
+	if k := slices.IndexFunc(versions, func(v store.Version) bool { return v.ID == version }); k >= 0 {
 		found.Origins = versions[k].Origins
 	}
 	return err
@@ -124,7 +124,7 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *rowstore.Admin, fo
 
 // readRows adds the rows of terms in a version, "" for the active one, whose
 // name it returns.
-func (f *showFlags) readRows(ctx context.Context, admin *rowstore.Admin, found *cli.Neighbors, version string, terms []string) (string, error) {
+func (f *showFlags) readRows(ctx context.Context, admin *store.Admin, found *cli.Neighbors, version string, terms []string) (string, error) {
 	version, rows, err := admin.Rows(ctx, f.redis.Name, version, terms)
 	for k := range rows {
 		found.Rows[terms[k]] = rows[k]

@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 type pushFlags struct {
@@ -45,7 +45,7 @@ was and no version behind.`,
 			if err != nil {
 				return err
 			}
-			return f.redis.With(func(admin *rowstore.Admin) error {
+			return f.redis.With(func(admin *store.Admin) error {
 				v, err := admin.Push(cmd.Context(), f.redis.Name, m, cmp.Or(f.by, userAtHost()), report.Step)
 				if err != nil {
 					return err
@@ -94,10 +94,10 @@ func userAtHost() string {
 }
 
 // redisCommand makes run a command on the matrix of the Redis of flags.
-func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
+func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *store.Admin, args []string) error) *cobra.Command {
 	flags.Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return flags.With(func(admin *rowstore.Admin) error { return run(cmd, admin, args) })
+		return flags.With(func(admin *store.Admin) error { return run(cmd, admin, args) })
 	}
 	return cmd
 }
@@ -121,7 +121,7 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 			}
 			return nil
 		},
-	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		report := cli.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
 		m, v, err := admin.Pull(cmd.Context(), flags.Name, version, report.Step)
@@ -151,7 +151,7 @@ func newMatrixList() *cobra.Command {
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379
   akin matrix list --redis redis://127.0.0.1:6379 --name docs --json`,
 		Args: cli.NoArgs,
-	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		out := cmd.OutOrStdout()
 		if !cmd.Flags().Changed("name") {
 			all, whole, err := admin.Matrices(cmd.Context())
@@ -183,7 +183,7 @@ func newMatrixActivate() *cobra.Command {
 		Short:   "Make a version the one that searches use",
 		Example: `  akin matrix activate --name docs VERSION`,
 		Args:    cli.ExactArgs(1),
-	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error {
+	}, &flags, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
 		return admin.Activate(cmd.Context(), flags.Name, args[0])
 	})
 }
@@ -195,7 +195,7 @@ func newMatrixRollback() *cobra.Command {
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
 		Args:    cli.NoArgs,
-	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		version, err := admin.Rollback(cmd.Context(), flags.Name)
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), version)
@@ -221,7 +221,7 @@ for another minute.`,
 			}
 			return nil
 		},
-	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		pruned, err := admin.Prune(cmd.Context(), flags.Name, keep)
 		for _, id := range pruned { // also where it failed on the way
 			fmt.Fprintln(cmd.OutOrStdout(), id)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Credentials says where the credentials come from.
@@ -78,7 +78,7 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 }
 
 // Open returns the Redis of the flags.
-func (f *Redis) Open() (*rowstore.Admin, error) {
+func (f *Redis) Open() (*store.Admin, error) {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
 		return nil, Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
@@ -87,7 +87,7 @@ func (f *Redis) Open() (*rowstore.Admin, error) {
 	if err != nil {
 		return nil, Usage(err)
 	}
-	admin, err := rowstore.OpenAdmin(rowstore.Redis{URL: url, TLS: certificates})
+	admin, err := store.OpenAdmin(store.Redis{URL: url, TLS: certificates})
 	if err != nil {
 		return nil, Usage(err)
 	}
@@ -95,7 +95,7 @@ func (f *Redis) Open() (*rowstore.Admin, error) {
 }
 
 // With calls call with the Redis of the flags.
-func (f *Redis) With(call func(admin *rowstore.Admin) error) (err error) {
+func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 	admin, err := f.Open()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (f *Redis) With(call func(admin *rowstore.Admin) error) (err error) {
 			err = closing
 		}
 	}()
-	if err := call(admin); errors.Is(err, rowstore.ErrName) {
+	if err := call(admin); errors.Is(err, store.ErrName) {
 		return Usage(err)
 	} else if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Read calls read with the content of a file. Its errors name the file.
@@ -147,7 +147,7 @@ var ErrNotRegular = errors.New("not a regular file: a matrix is followed in a fi
 
 // Follow returns a loader that reads the matrix file again whenever its
 // time or size has changed. What is not a regular file is never opened.
-func Follow(path string) rowstore.Loader {
+func Follow(path string) store.Loader {
 	var seen time.Time
 	var size int64
 	var failed error

@@ -14,7 +14,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Next returns what to do about an error of a command, "" where the error says
@@ -73,7 +73,7 @@ func steps() []step {
 		{status(http.StatusNotFound, "index_not_found_exception"), say("see which indices there are: akin init --url URL --out - lists those with text")},
 		{status(http.StatusTooManyRequests, ""), say("the cluster has more to do than it can: try again later")},
 		{is(mapping.ErrNotText), say("name a field of type text: akin init --url URL --out - lists them")},
-		{is(rowstore.ErrNoVersion, rowstore.ErrUnknownVersion), say("see what is there with akin matrix list, and push with akin matrix push --activate FILE")},
+		{is(store.ErrNoVersion, store.ErrUnknownVersion), say("see what is there with akin matrix list, and push with akin matrix push --activate FILE")},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), say("set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*")},
 		{asType[x509.UnknownAuthorityError], say("name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
 			"in the configuration cluster.tls.ca_file and redis.tls.ca_file")},

@@ -16,7 +16,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func TestErrorsSayWhatToDoNext(t *testing.T) {
@@ -38,7 +38,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 		{"no index", &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}, "akin init"},
 		{"throttled", &esclient.Error{Status: http.StatusTooManyRequests}, "later"},
 		{"no text", mapping.ErrNotText, "type text"},
-		{"no version", rowstore.ErrUnknownVersion, "akin matrix list"},
+		{"no version", store.ErrUnknownVersion, "akin matrix list"},
 		{"Redis wants a password", errors.New("NOAUTH Authentication required."), "AKIN_REDIS_URL"},
 		{"Redis refuses the password", errors.New("WRONGPASS invalid username-password pair or user is disabled."), "AKIN_REDIS_URL"},
 		{"unknown authority", x509.UnknownAuthorityError{}, "--ca-file"},

@@ -15,7 +15,7 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 const sampleNeighbors = 10
@@ -263,7 +263,7 @@ func originNames(origins []string, n simmatrix.Neighbor) []string {
 
 // A ListedVersion is a version of a matrix in Redis.
 type ListedVersion struct {
-	rowstore.Version
+	store.Version
 
 	ID     string `json:"version"`
 	Active bool   `json:"active"`
@@ -273,7 +273,7 @@ type ListedVersion struct {
 type ListedVersions []ListedVersion
 
 // Versions lists versions.
-func Versions(versions []rowstore.Version) ListedVersions {
+func Versions(versions []store.Version) ListedVersions {
 	all := make(ListedVersions, 0, len(versions))
 	for _, v := range versions {
 		id, active := v.ID, v.Active
@@ -312,7 +312,7 @@ type ListedMatrix struct {
 type ListedMatrices []ListedMatrix
 
 // Matrices lists matrices.
-func Matrices(matrices []rowstore.Summary) ListedMatrices {
+func Matrices(matrices []store.Summary) ListedMatrices {
 	all := make(ListedMatrices, 0, len(matrices))
 	for i := range matrices {
 		m := &matrices[i]

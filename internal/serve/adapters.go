@@ -14,14 +14,14 @@ import (
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 var (
 	_ expand.Cluster  = (*esclient.Cached)(nil)
 	_ expand.Matrices = matrices{}
 	_ expand.Pinned   = pinned{}
-	_ expand.Rows     = (*rowstore.Rows)(nil)
+	_ expand.Rows     = (*store.Rows)(nil)
 	_ proxy.Expander  = (*expand.Expander)(nil)
 
 	_ expand.WeightSource = weightSource{}
@@ -43,7 +43,7 @@ func unauthorized(e *esclient.Error) bool {
 // matrices gives expand the versions that are active in a row store, of the
 // matrices of some names, or of all where names is nil.
 type matrices struct {
-	store   *rowstore.Store
+	store   *store.Store
 	cluster *esclient.Cached
 	names   []string
 }
@@ -51,7 +51,7 @@ type matrices struct {
 func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin(), m.cluster, m.names} }
 
 type pinned struct {
-	snapshot *rowstore.Snapshot
+	snapshot *store.Snapshot
 	cluster  *esclient.Cached
 	names    []string
 }
@@ -69,8 +69,8 @@ func (p pinned) For(ctx context.Context, indices esclient.Indices, field string)
 // says nothing of, such as remote ones, are matched by the names in the
 // expression.
 func match(
-	ctx context.Context, snapshot *rowstore.Snapshot, cluster *esclient.Cached, indices esclient.Indices, field string, among []string,
-) (rowstore.Match, error) {
+	ctx context.Context, snapshot *store.Snapshot, cluster *esclient.Cached, indices esclient.Indices, field string, among []string,
+) (store.Match, error) {
 	return snapshot.Match(indices.Expression, field, among, func() ([]string, error) {
 		names, err := cluster.Resolve(ctx, indices, field)
 		refused, ok := errors.AsType[*esclient.Error](err)
@@ -93,14 +93,14 @@ func (a *App) forms(ctx context.Context, matrix string, terms []string) map[stri
 // weightSource gives expand the weights that are active in a row store, and
 // what the indices have for the mode hard.
 type weightSource struct {
-	store   *rowstore.Store
+	store   *store.Store
 	cluster *esclient.Cached
 }
 
 func (s weightSource) Pin() expand.PinnedWeights { return pinnedWeights{s.store.Pin(), s.cluster} }
 
 type pinnedWeights struct {
-	snapshot *rowstore.Snapshot
+	snapshot *store.Snapshot
 	cluster  *esclient.Cached
 }
 
@@ -117,7 +117,7 @@ func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, fiel
 }
 
 // weights are a matrix of which only the document frequencies are looked at.
-type weights struct{ rows *rowstore.Rows }
+type weights struct{ rows *store.Rows }
 
 // ID names the weights as documents do.
 func (w weights) ID() string { return esclient.NormWeightsID(w.rows.Checksum()) }

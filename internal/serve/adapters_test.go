@@ -17,7 +17,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // newCluster returns what expand asks, in front of the embedded engine with an
@@ -149,9 +149,9 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := rowstore.Open(t.Context(), rowstore.Options{
-		Bindings: []rowstore.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
-		Files:    map[string]rowstore.Loader{"m": rowstore.InMemory(m)}, CacheBytes: 1 << 20,
+	store, err := store.Open(t.Context(), store.Options{
+		Bindings: []store.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
+		Files:    map[string]store.Loader{"m": store.InMemory(m)}, CacheBytes: 1 << 20,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ import (
 
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // flushTimeout bounds the sending of the spans that wait where an App ends.
@@ -55,8 +55,8 @@ type App struct {
 	client  *esclient.Client // of akin's own calls
 	cluster *esclient.Cached
 
-	store    *rowstore.Store      // nil where no matrix is configured
-	weights  *rowstore.Store      // nil where no weights are configured
+	store    *store.Store         // nil where no matrix is configured
+	weights  *store.Store         // nil where no weights are configured
 	expander *expand.Expander     // also where expansion is off; nil where no matrix is configured
 	metrics  *prometheus.Registry // end with the App
 	closers  []func()             // end what was started, the last one first
@@ -77,7 +77,7 @@ type process struct {
 // Options say what to serve.
 type Options struct {
 	Config *configs.Config
-	Files  map[string]rowstore.Loader // matrices that do not come from the place configured, by name
+	Files  map[string]store.Loader // matrices that do not come from the place configured, by name
 	Log    *slog.Logger
 	Build  Build // which akin this is, for log and metrics
 	// Stdout gets the access log, if there is one; nil discards it.
@@ -308,8 +308,8 @@ func must(err error) {
 
 // openStore opens a store of the entries of one list, nil for none.
 func (a *App) openStore(
-	ctx context.Context, entries []configs.Matrix, loaders map[string]rowstore.Loader, log *slog.Logger,
-) (*rowstore.Store, error) {
+	ctx context.Context, entries []configs.Matrix, loaders map[string]store.Loader, log *slog.Logger,
+) (*store.Store, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
@@ -318,13 +318,13 @@ func (a *App) openStore(
 	if err != nil {
 		return nil, err
 	}
-	options := rowstore.Options{
-		Files:        map[string]rowstore.Loader{},
-		Redis:        rowstore.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
+	options := store.Options{
+		Files:        map[string]store.Loader{},
+		Redis:        store.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
 		RedisTimeout: time.Duration(cfg.Redis.Timeout),
 		CacheBytes:   size(cfg.Caches.Rows),
 		Guard:        a.process.guard,
-		OnState: func(s rowstore.State) {
+		OnState: func(s store.State) {
 			level := slog.LevelInfo
 			if s.Problem != "" {
 				level = slog.LevelWarn
@@ -334,7 +334,7 @@ func (a *App) openStore(
 		},
 	}
 	for _, m := range entries {
-		options.Bindings = append(options.Bindings, rowstore.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
+		options.Bindings = append(options.Bindings, store.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
 		switch load := loaders[m.Name]; {
 		case load != nil:
 			options.Files[m.Name] = load
@@ -342,7 +342,7 @@ func (a *App) openStore(
 			options.Files[m.Name] = cli.Follow(m.File)
 		}
 	}
-	store, err := rowstore.Open(ctx, options)
+	store, err := store.Open(ctx, options)
 	if err == nil {
 		a.onClose(func() { a.closing("row store", store.Close()) })
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // A Sight is what becomes of searches in a field of an index, an alias or a
@@ -149,7 +149,7 @@ func (a *App) Client() *esclient.Client { return a.client }
 
 // A Served is what is served of one matrix, or of weights.
 type Served struct {
-	rowstore.State
+	store.State
 
 	What     string // "matrix" or "weights"
 	Checksum string // "" where no version is served
@@ -158,7 +158,7 @@ type Served struct {
 
 // Served returns what is served of each matrix and of the weights.
 func (a *App) Served() (all []Served) {
-	add := func(what string, store *rowstore.Store) {
+	add := func(what string, store *store.Store) {
 		if store == nil {
 			return
 		}

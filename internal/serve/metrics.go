@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // A Build says which akin this is; what is not known is empty.
@@ -54,8 +54,8 @@ func (s *shownMetrics) Collect(ch chan<- prometheus.Metric) { s.Load().Collect(c
 // are asked for.
 type collector struct {
 	cluster *esclient.Cached
-	store   *rowstore.Store // nil where there is none, as are the next two
-	weights *rowstore.Store
+	store   *store.Store // nil where there is none, as are the next two
+	weights *store.Store
 	rerank  *soft.Reranker
 	limits  func() []expand.Limit
 	memory  *limits.Budget
@@ -137,7 +137,7 @@ func (s sender) limits(all []expand.Limit) {
 
 // store sends what a row store counts. The names of its metrics begin with of,
 // those of its source with from; label is for the name of a matrix.
-func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string) {
+func (s sender) store(stats store.Stats, cache, of, from, label, what string) {
 	s.cache(cache, uint64(max(stats.CacheHits, 0)), uint64(max(stats.CacheMisses, 0)), stats.CacheBytes)
 	for _, m := range stats.Matrices {
 		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", one(m.Problem == ""), label, m.Name)

@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Matrices and weights may have the same names: they are told apart by the
@@ -20,10 +20,10 @@ func TestMetricsOfMatricesAndWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := func() *rowstore.Store {
-		s, err := rowstore.Open(t.Context(), rowstore.Options{
-			Bindings: []rowstore.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
-			Files:    map[string]rowstore.Loader{"m": rowstore.InMemory(m)}, CacheBytes: 1 << 20,
+	store := func() *store.Store {
+		s, err := store.Open(t.Context(), store.Options{
+			Bindings: []store.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
+			Files:    map[string]store.Loader{"m": store.InMemory(m)}, CacheBytes: 1 << 20,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type playgroundMatrices struct {
 	*App
 
-	redis *rowstore.Admin // nil where no matrix comes from Redis
+	redis *store.Admin // nil where no matrix comes from Redis
 }
 
 // openPlayground returns what the playground asks, nil without matrices.
@@ -40,7 +40,7 @@ func (a *App) openPlayground() (playground.Matrices, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.redis, err = rowstore.OpenAdmin(rowstore.Redis{URL: a.cfg.Redis.URL.Reveal(), TLS: certificates}); err != nil {
+	if m.redis, err = store.OpenAdmin(store.Redis{URL: a.cfg.Redis.URL.Reveal(), TLS: certificates}); err != nil {
 		return nil, err
 	}
 	a.onClose(func() { a.closing("connection to Redis", m.redis.Close()) })
@@ -76,9 +76,9 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 }
 
 // versions returns the versions of a matrix, of a file the one that is served.
-func (m playgroundMatrices) versions(ctx context.Context, s rowstore.State) []playground.Version {
+func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playground.Version {
 	all := []playground.Version{}
-	if s.Source == rowstore.SourceRedis && m.redis != nil {
+	if s.Source == store.SourceRedis && m.redis != nil {
 		versions, err := m.redis.Versions(ctx, s.Name)
 		if err != nil {
 			m.log.DebugContext(ctx, "the playground lists no versions", "err", err)
@@ -100,7 +100,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		return playground.Row{}, playground.ErrUnknown
 	}
 	states := m.store.State()
-	at := slices.IndexFunc(states, func(s rowstore.State) bool { return s.Name == matrix })
+	at := slices.IndexFunc(states, func(s store.State) bool { return s.Name == matrix })
 	if at < 0 {
 		return playground.Row{}, fmt.Errorf("%w: %.80q", playground.ErrUnknown, matrix)
 	}
@@ -118,13 +118,13 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 			term, nearest = m.lookUp(ctx, matrix, version, word)
 		}
 		err = served.Rows(ctx, []string{term}, rows)
-	} else if state.Source != rowstore.SourceRedis || m.redis == nil {
+	} else if state.Source != store.SourceRedis || m.redis == nil {
 		err = playground.ErrUnknown
 	} else {
 		term, nearest = m.lookUp(ctx, matrix, version, word)
 		version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term})
 	}
-	if errors.Is(err, rowstore.ErrUnknownVersion) || errors.Is(err, rowstore.ErrName) {
+	if errors.Is(err, store.ErrUnknownVersion) || errors.Is(err, store.ErrName) {
 		err = fmt.Errorf("%w: %w", playground.ErrUnknown, err)
 	}
 	if err != nil {

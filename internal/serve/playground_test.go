@@ -13,7 +13,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func TestThePlaygroundLooksWordsUpAsPeopleWriteThem(t *testing.T) {
@@ -29,7 +29,7 @@ func TestThePlaygroundLooksWordsUpAsPeopleWriteThem(t *testing.T) {
 	cfg := configs.Default()
 	cfg.Cluster.URLs = []string{refusingCluster(t, http.StatusOK)}
 	cfg.Matrices = []configs.Matrix{{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}}}
-	a, err := New(t.Context(), Options{Config: cfg, Files: map[string]rowstore.Loader{"main": rowstore.InMemory(m)}, Log: slog.New(slog.DiscardHandler)})
+	a, err := New(t.Context(), Options{Config: cfg, Files: map[string]store.Loader{"main": store.InMemory(m)}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

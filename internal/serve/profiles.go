@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/proxy"
 
 	"github.com/akin-search/akin/expand/vectors"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
@@ -58,7 +58,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 func trials(entries []configs.Trial) (all []proxy.Trial) {
 	for _, t := range entries {
 		all = append(all, proxy.Trial{
-			Name: t.Name, Covers: rowstore.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
+			Name: t.Name, Covers: store.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
 		})
 	}
 	return all

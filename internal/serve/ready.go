@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func (a *App) incomplete() (all []report.Degradation) {
@@ -32,7 +32,7 @@ func (a *App) incomplete() (all []report.Degradation) {
 }
 
 // unsound returns what is wrong with the matrices of a store, nil for none.
-func (a *App) unsound(store *rowstore.Store) (all []report.Degradation) {
+func (a *App) unsound(store *store.Store) (all []report.Degradation) {
 	if store == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Run serves until ctx ends as the file says, which was read as cfg, and reads
@@ -197,7 +197,7 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
 }
 
-func bindings(entries []configs.Matrix, store *rowstore.Store) []binding {
+func bindings(entries []configs.Matrix, store *store.Store) []binding {
 	all := make([]binding, 0, len(entries))
 	for _, m := range entries {
 		b := binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields}

@@ -32,8 +32,8 @@ import (
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // A lockedBuffer may be written and read at the same time.
@@ -55,7 +55,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // carMatrix relates two words.
-func carMatrix(t *testing.T) rowstore.Loader {
+func carMatrix(t *testing.T) store.Loader {
 	t.Helper()
 	v, err := source.ReadVectors(strings.NewReader("car 1 0\nautomobile 0.9 0.1\n"), source.ReadVectorsOptions{})
 	if err != nil {
@@ -65,7 +65,7 @@ func carMatrix(t *testing.T) rowstore.Loader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rowstore.InMemory(m)
+	return store.InMemory(m)
 }
 
 // startApp wires an akin before a cluster, with a matrix for all unless change
@@ -80,7 +80,7 @@ func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*App,
 	}
 	log := &lockedBuffer{}
 	a, err := New(t.Context(), Options{
-		Config: cfg, Files: map[string]rowstore.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Build: Build{Version: "v1"},
+		Config: cfg, Files: map[string]store.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Build: Build{Version: "v1"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // Help says how arms are written.
@@ -200,7 +200,7 @@ func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix
 // serve sets the target to an akin in this process.
 func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]rowstore.Loader{t.profile: rowstore.InMemory(m)}, Build: serve.Build{Version: o.Version},
+		Config: cfg, Files: map[string]store.Loader{t.profile: store.InMemory(m)}, Build: serve.Build{Version: o.Version},
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// distinctTerms is the vocabulary of the searches below.
+const distinctTerms = 100_000
+
+// wideRow returns the row of term i: about 100 neighbors of the names, in a
+// string of its own.
+func wideRow(tb testing.TB, i int, names []string) simmatrix.Row {
+	tb.Helper()
+	neighbors := make([]simmatrix.Neighbor, 80+i%40)
+	for k := range neighbors {
+		neighbors[k] = simmatrix.Neighbor{Term: names[(i*7+k*131)%len(names)], Similarity: 1 / float32(k+1), DocFreq: uint32(k)}
+	}
+	row, err := simmatrix.PackRow(uint32(i), neighbors)
+	must(tb, err)
+	return row
+}
+
+// wideStore returns a store whose rows are made when they are fetched, and the
+// number of those.
+func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
+	tb.Helper()
+	s := open(tb, Options{Files: map[string]Loader{"main": InMemory(newMatrix(tb, "one", 1))}, CacheBytes: cacheBytes})
+	fetches := new(atomic.Int64)
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = term(i)
+	}
+	v := s.Pin().For("i", "f").version
+	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
+		rows := make([]simmatrix.Row, len(terms))
+		for k, t := range terms {
+			i, err := strconv.Atoi(t[1:])
+			must(tb, err)
+			rows[k] = wideRow(tb, i, names)
+		}
+		fetches.Add(int64(len(terms)))
+		s.cache.add(v.label, terms, rows)
+		return rows, nil
+	}
+	return s, fetches
+}
+
+// heap returns the bytes of all objects that are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestCacheIsBoundedInRealMemory looks up 100,000 distinct terms, which take
+// some 110 MB, in parts of larger texts, as searches have them.
+func TestCacheIsBoundedInRealMemory(t *testing.T) {
+	const bound = 16 << 20
+	s, fetches := wideStore(t, bound)
+	before := heap()
+	rng := rand.New(rand.NewPCG(1, 2))
+	rows := make([]simmatrix.Row, 4)
+	for first := 0; first < distinctTerms; first += len(rows) {
+		query := strings.Repeat(" ", 200)
+		terms := make([]string, len(rows))
+		for k := range terms {
+			query += term(first+k) + " "
+			terms[k] = query[len(query)-1-len(term(first+k)) : len(query)-1]
+		}
+		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+		if rows[3].DocFreq() != uint32(first+3) {
+			t.Fatalf("row %d has document frequency %d", first+3, rows[3].DocFreq())
+		}
+		if i := rng.IntN(first + 1); i%3 == 0 { // some again
+			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
+		}
+	}
+	s.cache.rows.CleanUp()
+	stated, inUse := s.Stats().CacheBytes, heap()-before
+	if stated > bound || stated < bound*9/10 {
+		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
+	}
+	// The library's tables grow in powers of two, and the Go runtime rounds up.
+	if inUse > bound*5/4 {
+		t.Errorf("%d bytes of heap, want at most a quarter over %d", inUse, bound)
+	}
+	if n := fetches.Load(); n < distinctTerms {
+		t.Errorf("%d fetches", n)
+	}
+	t.Logf("%d bytes stated, %d in use, %.2f of the bound", stated, inUse, float64(inUse)/bound)
+	runtime.KeepAlive(s)
+}
+
+// TestFrequentTermsStayInTheCache: a cache of a tenth of the rows, searches as
+// they are, by Zipf's law.
+func TestFrequentTermsStayInTheCache(t *testing.T) {
+	s, _ := wideStore(t, 13<<20)
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
+	rows := make([]simmatrix.Row, 4)
+	terms := make([]string, len(rows))
+	for range 20_000 {
+		for k := range terms {
+			terms[k] = term(int(zipf.Uint64()))
+		}
+		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+	}
+	stats := s.Stats()
+	if rate := float64(stats.CacheHits) / float64(stats.CacheHits+stats.CacheMisses); rate < 0.75 {
+		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
+	}
+}
+
+// BenchmarkSearchesOverManyTerms reports the hit rate and the bytes of a cache
+// of 64 MiB, the default, for searches of four terms by Zipf's law, and how
+// many of them there are in a second.
+func BenchmarkSearchesOverManyTerms(b *testing.B) {
+	s, _ := wideStore(b, 64<<20)
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
+	rows := make([]simmatrix.Row, 4)
+	terms := make([]string, len(rows))
+	before := heap()
+	for b.Loop() {
+		for k := range terms {
+			terms[k] = term(int(zipf.Uint64()))
+		}
+		if err := s.Pin().For("i", "f").Rows(b.Context(), terms, rows); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.cache.rows.CleanUp()
+	stats := s.Stats()
+	b.ReportMetric(float64(stats.CacheHits)/float64(stats.CacheHits+stats.CacheMisses), "hits/look-up")
+	b.ReportMetric(float64(stats.CacheBytes), "B-stated")
+	b.ReportMetric(float64(heap()-before), "B-heap")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "searches/s")
+	runtime.KeepAlive(s)
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slots is the number of hash slots of a Redis Cluster.
+const slots = 16384
+
+// A nodes value is the masters of a Redis Cluster, each with a third of the
+// slots.
+type nodes []*server
+
+// startCluster starts a cluster of three masters.
+func startCluster(tb testing.TB, args ...string) nodes {
+	tb.Helper()
+	c := make(nodes, 3)
+	for i := range c {
+		c[i] = c.startNode(tb, args...)
+		must(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
+		c[0].meet(tb, c[i])
+	}
+	for _, s := range c {
+		s.awaitCluster(tb, len(c))
+	}
+	return c
+}
+
+// startNode starts a redis-server that may become a node of c.
+func (c nodes) startNode(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	return c.startNodeWith(tb, startOnPort, args...)
+}
+
+func (nodes) startNodeWith(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
+	tb.Helper()
+	return start(tb, append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", freePort(tb), "--cluster-node-timeout", "1000",
+		"--repl-diskless-sync-delay", "0",
+	}, args...)...)
+}
+
+// meet introduces another node to s.
+func (s *server) meet(tb testing.TB, other *server) {
+	tb.Helper()
+	bus := other.client(tb).ConfigGet(tb.Context(), "cluster-port").Val()["cluster-port"]
+	must(tb, s.client(tb).Do(tb.Context(), "cluster", "meet", "127.0.0.1", other.port, bus).Err())
+}
+
+// awaitCluster waits until s knows so many nodes and all slots.
+func (s *server) awaitCluster(tb testing.TB, nodes int) {
+	tb.Helper()
+	waitFor(tb, 30*time.Second, "the nodes to know each other", func() bool {
+		info := s.client(tb).ClusterInfo(tb.Context()).Val()
+		return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes)) &&
+			strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r", slots))
+	})
+}
+
+// replicate adds a replica of a node.
+func (c nodes) replicate(tb testing.TB, master *server) {
+	tb.Helper()
+	replica := c.startNode(tb)
+	master.meet(tb, replica)
+	replica.awaitCluster(tb, len(c)+1)
+	must(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
+	replica.awaitMaster(tb)
+	for _, s := range c {
+		s.awaitCluster(tb, len(c)+1)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// id is what a node calls itself.
+func (s *server) id(tb testing.TB) string {
+	tb.Helper()
+	id, err := s.client(tb).Do(tb.Context(), "cluster", "myid").Text()
+	must(tb, err)
+	return id
+}
+
+// at is the cluster as a client finds it: one node that it names is not there.
+func (c nodes) at(tb testing.TB) Redis {
+	tb.Helper()
+	return Redis{URL: "redis+cluster://127.0.0.1:" + freePort(tb) + "," + c[1].addr() + "," + c[2].addr()}
+}
+
+// on returns the node that has the keys of a matrix.
+func (c nodes) on(tb testing.TB, name string) *server {
+	tb.Helper()
+	for _, s := range c {
+		for _, key := range s.keys(tb) {
+			if key == versionsKey(name) {
+				return s
+			}
+		}
+	}
+	tb.Fatalf("no node has matrix %s", name)
+	return nil
+}
+
+// nameOn returns the name of a matrix with a slot in the k-th third.
+func nameOn(tb testing.TB, c nodes, k int) string {
+	tb.Helper()
+	for i := range 100 {
+		name := fmt.Sprintf("matrix-%d", i)
+		slot, err := c[0].client(tb).ClusterKeySlot(tb.Context(), versionsKey(name)).Result()
+		must(tb, err)
+		if int(slot)*3/slots == k {
+			return name
+		}
+	}
+	tb.Fatal("no name for the node")
+	return ""
+}
+
+func TestEveryCallWorksInACluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	a := adminAt(t, c.at(t))
+	var bindings []Binding
+	names := []string{nameOn(t, c, 0), nameOn(t, c, 1), nameOn(t, c, 2)}
+	active := make(map[string]string)
+	for k, name := range names {
+		bindings = append(bindings, Binding{Name: name, Indices: []string{"*"}, Fields: []string{name}})
+		for _, mark := range []string{"old", "one", "two"} {
+			v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
+			must(t, err)
+			must(t, a.Activate(t.Context(), name, v.ID))
+		}
+		id, err := a.Rollback(t.Context(), name)
+		must(t, err)
+		active[name] = id
+		pruned, err := a.Prune(t.Context(), name, 1)
+		must(t, err)
+		versions, err := a.Versions(t.Context(), name)
+		if err != nil || len(versions) != 2 || !versions[1].Active || versions[1].ID != id || len(pruned) != 1 {
+			t.Errorf("%s: %+v, %v; pruned %+v", name, versions, err, pruned)
+		}
+		m, v, err := a.Pull(t.Context(), name, "", nil)
+		if err != nil || v.ID != id || m.Checksum() != newMatrix(t, "one", 3000).Checksum() || v.By != "me" {
+			t.Errorf("%s: pulled %+v, %v", name, v, err)
+		}
+		if got := c.on(t, name); got != c[k] {
+			t.Errorf("%s is on port %s, want %s", name, got.port, c[k].port)
+		}
+	}
+	s := open(t, Options{Redis: c.at(t), Bindings: bindings})
+	for _, name := range names {
+		rows := s.Pin().For("i", name)
+		waitFor(t, 10*time.Second, "the version of "+name, func() bool { rows = s.Pin().For("i", name); return rows != nil })
+		if got := rows.Version(); got != name+"@"+active[name] {
+			t.Errorf("version %s of %s, want %s", got, name, active[name])
+		}
+	}
+}
+
+// lookUps returns the number of HMGETs, refused ones apart.
+func (s *server) lookUps(tb testing.TB) (done, refused int) {
+	tb.Helper()
+	for line := range strings.Lines(s.client(tb).Info(tb.Context(), "commandstats").Val()) {
+		if fields, ok := strings.CutPrefix(line, "cmdstat_hmget:calls="); ok {
+			fmt.Sscanf(fields, "%d", &done)
+			_, fields, _ = strings.Cut(fields, "rejected_calls=")
+			fmt.Sscanf(fields, "%d", &refused)
+		}
+	}
+	return done, refused
+}
+
+// TestSlotThatMovesIsFollowed moves the rows from one node to another while
+// they are read.
+func TestSlotThatMovesIsFollowed(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	name := nameOn(t, c, 0)
+	a := adminAt(t, c.at(t))
+	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil)
+	must(t, err)
+	must(t, a.Activate(t.Context(), name, v.ID))
+	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})
+	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
+	from, to := c[0], c[1]
+	slot := from.client(t).ClusterKeySlot(t.Context(), versionsKey(name)).Val()
+	lookUp := func(k int) {
+		t.Helper()
+		rows, err := rowsOf(t, s, term(k))
+		if err != nil || markOf(rows[0]) != "one" {
+			t.Errorf("rows %v, %v", rows, err)
+		}
+	}
+	lookUp(0)
+
+	must(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
+	must(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
+	lookUp(1)                                                            // still here
+	for _, key := range []string{rowsKey(name, v.ID), activeKey(name)} { // the others later
+		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+	}
+	before, _ := to.lookUps(t)
+	lookUp(2) // here it is no more: ASK
+	// On a busy machine a call may time out and be sent again.
+	if after, _ := to.lookUps(t); after == before {
+		t.Error("the new node was not asked")
+	}
+	for _, key := range slices.Clone(from.keys(t)) {
+		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+	}
+	for _, node := range c {
+		must(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
+	}
+	lookUp(3) // MOVED, and from now on at the right one
+	waitFor(t, 10*time.Second, "the client to know the node", func() bool {
+		_, before := from.lookUps(t)
+		for k := range 10 {
+			lookUp(100 + k)
+		}
+		_, after := from.lookUps(t)
+		return after == before
+	})
+	if got := c.on(t, name); got != to {
+		t.Errorf("the matrix is on port %s", got.port)
+	}
+	if stats := s.Stats(); stats.Failures != 0 || stats.Breaker != "closed" {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestClusterFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	slot, err := c[0].client(t).ClusterKeySlot(t.Context(), versionsKey("main")).Result()
+	must(t, err)
+	master := c[int(slot)*len(c)/slots]
+	c.replicate(t, master)
+	checkFailover(t, c.at(t), master, master.kill)
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// maxForms bounds the terms whose forms are read at once.
+const maxForms = 512
+
+// Forms returns the forms in which people write terms, by term, of the first
+// 512 terms; those that it lacks are written as they are, or it is not known.
+// Version is as [Rows.Version] names it. From Redis it is one round trip within
+// the timeout of a look-up, and none where that fails: call it only to show
+// terms to somebody.
+func (s *Store) Forms(ctx context.Context, version string, terms []string) map[string]string {
+	name, id, _ := strings.Cut(version, "@")
+	terms = terms[:min(len(terms), maxForms)]
+	s.mu.Lock()
+	m := s.matrices[name]
+	var inMemory *simmatrix.Matrix
+	if m != nil && m.rows != nil {
+		inMemory = m.rows.version.inMemory
+	}
+	s.mu.Unlock()
+	switch {
+	case inMemory != nil:
+		forms := make(map[string]string)
+		for _, term := range terms {
+			if form := inMemory.Form(term); form != "" {
+				forms[term] = form
+			}
+		}
+		return forms
+	case m == nil || s.remote == nil || checkName("version", id) != nil:
+		return nil
+	}
+	// Not through the breaker, which is for searches.
+	ctx, cancel := context.WithTimeout(ctx, s.remote.timeout)
+	defer cancel()
+	forms, _ := readForms(ctx, s.remote.client, name, id, terms) // without them terms are shown as they are
+	return forms
+}
+
+// AllForms returns the forms of all terms of a version that people write in
+// another form, by term, page by page. Those that are lost or damaged are
+// missing.
+func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]string, error) {
+	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
+		return nil, err
+	}
+	v, _, err := a.read(ctx, name, version, nil)
+	var forms map[string]string
+	if err == nil {
+		forms, err = a.scanForms(ctx, name, &v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
+	}
+	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
+	return forms, nil
+}
+
+// readForms reads the forms of some terms. What is no form is left out.
+func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	args := []any{"hmget", formsKey(name, id)}
+	for _, term := range terms {
+		args = append(args, term)
+	}
+	values, err := c.Do(ctx, args...).Slice() // the library's HMGet trusts the length of the answer
+	if err == nil && len(values) != len(terms) {
+		err = fmt.Errorf("%w: %d values, want %d", errReply, len(values), len(terms))
+	}
+	if err != nil {
+		return nil, err
+	}
+	forms := make(map[string]string)
+	for k, term := range terms {
+		if form, _ := values[k].(string); simmatrix.CheckForm(form) == nil {
+			forms[term] = form
+		}
+	}
+	return forms, nil
+}

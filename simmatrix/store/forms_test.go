@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFormsGoWithTheirVersion(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	one, two := newMatrix(t, "one", 10), newMatrix(t, "two", 2) // which has one form
+	first := publish(t, a, one)
+	second := publish(t, a, two)
+	store := open(t, Options{Redis: s.at()})
+	terms := []string{term(0), term(1), term(3), "none"}
+	for version, want := range map[string]map[string]string{
+		first: {term(0): formOf(0), term(3): formOf(3)}, second: {term(0): formOf(0)}, "20260921T021503.104233-9f3c21ab": {},
+	} {
+		if diff := cmp.Diff(want, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
+			t.Errorf("%s of the store (-want +got):\n%s", version, diff)
+		}
+	}
+	for _, version := range []string{"", "main", "main@", "other@" + first, "main@a b"} {
+		if got := store.Forms(t.Context(), version, terms); len(got) > 0 {
+			t.Errorf("version %q has the forms %v", version, got)
+		}
+	}
+	_, err := a.Rollback(t.Context(), "main")
+	must(t, err)
+	must(t, a.Activate(t.Context(), "main", second))
+	_, err = a.Prune(t.Context(), "main", 1)
+	must(t, err)
+	c := s.client(t)
+	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
+		t.Errorf("forms of a pruned version expire in %v", ttl)
+	}
+	if ttl := c.PTTL(t.Context(), formsKey("main", second)).Val(); ttl != -1 {
+		t.Errorf("forms of the active version expire in %v", ttl)
+	}
+}
+
+func TestPushThatEndsAfterItsFormsLeavesNone(t *testing.T) {
+	s := startRedis(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sent := 0
+	_, err := s.admin(t).Push(ctx, "main", newMatrix(t, "one", 10), "", func(stage string, done, total int) {
+		if stage == "push" && done == total { // once with the rows, once with the forms
+			if sent++; sent == 2 {
+				if keys := unfinished(t, s, ":forms:"); len(keys) != 1 {
+					t.Errorf("keys that expire: %q", keys)
+				}
+				cancel()
+			}
+		}
+	})
+	if keys := s.keys(t); !errors.Is(err, context.Canceled) || len(keys) > 0 {
+		t.Errorf("error %v, keys %q", err, keys)
+	}
+}
+
+func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
+	s := startRedis(t)
+	m := newMatrix(t, "one", 10)
+	var stages []string
+	v, err := s.admin(t).Push(t.Context(), "main", m, "", func(stage string, _, _ int) {
+		if stages = append(stages, stage); len(stages) == 3 { // check, rows, forms
+			must(t, s.client(t).HDel(t.Context(), unfinished(t, s, ":forms:")[0], term(3)).Err())
+		}
+	})
+	must(t, err)
+	if want := []string{"check", "push", "push", "push again", "push again"}; !slices.Equal(stages, want) {
+		t.Errorf("stages %q, want %q", stages, want)
+	}
+	checkComplete(t, s, v, m)
+}
+
+func TestFormsOfAMatrixInMemory(t *testing.T) {
+	m := newMatrix(t, "one", 10)
+	store := open(t, Options{Files: map[string]Loader{"main": InMemory(m)}})
+	version := store.State()[0].Version
+	terms := slices.Collect(m.Terms())
+	if diff := cmp.Diff(maps.Collect(m.Forms()), store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
+		t.Errorf("forms (-want +got):\n%s", diff)
+	}
+}
+
+// Forms are read of some terms at once, and by the commands of all.
+func TestFormsOfManyTermsAreBounded(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	m := newMatrix(t, "one", 3*maxForms)
+	version := publish(t, a, m)
+	terms := slices.Collect(m.Terms())
+	got, err := a.AllForms(t.Context(), "main", version)
+	if diff := cmp.Diff(maps.Collect(m.Forms()), got); diff != "" || err != nil {
+		t.Errorf("%v, forms (-want +got):\n%s", err, diff)
+	}
+	if got := open(t, Options{Redis: s.at()}).Forms(t.Context(), "main@"+version, terms); len(got) == 0 || len(got) > maxForms {
+		t.Errorf("%d forms of %d terms", len(got), len(terms))
+	}
+}
+
+func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
+	s := startRedis(t)
+	a, c := s.admin(t), s.client(t)
+	version := publish(t, a, newMatrix(t, "one", 10))
+	store := open(t, Options{Redis: s.at()})
+	key := formsKey("main", version)
+	terms := []string{term(0), term(3), term(6), term(9)}
+	must(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
+	if diff := cmp.Diff(map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
+		t.Errorf("forms (-want +got):\n%s", diff)
+	}
+	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
+		t.Errorf("all forms: %v, %v", got, err)
+	}
+	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) {
+		t.Errorf("pull with other forms: %v", err)
+	}
+	must(t, c.HSet(t.Context(), key, "more", "mores").Err())
+	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "more than 4 forms") {
+		t.Errorf("pull with a form more: %v", err)
+	}
+	must(t, c.Del(t.Context(), key).Err())
+	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "0 forms") {
+		t.Errorf("pull without forms: %v", err)
+	}
+	must(t, c.Set(t.Context(), key, "no hash", 0).Err())
+	if got := store.Forms(t.Context(), "main@"+version, terms); len(got) > 0 {
+		t.Errorf("forms %v of a key that is no hash", got)
+	}
+	if _, err := a.AllForms(t.Context(), "main", version); err == nil {
+		t.Error("a key that is no hash is no error")
+	}
+	if _, rows, err := a.Rows(t.Context(), "main", "", terms); err != nil || markOf(rows[0]) != "one" || served(store) != version {
+		t.Errorf("rows %v, %v", rows, err)
+	}
+}
+
+// A Redis that hangs keeps somebody who looks at an explanation waiting for the
+// timeout only.
+func TestFormsOfARedisThatHangsAreNone(t *testing.T) {
+	s := startRedis(t)
+	version := publish(t, s.admin(t), newMatrix(t, "one", 10))
+	store := open(t, Options{Redis: s.at(), RedisTimeout: 100 * time.Millisecond})
+	s.hang()
+	defer s.resume()
+	begin := time.Now()
+	got := store.Forms(t.Context(), "main@"+version, []string{term(0)})
+	if took := time.Since(begin); len(got) > 0 || took > 5*time.Second {
+		t.Errorf("%d forms after %v", len(got), took)
+	}
+}

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shortTimeout is the Redis timeout where Redis is not to answer.
+const shortTimeout = 100 * time.Millisecond
+
+// An outage is a way for Redis to be away.
+type outage struct {
+	name string
+	// start starts a Redis whose data survives an end.
+	start func(t *testing.T) *server
+	// url is where the store finds it.
+	url func(t *testing.T, s *server) string
+	// begin and end are the outage.
+	begin, end func(t *testing.T, s *server)
+}
+
+// startLasting starts a Redis that has its data again after it was killed.
+func startLasting(t *testing.T) *server {
+	t.Helper()
+	return startOnPort(t, "--appendonly", "yes", "--appendfsync", "always")
+}
+
+// startLastingCluster starts the only node of a cluster.
+func startLastingCluster(t *testing.T) *server {
+	t.Helper()
+	s := nodes{}.startNode(t, "--cluster-announce-ip", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always")
+	must(t, s.client(t).Do(t.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
+	s.awaitCluster(t, 1)
+	return s
+}
+
+// outages returns the ways in which Redis is away.
+func outages() []outage {
+	var list []outage
+	for _, place := range []struct {
+		name  string
+		start func(t *testing.T) *server
+		url   func(t *testing.T, s *server) string
+	}{
+		{"", startLasting, func(_ *testing.T, s *server) string { return s.url() }},
+		{"behind Sentinel ", startLasting, func(t *testing.T, s *server) string {
+			t.Helper()
+			return "redis+sentinel://" + startSentinel(t, s.port).addr() + "/main"
+		}},
+		{"as a cluster ", startLastingCluster, func(_ *testing.T, s *server) string { return "redis+cluster://" + s.addr() }},
+	} {
+		list = append(list, outage{
+			place.name + "refuses", place.start, place.url,
+			func(_ *testing.T, s *server) { s.kill() },
+			func(t *testing.T, s *server) { t.Helper(); s.start(t) },
+		}, outage{
+			place.name + "hangs", place.start, place.url,
+			func(_ *testing.T, s *server) { s.hang() },
+			func(_ *testing.T, s *server) { s.resume() },
+		})
+	}
+	for _, name := range []string{"HTTP", "noise", "huge string", "huge array", "short array"} { // fuzzing covers the others
+		answer := garbageAnswers[name]
+		var f *frontend
+		list = append(list, outage{
+			"answers garbage: " + name, startLasting,
+			func(t *testing.T, s *server) string { t.Helper(); f = startFrontend(t, s, nil); return f.url() },
+			func(_ *testing.T, _ *server) { f.answer([]byte(answer)) },
+			func(_ *testing.T, _ *server) { f.answer(nil) },
+		})
+	}
+	return list
+}
+
+func TestRedisAwayAtStart(t *testing.T) {
+	for _, o := range outages() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			r := o.start(t)
+			url := o.url(t, r)
+			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+			o.begin(t, r)
+			var log logbook
+			start := time.Now()
+			s := open(t, Options{Redis: Redis{URL: url}, RedisTimeout: shortTimeout, OnState: log.add})
+			if took := time.Since(start); took > 20*shortTimeout {
+				t.Errorf("opened after %v", took)
+			}
+			if got := served(s); got != "" {
+				t.Errorf("version %s without Redis", got)
+			}
+			time.Sleep(4 * followEvery)
+			if diff := cmp.Diff([]string{"none " + lineAway}, log.lines(id)); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+			o.end(t, r)
+			waitFor(t, 20*time.Second, "the version", func() bool { return served(s) == id })
+			waitFor(t, 20*time.Second, "its rows", func() bool { // Look-ups have little time.
+				rows, err := rowsOf(t, s, term(1))
+				return err == nil && markOf(rows[0]) == "one"
+			})
+			if diff := cmp.Diff([]string{"none " + lineAway, "A"}, log.lines(id)); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRedisAwayLater(t *testing.T) {
+	for _, o := range outages() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			r := o.start(t)
+			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+			var log logbook
+			s := open(t, Options{Redis: Redis{URL: o.url(t, r)}, RedisTimeout: shortTimeout, OnState: log.add})
+			var before []string // a busy machine may see Redis late
+			waitFor(t, 10*time.Second, "the version", func() bool {
+				before = log.lines(id)
+				return len(before) > 0 && before[len(before)-1] == "A"
+			})
+			if _, err := rowsOf(t, s, term(1)); err != nil {
+				t.Fatal(err)
+			}
+
+			o.begin(t, r)
+			for i := range 2 * breakerFailures {
+				start := time.Now()
+				_, err := rowsOf(t, s, term(2))
+				if took := time.Since(start); took > 20*shortTimeout {
+					t.Errorf("look-up %d failed after %v", i, took)
+				}
+				if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBadRow) { // some garbage is a reply, but no row
+					t.Errorf("look-up %d: %v", i, err)
+				}
+			}
+			waitFor(t, 10*time.Second, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
+			if got := s.Stats(); got.Failures == 0 {
+				t.Errorf("stats %+v", got)
+			}
+			if rows, err := rowsOf(t, s, term(1)); err != nil || served(s) != id || markOf(rows[0]) != "one" {
+				t.Errorf("cached rows of %q: %v, %v; want the last version", served(s), rows, err)
+			}
+
+			o.end(t, r)
+			waitFor(t, 20*time.Second, "recovery", func() bool {
+				rows, err := rowsOf(t, s, term(2))
+				return err == nil && markOf(rows[0]) == "one"
+			})
+			waitFor(t, 20*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
+			if got := s.Stats().Breaker; got != "closed" {
+				t.Errorf("breaker %s", got)
+			}
+			if diff := cmp.Diff([]string{"A " + lineAway, "A"}, log.lines(id)[len(before):]); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
+	t.Parallel()
+	r := startRedis(t)
+	publish(t, r.admin(t), newMatrix(t, "one", 10))
+	s := open(t, Options{Redis: r.at(), RedisTimeout: shortTimeout})
+	r.hang()
+	waitFor(t, 10*time.Second, "the breaker to open", func() bool {
+		rowsOf(t, s, term(1))
+		return s.Stats().Breaker == "open"
+	})
+	var err error
+	waitFor(t, 10*time.Second, "a look-up that is not made", func() bool {
+		start := time.Now()
+		_, err = rowsOf(t, s, term(1))
+		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
+	})
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+	r.resume()
+	// No search asks: the poll of the active version finds Redis well.
+	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })
+}

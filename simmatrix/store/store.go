@@ -1,0 +1,437 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Binding says where a matrix is used. Patterns know one wildcard, '*'.
+type Binding struct {
+	// Name is the matrix: 1 to 64 letters, digits, '.', '_' and '-'. Bindings
+	// may share one.
+	Name string
+	// Indices are patterns of the names of indices, aliases and data streams; at
+	// least one has no leading "-". Every part of a request's index expression
+	// has to match one of those, as the request spells it, or else every index
+	// that it stands for, see [Snapshot.Match]; an expression for all indices is
+	// matched by "*". A pattern with a leading "-" excludes: nothing that the
+	// expression can name or stands for may match it.
+	Indices []string
+	// Fields are patterns of full field names, at least one.
+	Fields []string
+}
+
+// Options are the settings of a [Store].
+type Options struct {
+	// Bindings, at least one, are tried in order; the first that matches decides.
+	Bindings []Binding
+	// Files has the matrices to serve from memory, by name; others are in Redis.
+	Files map[string]Loader
+	// Redis may have no URL where no matrix comes from there.
+	Redis Redis
+	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do.
+	RedisTimeout time.Duration
+	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
+	// The memory in use stays within a quarter over it.
+	CacheBytes uint64
+	// OnState, if not nil, is called for the first state of each matrix and for
+	// every change of its version or its kind of problem: one call, one log line.
+	// Calls for one matrix come one after another. It must not call Close.
+	OnState func(State)
+	// Guard recovers panics; nil does so silently.
+	Guard *recovery.Guard
+}
+
+// Where a matrix comes from.
+const (
+	SourceFile  = "file"
+	SourceRedis = "redis"
+)
+
+// A State is what is served of one matrix and the health of its source.
+type State struct {
+	Name, Source string
+	// Version is the version that is served, "" for none: then its searches
+	// are not expanded. For a file it is the checksum.
+	Version string
+	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
+	// number of documents the matrix was built from, 0 where unknown.
+	Terms, NonZeros, Docs uint64
+	// Problem says what is wrong with the source, "" if it is healthy. The last
+	// good version may still be served.
+	Problem string
+}
+
+// Stats are the state of a [Store] and its counters since it was opened.
+type Stats struct {
+	Matrices []State // sorted by name
+	// Written is when each version that is served was pushed, or its file written.
+	Written                map[string]time.Time
+	CacheHits, CacheMisses int64  // in terms
+	CacheBytes             uint64 // an estimate
+	// Failures counts the calls to Redis that failed or, with the breaker open,
+	// were not made, BadRows the answers with bad or without some rows.
+	Failures, BadRows int64
+	Breaker           string // "closed", "half-open" or "open", and "" without Redis
+}
+
+// A Store serves the rows of the active matrices. It is safe for concurrent
+// use.
+type Store struct {
+	bindings []bound
+	onState  func(State)
+	cache    *cache
+	remote   *remote // nil where no matrix comes from Redis
+	snapshot atomic.Pointer[Snapshot]
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	matrices map[string]*matrix
+}
+
+// A bound is a Binding with its patterns ready.
+type bound struct {
+	name    string
+	indices indexSet
+	fields  []string
+}
+
+// A matrix is the store's state of one name.
+type matrix struct {
+	rows    *Rows // nil: none to serve
+	state   State
+	problem error // the kind of state.Problem
+}
+
+// errNotAsked is the problem of a matrix before its first report.
+var errNotAsked = errors.New("not asked yet")
+
+// A version is one version of one matrix, wherever its rows are.
+type version struct {
+	Version
+	name  string
+	label string // name@ID, unique over all matrices
+	// key is its name in the cache: the label and, from Redis, a number, so that
+	// a version that is used again has none of its old entries.
+	key  string
+	kept *remains // nil for a file
+	// inMemory is the matrix of a file, nil for one in Redis.
+	inMemory *simmatrix.Matrix
+	// damage is nil while nothing is known to be wrong. With damage not even
+	// cached rows are returned: the version is left for another one or, once
+	// repaired, read again under another key.
+	damage atomic.Pointer[damage]
+	// fetch reads rows that are not in the cache, and adds them to it.
+	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
+}
+
+// A damage says how rows of a version were found missing or bad, and which
+// have to be good before it is used again.
+type damage struct {
+	err   error
+	terms []string // at most maxSuspects
+}
+
+const maxSuspects = 64
+
+// setDamage records the first damage.
+func (v *version) setDamage(err error, terms []string) {
+	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
+	for k := range own {
+		own[k] = strings.Clone(own[k]) // part of a search's body
+	}
+	v.damage.CompareAndSwap(nil, &damage{err, own})
+}
+
+// Open returns a Store that follows its matrices until Close. Every source is
+// asked once before Open returns, within ctx; those with nothing to serve yet
+// are asked again, and their searches are not expanded until then. The error is
+// that of the URL of Redis, where one is needed.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	c, err := newCache(o.CacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
+	var files []func(context.Context, reporter)
+	var remotes []string
+	for _, b := range o.Bindings {
+		s.bindings = append(s.bindings, bound{b.Name, newIndexSet(b.Indices), b.Fields})
+		if s.matrices[b.Name] != nil {
+			continue
+		}
+		source := SourceRedis
+		if load := o.Files[b.Name]; load != nil {
+			source = SourceFile
+			files = append(files, pollFile(b.Name, load, c))
+		} else {
+			remotes = append(remotes, b.Name)
+		}
+		s.matrices[b.Name] = &matrix{state: State{Name: b.Name, Source: source, Problem: errNotAsked.Error()}, problem: errNotAsked}
+	}
+	s.publish()
+	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	follow := func(interval time.Duration, poll func(context.Context, reporter)) {
+		poll(ctx, s.report)
+		s.done.Go(func() {
+			ticker := time.NewTicker(interval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-lifetime.Done():
+					return
+				case <-ticker.C:
+				}
+				_ = o.Guard.Do("following versions", func() error { // which has counted and logged its panic
+					poll(lifetime, s.report)
+					return nil
+				})
+			}
+		})
+	}
+	for _, poll := range files {
+		follow(reloadEvery, poll)
+	}
+	if remotes == nil {
+		return s, nil
+	}
+	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c, o.Guard); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	follow(followEvery, s.remote.poll)
+	return s, nil
+}
+
+// Stats returns the state and the counters.
+func (s *Store) Stats() Stats {
+	stats := Stats{
+		Matrices:    s.State(),
+		CacheHits:   s.cache.hits.Load(),
+		CacheMisses: s.cache.misses.Load(),
+		CacheBytes:  s.cache.rows.WeightedSize(),
+		Written:     map[string]time.Time{},
+	}
+	s.mu.Lock()
+	for name, m := range s.matrices {
+		if m.rows != nil {
+			stats.Written[name] = m.rows.version.Pushed
+		}
+	}
+	s.mu.Unlock()
+	if r := s.remote; r != nil {
+		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
+		stats.Breaker = r.breaker.State().String()
+	}
+	return stats
+}
+
+// State returns the state of every matrix, sorted by name.
+func (s *Store) State() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, len(s.matrices))
+	for _, name := range slices.Sorted(maps.Keys(s.matrices)) {
+		states = append(states, s.matrices[name].state)
+	}
+	return states
+}
+
+// A reporter takes what a source has found out about a matrix: the version to
+// serve from now on, nil for no change, and what is wrong, nil if nothing is.
+type reporter func(name string, v *version, err error)
+
+// report publishes a snapshot if the version changed and passes on the state
+// if that changed.
+func (s *Store) report(name string, v *version, err error) {
+	if state, changed := s.note(s.matrices[name], v, err); changed && s.onState != nil {
+		s.onState(state)
+	}
+}
+
+func (s *Store) note(m *matrix, v *version, err error) (state State, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state = m.state
+	damaged := m.rows != nil && m.rows.version.damage.Load() != nil
+	problem := problemOf(err)
+	switch {
+	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
+		m.rows = &Rows{version: v, cache: s.cache}
+		state.Version, state.Terms, state.NonZeros, state.Docs = v.ID, v.Terms, v.NonZeros, v.Docs
+		s.publish()
+	case errors.Is(problem, ErrNoVersion) && m.rows != nil:
+		m.rows = nil
+		s.publish()
+		fallthrough
+	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other
+		state.Version, state.Terms, state.NonZeros, state.Docs = "", 0, 0, 0
+	}
+	changed = state.Version != m.state.Version
+	if !errors.Is(problem, m.problem) {
+		m.problem, state.Problem, changed = problem, "", true
+		if err != nil {
+			state.Problem = err.Error()
+		}
+	}
+	m.state = state
+	return state, changed
+}
+
+// problemOf returns the kind of a source's error, nil for none. The full error
+// may differ from poll to poll.
+func problemOf(err error) error {
+	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrMissingRows, ErrBadRow} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	if err != nil {
+		return ErrBadVersion
+	}
+	return nil
+}
+
+// Close stops following versions and closes the connections. Rows of a
+// snapshot that are neither cached nor in memory fail from then on.
+func (s *Store) Close() error {
+	s.stop()
+	s.done.Wait()
+	s.cache.rows.StopAllGoroutines()
+	if s.remote == nil {
+		return nil
+	}
+	return s.remote.client.Close()
+}
+
+// Pin returns the active versions. It does no I/O and allocates nothing.
+func (s *Store) Pin() *Snapshot { return s.snapshot.Load() }
+
+// publish makes a new snapshot of the rows in s.matrices.
+func (s *Store) publish() {
+	snapshot := &Snapshot{bindings: s.bindings, rows: make([]*Rows, len(s.bindings))}
+	for i, b := range s.bindings {
+		snapshot.rows[i] = s.matrices[b.name].rows
+	}
+	s.snapshot.Store(snapshot)
+}
+
+// A Snapshot holds one version of every matrix. It is immutable; rows of a
+// version stay readable for as long as the version exists.
+type Snapshot struct {
+	bindings []bound
+	rows     []*Rows // one for each binding, nil without a version
+}
+
+// Of returns the rows of a matrix, nil where it is bound to nothing or has no
+// version.
+func (s *Snapshot) Of(name string) *Rows {
+	at := slices.IndexFunc(s.bindings, func(b bound) bool { return b.name == name })
+	if at < 0 {
+		return nil
+	}
+	return s.rows[at]
+}
+
+// A Match is what [Snapshot.Match] has found.
+type Match struct {
+	// Rows are nil where no matrix is bound to the field or the bound one has no
+	// version.
+	Rows *Rows
+	// Named says that the binding names the field in full, without a wildcard.
+	Named bool
+	// Resolved are the names that resolve returned, nil where it was not called.
+	Resolved []string
+}
+
+// Match finds the first binding that matches the full name of a field and
+// either the index expression of the request's path, unescaped, as spelled, or
+// every index that it stands for. "" is all indices. Among has the names of
+// the matrices to consider, nil for all. Resolve returns the indices that the
+// expression stands for, data streams by their own names, and none where that
+// is not known. It is called at most once, and not if the first binding for
+// the field matches the expression as spelled. An error is that of resolve.
+func (s *Snapshot) Match(index, field string, among []string, resolve func() ([]string, error)) (m Match, err error) {
+	asked := false
+	for i := range s.bindings {
+		b := &s.bindings[i]
+		if among != nil && !slices.Contains(among, b.name) || !matchAny(b.fields, field) {
+			continue
+		}
+		covered := b.indices.covers(index)
+		if !covered && !asked && !b.indices.canNameExcluded(index) {
+			asked = true
+			if m.Resolved, err = resolve(); err != nil {
+				return Match{}, err
+			}
+		}
+		if covered || b.indices.holds(index, m.Resolved) {
+			m.Rows, m.Named = s.rows[i], !strings.Contains(field, "*") && slices.Contains(b.fields, field)
+			return m, nil
+		}
+	}
+	return m, nil
+}
+
+// Rows are the rows of one version of one matrix, safe for concurrent use.
+type Rows struct {
+	version *version
+	cache   *cache
+}
+
+// Version names the matrix and its version, as name@version.
+func (r *Rows) Version() string { return r.version.label }
+
+// Matrix returns the matrix of a file, nil for one in Redis.
+func (r *Rows) Matrix() *simmatrix.Matrix { return r.version.inMemory }
+
+// Docs is the number of documents that the matrix was built from; 0 is
+// unknown.
+func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
+
+// Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
+// does: it is the same from a file and from Redis. It is not empty.
+func (r *Rows) Checksum() string { return r.version.Checksum }
+
+// Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
+// none. Rows that are not in the cache cost one round trip for all of them,
+// bounded by the Redis timeout and by ctx and shared with callers that miss
+// the same terms. After an error, which wraps [ErrUnavailable], [ErrBadRow],
+// [ErrMissingRows] or [ErrGone], some rows may be set. A version that was
+// found damaged returns that error from then on, whoever pinned it.
+func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	if len(terms) != len(rows) {
+		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
+	}
+	if d := r.version.damage.Load(); d != nil {
+		return d.err
+	}
+	missing := r.cache.get(r.version.key, terms, rows)
+	if missing == nil {
+		return nil
+	}
+	missed := make([]string, len(missing))
+	for i, k := range missing {
+		missed[i] = terms[k]
+	}
+	fetched, err := r.version.fetch(ctx, missed)
+	if err != nil {
+		return err
+	}
+	for i, k := range missing {
+		rows[k] = fetched[i]
+	}
+	return nil
+}

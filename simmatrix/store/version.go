@@ -1,0 +1,134 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+const (
+	// metaFormat is the version of the layout in Redis.
+	metaFormat = 4
+	// maxByBytes bounds [Version.By], maxNameBytes a part of a key.
+	maxByBytes, maxNameBytes = 256, 64
+	// idLayout sorts by time as text; UTC.
+	idLayout = "20060102T150405.000000"
+)
+
+// Errors that others wrap: for an existing version of another format, damaged
+// or in an unreadable matrix file, and for what cannot be part of a key.
+var (
+	ErrBadVersion = errors.New("the version cannot be served")
+	ErrName       = errors.New("bad name")
+)
+
+// A Version is a complete version of a matrix in Redis. Its JSON is the header
+// there, less the checksum.
+type Version struct {
+	// ID names the version; IDs sort by time as text.
+	ID     string `json:"-"`
+	Format int    `json:"format"` // of the layout in Redis
+	simmatrix.Meta
+	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
+	Checksum string `json:"checksum"`
+	// Pushed is when the push began, UTC; for a file, when that was written.
+	Pushed time.Time `json:"pushed"`
+	// By says who pushed it, such as user@host, "" if unknown: at most 256 bytes
+	// without control characters.
+	By string `json:"by,omitempty"`
+	// Frequent are the terms of the highest document frequencies, at most 256,
+	// whose rows a proxy reads before it serves the version. There are none where
+	// the matrix knows no document frequencies.
+	Frequent []string `json:"frequent,omitempty"`
+	// Active reports whether proxies serve this version.
+	Active bool `json:"-"`
+}
+
+func activeKey(name string) string   { return "akin:{" + name + "}:active" }
+func versionsKey(name string) string { return "akin:{" + name + "}:versions" }
+func historyKey(name string) string  { return "akin:{" + name + "}:history" }
+func metaKey(name, id string) string { return "akin:{" + name + "}:meta:" + id }
+func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
+
+func formsKey(name, id string) string { return "akin:{" + name + "}:forms:" + id }
+
+// completeField is the field of a rows hash that has the version's own ID once
+// the version is complete. No term is empty.
+const completeField = ""
+
+// newID returns a version ID that sorts by time and is unique even within a
+// microsecond.
+func newID(now time.Time) string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails, says crypto/rand
+	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(b[:])
+}
+
+// checkName returns an error that wraps [ErrName] unless s has 1 to 64 bytes,
+// each a letter, a digit, '.', '_' or '-'. What says which name it is.
+func checkName(what, s string) error {
+	if s == "" || len(s) > maxNameBytes {
+		return fmt.Errorf("%w: %s has %d bytes, want 1 to %d", ErrName, what, len(s), maxNameBytes)
+	}
+	for _, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return fmt.Errorf("%w: %s %q may have letters, digits, '.', '_' and '-'", ErrName, what, s)
+		}
+	}
+	return nil
+}
+
+// checkBy returns an error for what would not fit in a line of a list.
+func checkBy(by string) error {
+	if len(by) > maxByBytes || !utf8.ValidString(by) || strings.ContainsFunc(by, unicode.IsControl) {
+		return fmt.Errorf("%w: who pushes: %.40q is longer than %d bytes, not UTF-8 or has control characters", ErrName, by, maxByBytes)
+	}
+	return nil
+}
+
+func encodeVersion(v Version) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode the header: %w", err)
+	}
+	return sealHeader(string(b)), nil
+}
+
+// sumMember is the last member of a header, the CRC-32C of the header without
+// it.
+const sumMember = `,"crc32c":`
+
+func sealHeader(text string) string {
+	return strings.TrimSuffix(text, "}") + sumMember + strconv.FormatUint(uint64(crc32.Checksum([]byte(text), castagnoli)), 10) + "}"
+}
+
+// parseVersion reads the JSON of the meta key of version id. Its errors wrap
+// [ErrBadVersion].
+func parseVersion(id, text string) (Version, error) {
+	v := Version{ID: id}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
+	}
+	if v.Format != metaFormat {
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
+			ErrBadVersion, id, v.Format, metaFormat)
+	}
+	if end := strings.LastIndex(text, sumMember); end < 0 || sealHeader(text[:end]+"}") != text {
+		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
+	}
+	if v.Terms == 0 || v.Terms > simmatrix.MaxTerms || v.Checksum == "" {
+		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, v.Terms, v.Checksum)
+	}
+	return v, nil
+}
