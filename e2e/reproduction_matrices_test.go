@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/softcosine"
-	"github.com/akin-search/akin/simmatrix/spelling"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // The matrices of the thesis, section 4.5.
@@ -254,9 +254,9 @@ func (m *forumMatrices) spelled(tb testing.TB, neighbors int) *simmatrix.Matrix 
 	for i := range terms {
 		terms[i] = simmatrix.Term{Text: m.vocabulary.Term(int32(i)), DocFreq: uint32(m.docFreqs[i])}
 	}
-	options := spelling.DefaultOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
-	options.MaxDistance, options.Neighbors = spelling.MaxDistance, neighbors
-	matrix, err := spelling.FromTerms(tb.Context(), terms, options, nil)
+	options := source.DefaultOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
+	options.MaxDistance, options.Neighbors = source.MaxDistance, neighbors
+	matrix, err := source.FromTerms(tb.Context(), terms, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

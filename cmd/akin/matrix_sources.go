@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // A matrixSource is one of the --from flags of "matrix build".
@@ -168,11 +167,11 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *cli.Progress) (*si
 // spellingFlags are the flags of --from-edit-distance.
 type spellingFlags struct {
 	path    string
-	options spelling.Options
+	options source.Options
 }
 
 func (f *spellingFlags) register(flags *pflag.FlagSet) {
-	f.options = spelling.DefaultOptions()
+	f.options = source.DefaultOptions()
 	flags.StringVar(&f.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
 	flags.StringVar((*string)(&f.options.Formula), "formula", string(f.options.Formula), "power, reciprocal, linear, root or square")
 	flags.Float64Var(&f.options.Theta1, "theta1", f.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
@@ -202,7 +201,7 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *cli.Progress)
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	f.edit.options.Source = "edit distance of " + filepath.Base(f.edit.path)
-	return spelling.FromTerms(ctx, terms, f.edit.options, report.Step)
+	return source.FromTerms(ctx, terms, f.edit.options, report.Step)
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // hides reports whether a row has a term that is not to be in one.
@@ -76,10 +75,10 @@ func TestWordsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 
 func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 	terms := []simmatrix.Term{{Text: "xabcdefgh"}, {Text: "abcdefgh"}, {Text: "abcdefghij"}}
-	opts := spelling.DefaultOptions()
+	opts := source.DefaultOptions()
 	opts.Neighbors = 1
 	opts.Candidate = func(term string) bool { return term[0] != 'x' }
-	m, err := spelling.FromTerms(t.Context(), terms, opts, nil)
+	m, err := source.FromTerms(t.Context(), terms, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

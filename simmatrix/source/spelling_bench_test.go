@@ -1,4 +1,4 @@
-package spelling
+package source
 
 import (
 	"math/rand/v2"

@@ -1,5 +1,4 @@
-// Package spelling makes a term-similarity matrix of edit distances.
-package spelling
+package source
 
 import (
 	"cmp"
