@@ -14,7 +14,7 @@ import (
 
 	"github.com/akin-search/akin/segmented"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -227,7 +227,7 @@ func TestSlipOneNeighborIsNotSymmetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := shape.Sparsify(whole, shape.SparsifyOptions{Neighbors: 1})
+	one, err := combine.Sparsify(whole, combine.SparsifyOptions{Neighbors: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 // vectorStores are the stores of the engines as they are started here: those of
@@ -86,7 +86,7 @@ func writeSimilarities(t *testing.T, random *rand.Rand) string {
 	}
 	m, err := simmatrix.New(simmatrix.Meta{}, rows)
 	if err == nil {
-		m, err = shape.Sparsify(m, shape.SparsifyOptions{Symmetric: true, Dominant: true})
+		m, err = combine.Sparsify(m, combine.SparsifyOptions{Symmetric: true, Dominant: true})
 	}
 	if err != nil {
 		t.Fatal(err)

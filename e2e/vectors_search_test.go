@@ -17,7 +17,7 @@ import (
 
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -53,7 +53,7 @@ func newVectorWorld(t *testing.T) *vectorWorld {
 	if w.s, err = simmatrix.New(simmatrix.Meta{Source: "test", Docs: vectorDocs}, rows); err != nil {
 		t.Fatal(err)
 	}
-	if w.s, err = shape.Sparsify(w.s, shape.SparsifyOptions{Symmetric: true, Dominant: true}); err != nil {
+	if w.s, err = combine.Sparsify(w.s, combine.SparsifyOptions{Symmetric: true, Dominant: true}); err != nil {
 		t.Fatal(err)
 	}
 	if w.weights, err = simmatrix.New(simmatrix.Meta{Source: "test", Docs: vectorDocs}, frequencies); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/inspect"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/source"
 	"github.com/akin-search/akin/simmatrix/store"
 )
@@ -136,7 +136,7 @@ func checkExport(out, ref string) error {
 func newMatrixCheck() *cobra.Command {
 	var redis cli.Redis
 	asJSON := false
-	options := inspect.DefaultOptions()
+	options := combine.DefaultInspectOptions()
 	cmd := &cobra.Command{
 		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
 		Long: `check reads a matrix, counts afresh all that its header says of it, and prints both:
@@ -159,7 +159,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err != nil {
 				return err
 			}
-			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], inspect.Matrix(m, options))
+			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Matrix(m, options))
 		},
 	}
 	redis.RegisterServer(cmd)
@@ -198,7 +198,7 @@ A and B: ` + matrixHelp,
 			if err != nil {
 				return err
 			}
-			d := inspect.Diff(a, b, top)
+			d := combine.Diff(a, b, top)
 			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
 				return cli.Difference(out, a.Meta(), b.Meta(), d)

@@ -20,7 +20,6 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 type buildFlags struct {
@@ -40,7 +39,7 @@ type buildFlags struct {
 
 // rowFlags say which neighbors a term is to have.
 type rowFlags struct {
-	shape.SparsifyOptions
+	combine.SparsifyOptions
 
 	overrides string
 	rules     *combine.Overrides // of that file
@@ -160,7 +159,7 @@ func (f *buildFlags) build(ctx context.Context, source matrixSource, report *cli
 		return nil, err
 	}
 	f.rows.Protect = f.rows.rules.Protects
-	return shape.Sparsify(m, f.rows.SparsifyOptions)
+	return combine.Sparsify(m, f.rows.SparsifyOptions)
 }
 
 // readOverrides reads the overrides, none without --overrides. Those that make
@@ -283,7 +282,7 @@ func (f *rowFlags) check() []error {
 
 // filterFlags say which terms a matrix is to have.
 type filterFlags struct {
-	shape.TermFilter
+	combine.TermFilter
 
 	include, exclude string // regular expressions
 }
@@ -343,7 +342,7 @@ type fieldFlags struct {
 	cli.Cluster
 
 	fields []string
-	found  *shape.ProjectOptions // what the cluster says of the words; nil where nobody has asked
+	found  *combine.ProjectOptions // what the cluster says of the words; nil where nobody has asked
 }
 
 func (f *fieldFlags) register(flags *pflag.FlagSet) {
@@ -401,7 +400,7 @@ func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *c
 			return nil, err
 		}
 	}
-	out, counts, err := shape.Project(m, *f.found)
+	out, counts, err := combine.Project(m, *f.found)
 	if err == nil {
 		report.Tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
 			counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)

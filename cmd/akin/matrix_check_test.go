@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/inspect"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 // trimmed takes the blanks at the ends of lines away, which come from columns
@@ -134,7 +134,7 @@ func without(t *testing.T) *simmatrix.Matrix {
 }
 
 func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
-	r := inspect.Matrix(fleet(t), inspect.Options{})
+	r := combine.Matrix(fleet(t), combine.InspectOptions{})
 	for k := range r.Claims {
 		if r.Claims[k].Name == "symmetric" {
 			r.Claims[k].Claimed, r.Claims[k].Holds = "true", false

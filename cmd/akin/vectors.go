@@ -19,7 +19,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 func newVectors() *cobra.Command {
@@ -165,7 +165,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 func (f *vectorModelFlags) learn(
 	ctx context.Context, report *cli.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
 ) (m *vectors.Model, err error) {
-	if s, err = shape.Sparsify(s, shape.SparsifyOptions{Symmetric: true}); err != nil {
+	if s, err = combine.Sparsify(s, combine.SparsifyOptions{Symmetric: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.matrix, err)
 	}
 	docs, err := f.source(cluster, report).Sample(ctx, f.sample)

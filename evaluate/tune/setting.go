@@ -12,7 +12,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // A Setting is one way to rewrite searches.
@@ -58,10 +57,10 @@ func (s *Shape) Apply(ctx context.Context, matrices []combine.Input) (m *simmatr
 		m, err = combine.Matrices(ctx, inputs, o, nil)
 	}
 	if err == nil && s.Exponent != 1 {
-		m, err = shape.Raise(m, s.Exponent)
+		m, err = combine.Raise(m, s.Exponent)
 	}
 	if err == nil && (s.Threshold > 0 || s.Neighbors > 0) {
-		m, err = shape.Sparsify(m, shape.SparsifyOptions{Threshold: s.Threshold, Neighbors: s.Neighbors})
+		m, err = combine.Sparsify(m, combine.SparsifyOptions{Threshold: s.Threshold, Neighbors: s.Neighbors})
 	}
 	return m, err
 }

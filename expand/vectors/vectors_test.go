@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -32,7 +32,7 @@ func termOf(i int) string { return fmt.Sprintf("term%02d", i) }
 
 // newWorld returns one of so many terms, the last quarter of which are in the
 // weights only. Sums of similarities are about the given mass.
-func newWorld(t *testing.T, seed uint64, terms int, mass float64, strength float64, options shape.SparsifyOptions) *world {
+func newWorld(t *testing.T, seed uint64, terms int, mass float64, strength float64, options combine.SparsifyOptions) *world {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
 	w := &world{}
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, seed uint64, terms int, mass float64, strength float
 	if w.s, err = simmatrix.New(simmatrix.Meta{Docs: 60}, rows); err != nil {
 		t.Fatal(err)
 	}
-	if w.s, err = shape.Sparsify(w.s, options); err != nil {
+	if w.s, err = combine.Sparsify(w.s, options); err != nil {
 		t.Fatal(err)
 	}
 	if w.weights, err = simmatrix.New(simmatrix.Meta{Docs: 60}, weightRows); err != nil {
@@ -141,7 +141,7 @@ func sparseDot(x, y []Coordinate) (sum float64) {
 var normalizations = []Normalization{None, Hard, Soft}
 
 func TestSparseVectorsScoreAsTheSpace(t *testing.T) {
-	for _, options := range []shape.SparsifyOptions{{}, {Symmetric: true}} {
+	for _, options := range []combine.SparsifyOptions{{}, {Symmetric: true}} {
 		w := newWorld(t, 1, 40, 3, 0.7, options)
 		for _, n := range normalizations {
 			m, err := New(Meta{Store: RankFeatures, Normalization: n, Strength: 0.7}, w.s, w.weights)
@@ -166,7 +166,7 @@ func TestSparseVectorsScoreAsTheSpace(t *testing.T) {
 }
 
 func TestCutSparseVectorsStateTheirError(t *testing.T) {
-	w := newWorld(t, 2, 40, 3, 1, shape.SparsifyOptions{})
+	w := newWorld(t, 2, 40, 3, 1, combine.SparsifyOptions{})
 	lost := 0
 	for _, n := range normalizations {
 		for _, c := range []int{1, 5, 20} {
@@ -209,9 +209,9 @@ func toFloat(v []float32) []float64 {
 
 func TestDenseVectorsOfFullRankScoreAsTheSpace(t *testing.T) {
 	for name, w := range map[string]*world{
-		"dominant":            newWorld(t, 3, 40, 3, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true}),
-		"positive definite":   newWorld(t, 4, 40, 3, 0.2, shape.SparsifyOptions{Symmetric: true}),
-		"documents of a term": newWorld(t, 5, 12, 0.4, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true}),
+		"dominant":            newWorld(t, 3, 40, 3, 1, combine.SparsifyOptions{Symmetric: true, Dominant: true}),
+		"positive definite":   newWorld(t, 4, 40, 3, 0.2, combine.SparsifyOptions{Symmetric: true}),
+		"documents of a term": newWorld(t, 5, 12, 0.4, 1, combine.SparsifyOptions{Symmetric: true, Dominant: true}),
 	} {
 		strength := 1.0
 		if name == "positive definite" {
@@ -249,7 +249,7 @@ func TestDenseVectorsOfFullRankScoreAsTheSpace(t *testing.T) {
 }
 
 func TestTruncatedDenseVectorsStateTheirError(t *testing.T) {
-	w := newWorld(t, 6, 40, 3, 0.2, shape.SparsifyOptions{Symmetric: true})
+	w := newWorld(t, 6, 40, 3, 0.2, combine.SparsifyOptions{Symmetric: true})
 	shares := map[int]float64{}
 	for _, dims := range []int{3, 9, 21} {
 		m, err := Learn(t.Context(), Meta{Store: KNNVector, Normalization: Soft, Strength: 0.2, Dims: dims}, w.s, w.weights, w.docs, nil)
@@ -286,7 +286,7 @@ func TestTruncatedDenseVectorsStateTheirError(t *testing.T) {
 
 func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 	meta := Meta{Store: DenseVector, Normalization: Soft, Strength: 1, Dims: 8}
-	w := newWorld(t, 7, 40, 3, 1, shape.SparsifyOptions{})
+	w := newWorld(t, 7, 40, 3, 1, combine.SparsifyOptions{})
 	if _, err := Learn(t.Context(), meta, w.s, w.weights, w.docs, nil); !errors.Is(err, ErrNotSymmetric) {
 		t.Errorf("a matrix that is not symmetric: %v", err)
 	}
@@ -340,7 +340,7 @@ func TestDenseVectorsNeedAPositiveDefiniteMatrix(t *testing.T) {
 }
 
 func TestModelsCheckTheirSettings(t *testing.T) {
-	w := newWorld(t, 8, 12, 1, 1, shape.SparsifyOptions{})
+	w := newWorld(t, 8, 12, 1, 1, combine.SparsifyOptions{})
 	good := Meta{Store: SparseVector, Normalization: Soft, Strength: 1}
 	for name, change := range map[string]func(m *Meta){
 		"store":           func(m *Meta) { m.Store = "nested" },
@@ -379,7 +379,7 @@ func encoded(tb testing.TB, m *Model) []byte {
 }
 
 func TestModelFileKeepsTheModel(t *testing.T) {
-	w := newWorld(t, 9, 30, 1, 1, shape.SparsifyOptions{Symmetric: true, Dominant: true})
+	w := newWorld(t, 9, 30, 1, 1, combine.SparsifyOptions{Symmetric: true, Dominant: true})
 	sparse, err := New(Meta{Store: SparseVector, Normalization: Hard, Strength: 1, Field: "body", Terms: 10}, w.s, w.weights)
 	if err != nil {
 		t.Fatal(err)

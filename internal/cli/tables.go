@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/inspect"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -22,7 +22,7 @@ const sampleNeighbors = 10
 
 // Report prints a report on the matrix called name. Its error names the
 // claims that do not hold, or says that no term has a neighbor.
-func Report(out io.Writer, asJSON bool, name string, r *inspect.Report) error {
+func Report(out io.Writer, asJSON bool, name string, r *combine.Report) error {
 	if err := Print(out, asJSON, r, func(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "%s\n\n", name)
@@ -50,7 +50,7 @@ func Report(out io.Writer, asJSON bool, name string, r *inspect.Report) error {
 	return nil
 }
 
-func printHead(w io.Writer, r *inspect.Report) {
+func printHead(w io.Writer, r *combine.Report) {
 	fmt.Fprintf(w, "source\t%s\n", Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
 		fmt.Fprintf(w, "  %s\t%s\n", Visible(key), Visible(r.Meta.Params[key]))
@@ -85,7 +85,7 @@ func known(n uint64) string {
 // percent returns a share in percent, of three digits at least.
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-func printClaims(w io.Writer, r *inspect.Report) {
+func printClaims(w io.Writer, r *combine.Report) {
 	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
 	for _, c := range r.Claims {
 		verdict := "ok"
@@ -100,9 +100,9 @@ func printClaims(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 }
 
-func printDistributions(w io.Writer, r *inspect.Report) {
+func printDistributions(w io.Writer, r *combine.Report) {
 	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
-	line := func(name string, d inspect.Distribution, format func(v float64) string) {
+	line := func(name string, d combine.Distribution, format func(v float64) string) {
 		fmt.Fprint(w, name)
 		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
 			fmt.Fprint(w, "\t"+format(v))
@@ -116,14 +116,14 @@ func printDistributions(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w)
 }
 
-func printHubs(w io.Writer, r *inspect.Report) {
+func printHubs(w io.Writer, r *combine.Report) {
 	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }
 
-func printSamples(w io.Writer, r *inspect.Report) {
+func printSamples(w io.Writer, r *combine.Report) {
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
@@ -140,7 +140,7 @@ const diffTerms, diffNeighbors = 20, 10
 
 // Difference prints what changed between the matrices with the given
 // headers.
-func Difference(out io.Writer, a, b simmatrix.Meta, d *inspect.Difference) error {
+func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	printSettings(w, a, b)
 	fmt.Fprintf(w, "terms\t%d -> %d, %d added, %d removed, %d in both\n", a.Terms, b.Terms, len(d.Added), len(d.Removed), d.Common)
@@ -194,7 +194,7 @@ func printTerms(out io.Writer, what string, terms []string) {
 	fmt.Fprintf(out, "\n%s: %s%s\n", what, strings.Join(shown, ", "), more)
 }
 
-func printChange(w io.Writer, c inspect.RowChange) {
+func printChange(w io.Writer, c combine.RowChange) {
 	df := fmt.Sprintf("df %d", c.To)
 	if c.From != c.To {
 		df = fmt.Sprintf("df %d -> %d", c.From, c.To)

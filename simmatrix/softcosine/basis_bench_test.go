@@ -16,8 +16,8 @@ import (
 	"unicode"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // realTerms is the order of the S of BenchmarkBasis.
@@ -99,7 +99,7 @@ func realMatrix(b *testing.B) *simmatrix.Matrix {
 	opts.MinDocFreq, opts.MaxTerms, opts.Source = 1, realTerms, "public collections"
 	m, err := learn.FromCorpus(b.Context(), texts.Corpus(terms), opts, nil)
 	if err == nil {
-		m, err = shape.Sparsify(m, shape.SparsifyOptions{Neighbors: 100, Symmetric: true, Dominant: true})
+		m, err = combine.Sparsify(m, combine.SparsifyOptions{Neighbors: 100, Symmetric: true, Dominant: true})
 	}
 	if err != nil {
 		b.Fatal(err)

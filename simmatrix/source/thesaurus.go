@@ -139,7 +139,7 @@ type ThesaurusCounts struct {
 // Comments work as in Solr's format. A set has the similarity of the first of
 // its words that is not skipped.
 //
-// Terms are surface words with their case; [shape.Project] analyzes them. One
+// Terms are surface words with their case; [combine.Project] analyzes them. One
 // without a pair gets no row. Document frequencies are unknown.
 //
 // Errors wrap [ErrThesaurus] and name the line: a line that is not of the

@@ -13,8 +13,8 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // An Index is what to read.
@@ -215,12 +215,12 @@ func (x *Index) SampleForms(ctx context.Context) *learn.Corpus {
 
 // LookUp asks the cluster what index terms the words give, and how many
 // documents have those.
-func (x *Index) LookUp(ctx context.Context, words []string) (*shape.ProjectOptions, error) {
+func (x *Index) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
 	analyzed, err := x.Analyze(ctx, words)
 	if err != nil {
 		return nil, err
 	}
-	found := &shape.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
+	found := &combine.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
 	var terms []string
 	for k, word := range words {
 		found.IndexTerms[word] = analyzed[k]

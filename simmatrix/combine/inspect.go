@@ -1,6 +1,4 @@
-// Package inspect computes statistics of a matrix, checks what its header
-// claims, and compares two matrices.
-package inspect
+package combine
 
 import (
 	"cmp"
@@ -18,17 +16,17 @@ import (
 )
 
 // Options are the settings of [Matrix].
-type Options struct {
+type InspectOptions struct {
 	Hubs    int    // how many of the terms that are neighbors of the most others are named
 	Samples int    // how many rows are drawn, of those that have neighbors
 	Seed    uint64 // of the random choice
 }
 
 // DefaultOptions returns the settings of a report that fits a screen.
-func DefaultOptions() Options { return Options{Hubs: 10, Samples: 5, Seed: 1} }
+func DefaultInspectOptions() InspectOptions { return InspectOptions{Hubs: 10, Samples: 5, Seed: 1} }
 
 // Validate reports every setting that is out of range.
-func (o *Options) Validate() error {
+func (o *InspectOptions) Validate() error {
 	return errors.Join(settings.NotNegative("hubs", o.Hubs), settings.NotNegative("samples", o.Samples))
 }
 
@@ -36,7 +34,7 @@ func (o *Options) Validate() error {
 type Report struct {
 	Meta     simmatrix.Meta `json:"meta"` // what the header says
 	Checksum string         `json:"checksum"`
-	Claims   []Claim        `json:"claims"` // the header, and the settings of [shape.Sparsify] in its Params, and a fresh count
+	Claims   []Claim        `json:"claims"` // the header, and the settings of [Sparsify] in its Params, and a fresh count
 	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
 	// 0 without terms.
 	Density float64             `json:"density"`
@@ -107,7 +105,7 @@ type Distribution struct {
 // Matrix reports on m. It shares no code with what wrote the header, so that
 // [Report.Claims] shows a wrong one. Overrides may make a matrix break the
 // settings of its Sparsify: see [Claim.Note]. It takes 8 bytes an entry.
-func Matrix(m *simmatrix.Matrix, opts Options) *Report {
+func Matrix(m *simmatrix.Matrix, opts InspectOptions) *Report {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
 	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		in.set = 1 << k
@@ -299,7 +297,7 @@ func distribution(counts []uint64, unit float64) Distribution {
 
 // A Claim is one thing that a header says.
 type Claim struct {
-	Name    string `json:"name"` // what it is about; for a setting of [shape.Sparsify], its name in [simmatrix.Meta.Params]
+	Name    string `json:"name"` // what it is about; for a setting of [Sparsify], its name in [simmatrix.Meta.Params]
 	Claimed string `json:"claimed"`
 	Counted string `json:"counted"`
 	Holds   bool   `json:"holds"` // the two are the same; for a setting, the count keeps to it or Note excuses it
@@ -327,7 +325,7 @@ func (in *inspector) claims() {
 	}
 }
 
-// settings checks the settings of [shape.Sparsify] that Params names.
+// settings checks the settings of [Sparsify] that Params names.
 func (in *inspector) settings() {
 	r := in.report
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"neighbors"]; ok {

@@ -1,4 +1,4 @@
-package shape
+package combine
 
 import (
 	"math"

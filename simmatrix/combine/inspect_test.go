@@ -1,4 +1,4 @@
-package inspect
+package combine
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // holds reports whether all claims hold.
@@ -23,7 +22,7 @@ func holds(r *Report) bool {
 
 func TestInspectByHand(t *testing.T) {
 	m := matrixtest.Parse(t, matrixtest.HandMade)
-	r := Matrix(m, Options{Hubs: 2, Samples: 1, Seed: 7})
+	r := Matrix(m, InspectOptions{Hubs: 2, Samples: 1, Seed: 7})
 	if !holds(r) {
 		t.Errorf("claims %+v", r.Claims)
 	}
@@ -58,19 +57,19 @@ func TestInspectByHand(t *testing.T) {
 }
 
 func TestInspectOfAlmostNothing(t *testing.T) {
-	none := Matrix(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultOptions())
+	none := Matrix(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultInspectOptions())
 	if !holds(none) || none.Density != 0 || len(none.Hubs.Top)+len(none.Samples) != 0 {
 		t.Errorf("no terms: %+v", none)
 	}
-	single := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultOptions())
+	single := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultInspectOptions())
 	if !holds(single) || single.Density != 1 || single.Rows.Empty != 1 || single.Rows.LargestSumTerm != "" || len(single.Hubs.Top) != 0 {
 		t.Errorf("one term: %+v", single)
 	}
-	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), Options{Hubs: -1, Samples: -1})
+	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), InspectOptions{Hubs: -1, Samples: -1})
 	if len(negative.Hubs.Top)+len(negative.Samples) != 0 {
 		t.Errorf("negative options: %+v", negative)
 	}
-	if err := (&Options{Hubs: -1, Samples: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "hubs") || !strings.Contains(err.Error(), "samples") {
+	if err := (&InspectOptions{Hubs: -1, Samples: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "hubs") || !strings.Contains(err.Error(), "samples") {
 		t.Errorf("Validate: %v", err)
 	}
 }
@@ -92,7 +91,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 		t.Run(tt.claim, func(t *testing.T) {
 			m := matrixtest.Parse(t, matrixtest.HandMade)
 			tt.lie(m)
-			r := Matrix(m, Options{})
+			r := Matrix(m, InspectOptions{})
 			if holds(r) {
 				t.Fatal("all claims hold")
 			}
@@ -106,7 +105,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 }
 
 func TestInspectCountsOrigins(t *testing.T) {
-	r := Matrix(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), Options{})
+	r := Matrix(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), InspectOptions{})
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
 	if diff := gocmp.Diff(want, r.Entries.Origins); diff != "" {
 		t.Error(diff)
@@ -116,7 +115,7 @@ func TestInspectCountsOrigins(t *testing.T) {
 func TestSamplesDependOnlyOnTheSeed(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Rows(rand.New(rand.NewPCG(1, 1)), 60))
 	draw := func(seed uint64) (terms []string) {
-		for _, row := range Matrix(m, Options{Samples: 5, Seed: seed}).Samples {
+		for _, row := range Matrix(m, InspectOptions{Samples: 5, Seed: seed}).Samples {
 			terms = append(terms, row.Term)
 			if diff := gocmp.Diff(matrixtest.Of(m.Row(row.Term)), row.Neighbors); diff != "" {
 				t.Error(diff)
@@ -140,7 +139,7 @@ func TestSamplesDependOnlyOnTheSeed(t *testing.T) {
 	if others == 0 {
 		t.Error("every seed draws the same")
 	}
-	if all := Matrix(m, Options{Samples: 1000}).Samples; len(all) > 60 || len(all) < 50 {
+	if all := Matrix(m, InspectOptions{Samples: 1000}).Samples; len(all) > 60 || len(all) < 50 {
 		t.Errorf("%d of 60 rows drawn", len(all))
 	}
 }
@@ -153,13 +152,13 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, terms uint8, symmetric bool) {
 		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 2)), 1+int(terms)%40)
 		if symmetric {
-			m = mustSparsify(t, m, shape.SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
+			m = sparsifyOrFail(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
 		}
-		r := Matrix(m, Options{Hubs: 3, Samples: 2, Seed: seed})
+		r := Matrix(m, InspectOptions{Hubs: 3, Samples: 2, Seed: seed})
 		if !holds(r) {
 			t.Fatalf("%+v", r.Claims)
 		}
-		s := entryMap(m)
+		s := claimEntries(m)
 		var pairs, oneWay, unequal uint64
 		in, lengths := make([]float64, m.Len()), make([]float64, m.Len())
 		var sims []float64

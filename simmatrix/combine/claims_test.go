@@ -1,4 +1,4 @@
-package inspect
+package combine
 
 import (
 	"bytes"
@@ -12,9 +12,8 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/combine"
+
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
-	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // settingsOf returns the claims on settings by name.
@@ -46,7 +45,7 @@ func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 	} {
 		m := matrixtest.Parse(t, matrixtest.HandMade)
 		m.Table().Meta.Params = map[string]string{"sparsify_" + tt.name: tt.claimed, "overrides": "none"}
-		r := Matrix(m, Options{})
+		r := Matrix(m, InspectOptions{})
 		c := settingsOf(r)[tt.name]
 		if holds(r) != tt.holds || c.Holds != tt.holds || c.Claimed != tt.claimed || c.Counted != tt.counted || c.Note != "" {
 			t.Errorf("%s %s: %+v", tt.name, tt.claimed, c)
@@ -58,8 +57,8 @@ func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 func sparsified(t *testing.T) *simmatrix.Matrix {
 	t.Helper()
 	m := matrixtest.Random(t, rand.New(rand.NewPCG(3, 3)), 40)
-	m = mustSparsify(t, m, shape.SparsifyOptions{Neighbors: 3, Threshold: 0.05, Symmetric: true, Dominant: true})
-	if r := Matrix(m, Options{}); !holds(r) || len(settingsOf(r)) != 4 {
+	m = sparsifyOrFail(t, m, SparsifyOptions{Neighbors: 3, Threshold: 0.05, Symmetric: true, Dominant: true})
+	if r := Matrix(m, InspectOptions{}); !holds(r) || len(settingsOf(r)) != 4 {
 		t.Fatalf("%+v", r.Claims)
 	}
 	return m
@@ -71,20 +70,20 @@ func TestOverridesExcuseWhatTheyChange(t *testing.T) {
 	for term := range m.Terms() {
 		terms = append(terms, term)
 	}
-	set := &combine.Overrides{}
+	set := &Overrides{}
 	for _, neighbor := range terms[1:8] {
-		if err := set.Add(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: neighbor, Similarity: 0.5, OneWay: true}); err != nil {
+		if err := set.Add(Override{Action: ActionSet, Term: terms[0], Neighbor: neighbor, Similarity: 0.5, OneWay: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := set.Add(combine.Override{Action: combine.ActionSet, Term: terms[0], Neighbor: terms[9], Similarity: 0.01, OneWay: true}); err != nil {
+	if err := set.Add(Override{Action: ActionSet, Term: terms[0], Neighbor: terms[9], Similarity: 0.01, OneWay: true}); err != nil {
 		t.Fatal(err)
 	}
 	changed, _, err := set.Apply(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Matrix(changed, Options{})
+	r := Matrix(changed, InspectOptions{})
 	for name, c := range settingsOf(r) {
 		if !c.Holds || c.Note != "by overrides: 8 entries are theirs, of 8 rules" {
 			t.Errorf("%s: %+v", name, c)
@@ -93,13 +92,13 @@ func TestOverridesExcuseWhatTheyChange(t *testing.T) {
 	// What is not theirs is no more excused than there are rules: here none.
 	changed.Table().Meta.Params = maps.Clone(changed.Table().Meta.Params)
 	delete(changed.Table().Meta.Params, "overrides")
-	for name, c := range settingsOf(Matrix(changed, Options{})) {
+	for name, c := range settingsOf(Matrix(changed, InspectOptions{})) {
 		if !c.Holds {
 			t.Errorf("%s: entries that are marked need no rules: %+v", name, c)
 		}
 	}
 	changed.Table().Meta.Params["sparsify_neighbors"], changed.Table().Meta.Params["sparsify_threshold"] = "0", "0.9"
-	for name, c := range settingsOf(Matrix(changed, Options{})) {
+	for name, c := range settingsOf(Matrix(changed, InspectOptions{})) {
 		if c.Holds != (name == "symmetric" || name == "dominant") {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -121,17 +120,17 @@ func TestPinsAndBansExcuseAsMuchAsTheyMayHaveChanged(t *testing.T) {
 	}
 	for rules, holds := range map[string]bool{"": false, "1 rules, sha256 00": false, "2 rules, sha256 00": true, "1 rules, sha256 00; 1 rules, sha256 01": true} {
 		m.Table().Meta.Params = map[string]string{"sparsify_symmetric": "true", "overrides": rules}
-		if c := settingsOf(Matrix(m, Options{}))["symmetric"]; c.Holds != holds || (c.Note != "") != holds {
+		if c := settingsOf(Matrix(m, InspectOptions{}))["symmetric"]; c.Holds != holds || (c.Note != "") != holds {
 			t.Errorf("%q: %+v", rules, c)
 		}
 	}
-	o := mustParseOverrides(t, "pin a -> b\npin a -> c\n")
+	o := parseOverridesOrFail(t, "pin a -> b\npin a -> c\n")
 	pinned, _, err := o.Apply(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut := mustSparsify(t, pinned, shape.SparsifyOptions{Neighbors: 1, Protect: o.Protects})
-	if c := settingsOf(Matrix(cut, Options{}))["neighbors"]; !c.Holds || c.Counted != "2" || c.Note == "" {
+	cut := sparsifyOrFail(t, pinned, SparsifyOptions{Neighbors: 1, Protect: o.Protects})
+	if c := settingsOf(Matrix(cut, InspectOptions{}))["neighbors"]; !c.Holds || c.Counted != "2" || c.Note == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -165,24 +164,24 @@ func TestAPairIsExcusedByEitherDirection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := settingsOf(Matrix(m, Options{}))["symmetric"]; c.Holds != (origins[0] != origins[1]) {
+		if c := settingsOf(Matrix(m, InspectOptions{}))["symmetric"]; c.Holds != (origins[0] != origins[1]) {
 			t.Errorf("%b: %+v", origins, c)
 		}
 	}
 }
 
-func mustParseOverrides(t *testing.T, file string) *combine.Overrides {
+func parseOverridesOrFail(t *testing.T, file string) *Overrides {
 	t.Helper()
-	o, err := combine.ParseOverrides(strings.NewReader(file))
+	o, err := ParseOverrides(strings.NewReader(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-func mustSparsify(tb testing.TB, m *simmatrix.Matrix, opts shape.SparsifyOptions) *simmatrix.Matrix {
+func sparsifyOrFail(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *simmatrix.Matrix {
 	tb.Helper()
-	out, err := shape.Sparsify(m, opts)
+	out, err := Sparsify(m, opts)
 	if err != nil {
 		tb.Fatalf("%+v: %v", opts, err)
 	}
@@ -190,7 +189,7 @@ func mustSparsify(tb testing.TB, m *simmatrix.Matrix, opts shape.SparsifyOptions
 }
 
 // entryMap returns the entries by row and column, in units.
-func entryMap(m *simmatrix.Matrix) map[[2]int]uint16 {
+func claimEntries(m *simmatrix.Matrix) map[[2]int]uint16 {
 	out := map[[2]int]uint16{}
 	for i := range m.Len() {
 		cols, sims := m.Table().Row(i)

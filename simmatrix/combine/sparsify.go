@@ -1,6 +1,4 @@
-// Package shape removes entries (sparsify) and terms (filter), and turns
-// surface words into index terms (project).
-package shape
+package combine
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package shape
+package combine
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/inspect"
+
 	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
@@ -168,7 +168,7 @@ func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
 		t.Errorf("%+v", meta)
 	}
-	if r := inspect.Matrix(m, inspect.Options{}); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
+	if r := Matrix(m, InspectOptions{}); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
 		t.Errorf("%d rows not dominant, most in %q", r.Rows.NotDominant, r.Rows.LargestSumTerm)
 	}
 }
