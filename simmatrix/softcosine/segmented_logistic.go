@@ -1,4 +1,4 @@
-package segmented
+package softcosine
 
 import (
 	"errors"
@@ -33,9 +33,9 @@ func (l Logistic) Probability(x []float64) float64 {
 
 // Newton's method takes about ten steps.
 const (
-	maxSteps  = 100
-	converged = 1e-10 // relative gain of a step
-	rounding  = 1e-12 // of a mean, is no deviation
+	maxSteps      = 100
+	converged     = 1e-10 // relative gain of a step
+	roundingError = 1e-12 // of a mean, is no deviation
 )
 
 // FitLogistic fits β to examples by Newton's method. It minimizes
@@ -108,7 +108,7 @@ func standardized(examples [][]float64) (x *mat.Dense, mean, deviation []float64
 		if math.IsNaN(deviation[k]) || math.IsInf(deviation[k], 0) {
 			return nil, nil, nil, fmt.Errorf("%w: feature %d is not finite", ErrLogistic, k)
 		}
-		if deviation[k] <= rounding*math.Abs(mean[k]) {
+		if deviation[k] <= roundingError*math.Abs(mean[k]) {
 			deviation[k] = 1
 		}
 		for i, example := range examples {

@@ -1,16 +1,4 @@
-// Package segmented compares long documents by their segments, as in chapter 3
-// of the thesis (Novotný: Vector Space Representations in Information
-// Retrieval, 2017). A document is a list of nuggets: its title, then its
-// paragraphs or the comments on it. Every nugget of a query document is scored
-// against every nugget of a result document, and the matrix of scores is
-// aggregated to one:
-//
-//	M_uv = (S(i, j)), for the nuggets i of u and j of v      [Scorer.Matrix]
-//	S'(u, v) = ⊕_i ⊖_j S(i, j)                               [Aggregate.Score]
-//
-// What the thesis names as future work is here, too: term similarities within
-// the scores, the soft cosine measure between nuggets.
-package segmented
+package softcosine
 
 import "slices"
 

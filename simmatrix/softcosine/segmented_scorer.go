@@ -1,9 +1,7 @@
-package segmented
+package softcosine
 
 import (
 	"math"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // A Scorer scores nuggets of a query against nuggets of a result, each as a
@@ -13,12 +11,12 @@ import (
 //
 // S is the identity in the thesis (3.3.2), where only equal terms meet.
 type Scorer struct {
-	space         *softcosine.Space
+	space         *Space
 	query, result vectorizer
 }
 
 // A vectorizer makes the vector of a nugget of a document.
-type vectorizer func(Document, Nugget) (softcosine.Vector, error)
+type vectorizer func(Document, Nugget) (Vector, error)
 
 // NewStandard returns the scorer of the standard model, "bfx.nfx" for instance:
 // the vector of a nugget is
@@ -29,7 +27,7 @@ type vectorizer func(Document, Nugget) (softcosine.Vector, error)
 // letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
 // is the soft cosine measure; S has to be symmetric there, and with no negative
 // wᵀSw. Errors are those of [softcosine.NewSpace] and [softcosine.SMART.Apply].
-func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
 		return nil, err
@@ -43,24 +41,24 @@ func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similari
 }
 
 // unweighted returns the space of S with W = I, as the vectors have weights.
-func unweighted(st *Statistics, s *softcosine.Similarities) (*softcosine.Space, error) {
+func unweighted(st *Statistics, s *Similarities) (*Space, error) {
 	ones := make([]float64, len(st.DocFreqs))
 	for t := range ones {
 		ones[t] = 1
 	}
-	return softcosine.NewSpace(ones, s)
+	return NewSpace(ones, s)
 }
 
-func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer, error) {
+func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 	nuggetFreqFactors, err := w.Letters.TermWeights(&st.Frequencies)
 	if err != nil {
 		return nil, err
 	}
-	return func(d Document, n Nugget) (softcosine.Vector, error) {
+	return func(d Document, n Nugget) (Vector, error) {
 		f := n.frequencies()
 		v, err := w.Letters.TermFrequencies(f)
 		if err != nil || v.Len() == 0 {
-			return softcosine.Vector{}, err
+			return Vector{}, err
 		}
 		var e map[int32]float64
 		if w.Terms != nil {
@@ -77,7 +75,7 @@ func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer,
 			m, err = space.SoftNorm(v)
 		}
 		if err != nil || m == 0 {
-			return softcosine.Vector{}, err
+			return Vector{}, err
 		}
 		return mapped(v, func(_ int32, value float64) float64 { return value / m }), nil
 	}, nil
@@ -90,19 +88,19 @@ func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer,
 // with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Its
 // vectors have √|idf_t| on each side, the query's with the sign of idf_t, so
 // that S weighs a pair of different terms by both.
-func NewOkapi(p OkapiParameters, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
 		return nil, err
 	}
 	return &Scorer{
 		space: space,
-		result: func(_ Document, n Nugget) (softcosine.Vector, error) {
+		result: func(_ Document, n Nugget) (Vector, error) {
 			return mapped(n.frequencies(), func(t int32, f float64) float64 {
 				return math.Sqrt(math.Abs(st.okapiIDF(t))) * p.resultFactor(f, float64(len(n.Terms)), st.MeanTokens)
 			}), nil
 		},
-		query: func(_ Document, n Nugget) (softcosine.Vector, error) {
+		query: func(_ Document, n Nugget) (Vector, error) {
 			return mapped(n.frequencies(), func(t int32, f float64) float64 {
 				idf := st.okapiIDF(t)
 				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * p.queryFactor(f)
@@ -112,8 +110,8 @@ func NewOkapi(p OkapiParameters, st *Statistics, s *softcosine.Similarities) (*S
 }
 
 // mapped returns the vector of fn's values, without its zeros.
-func mapped(v softcosine.Vector, fn func(t int32, value float64) float64) softcosine.Vector {
-	var out softcosine.Vector
+func mapped(v Vector, fn func(t int32, value float64) float64) Vector {
+	var out Vector
 	for k, t := range v.Terms {
 		if value := fn(t, v.Values[k]); value != 0 {
 			out.Terms, out.Values = append(out.Terms, t), append(out.Values, value)
@@ -176,8 +174,8 @@ func (s *Scorer) side(d Document) (side, error) {
 	return out, err
 }
 
-func vectors(d Document, of vectorizer) ([]softcosine.Vector, error) {
-	out := make([]softcosine.Vector, 0, len(d))
+func vectors(d Document, of vectorizer) ([]Vector, error) {
+	out := make([]Vector, 0, len(d))
 	for _, n := range d {
 		v, err := of(d, n)
 		if err != nil {

@@ -1,22 +1,20 @@
-package segmented
+package softcosine
 
 import (
 	"math"
 	"slices"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // Statistics are those of a collection of nuggets.
 type Statistics struct {
-	softcosine.Frequencies         // N, n_t, avg u, avg b, and the slope s
-	MeanTokens             float64 // avg_i Σ_t f_it, the mean number of tokens
+	Frequencies         // N, n_t, avg u, avg b, and the slope s
+	MeanTokens  float64 // avg_i Σ_t f_it, the mean number of tokens
 }
 
 // Count returns the statistics of nuggets over n terms. The slope is 0, and
 // nuggets without terms do not count.
 func Count(n int, nuggets []Nugget) *Statistics {
-	var vectors []softcosine.Vector
+	var vectors []Vector
 	var bytes []int64
 	tokens := 0
 	for _, nugget := range nuggets {
@@ -25,18 +23,18 @@ func Count(n int, nuggets []Nugget) *Statistics {
 		}
 	}
 	return &Statistics{
-		Frequencies: softcosine.CountFrequencies(n, vectors, bytes),
+		Frequencies: CountFrequencies(n, vectors, bytes),
 		MeanTokens:  float64(tokens) / float64(max(1, len(vectors))),
 	}
 }
 
 // frequencies returns f_i, how often each term occurs.
-func (n Nugget) frequencies() softcosine.Vector {
+func (n Nugget) frequencies() Vector {
 	counts := map[int32]float64{}
 	for _, t := range n.Terms {
 		counts[t]++
 	}
-	return softcosine.NewVector(counts)
+	return NewVector(counts)
 }
 
 // TermWeights returns the supplementary weights e of a nugget's terms, by term,
@@ -93,7 +91,7 @@ func Godwin(_ Document, n Nugget) map[int32]float64 {
 // A Weighting makes vectors of nuggets: SMART letters, and the supplementary
 // weights of terms, nil for none.
 type Weighting struct {
-	Letters softcosine.SMART
+	Letters SMART
 	Terms   TermWeights
 }
 
