@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/internal/matrixtest"
 )
 
 // settingsOf returns the claims on settings by name.

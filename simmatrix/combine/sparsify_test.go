@@ -14,7 +14,7 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/internal/matrixtest"
 )
 
 // describeRows writes the rows of m as lines "term: neighbor similarity ...",

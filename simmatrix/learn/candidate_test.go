@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 

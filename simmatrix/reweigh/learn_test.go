@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
 var testOptions = Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}

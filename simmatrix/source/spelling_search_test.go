@@ -11,8 +11,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
 // levenshtein is the plain dynamic program of Wagner and Fischer (1974).

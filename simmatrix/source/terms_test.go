@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
-	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
 )
 
 func TestReadTermsReadsTermsAndDocumentFrequencies(t *testing.T) {
