@@ -65,7 +65,7 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins
 
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
-		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./norms/ ./expand/soft/ ./esclient/ ./proxy/
+		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./tools/enrich/ ./expand/soft/ ./esclient/ ./proxy/
 
 bench-basis: ## Print time and fill of the sparse change of basis for 20,000 words of the judged collections
 	AKIN_BENCH_BASIS=1 $(GO) test ./simmatrix/softcosine/ -run '^$$' -bench '^BenchmarkBasis$$' -benchtime 1x -timeout 30m -v

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // fillFlags are the flags of the commands that give documents what they lack.
@@ -41,7 +41,7 @@ func (f *fillFlags) register(flags *pflag.FlagSet, what string) {
 
 // A filling is what documents are given.
 type filling struct {
-	task backfill.Task
+	task enrich.Task
 	// kind and id name it, such as "weights" and their id; empty says what the
 	// documents that count as such have none of.
 	kind, id, empty string
@@ -103,7 +103,7 @@ const maxFailuresShown = 10
 
 func (f *fillFlags) run(ctx context.Context, cluster documents.API, g filling, docs int, report *cli.Progress) error {
 	shown := 0
-	counts, err := backfill.Run(ctx, cluster, g.task, backfill.Options{
+	counts, err := enrich.Run(ctx, cluster, g.task, enrich.Options{
 		Index: f.Index, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {

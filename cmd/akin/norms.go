@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/enrich"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/norms"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -49,7 +49,7 @@ type indexFieldFlags struct {
 func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
 	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
-	flags.IntVar(&f.workers, "workers", backfill.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
+	flags.IntVar(&f.workers, "workers", enrich.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }
 
 // maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
@@ -173,14 +173,14 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := cluster.Count(ctx, f.Index, norms.Missing(f.field, ""))
+	docs, err := cluster.Count(ctx, f.Index, enrich.Missing(f.field, ""))
 	if err != nil {
 		return err
 	}
 	report := cli.NewProgress(stderr)
 	defer report.End()
 	skipped := 0
-	m, err := norms.Snapshot(ctx, cluster, norms.SnapshotOptions{
+	m, err := enrich.Snapshot(ctx, cluster, enrich.SnapshotOptions{
 		Index: f.Index, Field: f.field, Source: "index " + f.Index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
 		Workers: f.workers, Docs: int(docs), Progress: report.Step,
@@ -264,13 +264,13 @@ func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	weights, err := norms.NewWeights(m)
+	weights, err := enrich.NewWeights(m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
 	return f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
 		return filling{
-			task: norms.Task(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms",
+			task: enrich.NormsTask(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms",
 			check: func(ctx context.Context, index string) ([]string, error) {
 				indices, err := f.countable(ctx, cluster, index)
 				if err == nil {
@@ -295,5 +295,5 @@ func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API,
 		names += fmt.Sprintf(" and %d more", len(lacking)-named)
 	}
 	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
-		names, index, norms.Mapping(f.field))
+		names, index, enrich.Mapping(f.field))
 }

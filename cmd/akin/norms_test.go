@@ -16,7 +16,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/norms"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // A normsDoc is a document of a normsCluster.
@@ -235,7 +235,7 @@ func TestBackfillStoresNorms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := norms.NewWeights(m)
+	w, err := enrich.NewWeights(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestBackfillWithoutTheMappingPrintsIt(t *testing.T) {
 	file := snapshotOf(t, url)
 	c.mapping = `{}`
 	stderr, status := runBackfill(t, url, file)
-	if status != exitFailure || !strings.Contains(stderr, "PUT /docs/_mapping") || !strings.Contains(stderr, string(norms.Mapping("body"))) || c.writes() > 0 {
+	if status != exitFailure || !strings.Contains(stderr, "PUT /docs/_mapping") || !strings.Contains(stderr, string(enrich.Mapping("body"))) || c.writes() > 0 {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 }
@@ -408,7 +408,7 @@ func TestWeightsHaveToKnowTheNumberOfDocuments(t *testing.T) {
 	if _, stderr, status := akin(t, "matrix", "build", "--from-vectors", vectors, "--out", file); status != 0 {
 		t.Fatal(stderr)
 	}
-	if stderr, status := runBackfill(t, url, file); status != exitFailure || !strings.Contains(stderr, norms.ErrNoDocs.Error()) {
+	if stderr, status := runBackfill(t, url, file); status != exitFailure || !strings.Contains(stderr, enrich.ErrNoDocs.Error()) {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 }

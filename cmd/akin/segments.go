@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/segments"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 func newSegments() *cobra.Command {
@@ -31,7 +31,7 @@ docs/segments.md has the mapping, and says how searches use the segments.`,
 
 // cutFlags say how a text is cut, and where the segments are put.
 type cutFlags struct {
-	cut  segments.Cut
+	cut  enrich.Cut
 	path string
 }
 
@@ -40,14 +40,14 @@ const windowWords, windowOverlap = 200, 50
 
 func (f *cutFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.path, "path", "segments", "nested field for the segments")
-	flags.StringVar(&f.cut.By, "by", segments.Paragraphs, "how to cut: paragraphs, sentences or windows")
+	flags.StringVar(&f.cut.By, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows")
 	flags.IntVar(&f.cut.Words, "words", windowWords, "with --by windows, words of each")
 	flags.IntVar(&f.cut.Overlap, "overlap", windowOverlap, "with --by windows, words that the next one has, too; at most half")
 }
 
 func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 	var errs []error
-	if f.cut.By != segments.Windows {
+	if f.cut.By != enrich.Windows {
 		if flags.Changed("words") || flags.Changed("overlap") {
 			errs = append(errs, errors.New("--words and --overlap are for --by windows"))
 		}
@@ -64,8 +64,8 @@ func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 // look returns what is to be filled in the indices of an expression, and the
 // concrete ones that map the field. The error has what a mapping lacks. source
 // is the name that documents have the text under, "" for not yet known.
-func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field, source string) (segments.Filling, []string, error) {
-	filling := segments.Filling{Cut: f.cut, Field: field, Source: source, Path: f.path}
+func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field, source string) (enrich.Filling, []string, error) {
+	filling := enrich.Filling{Cut: f.cut, Field: field, Source: source, Path: f.path}
 	if _, err := cluster.Countable(ctx, index, field); err != nil {
 		return filling, nil, err
 	}
@@ -93,7 +93,7 @@ found with --all; a document that was written as a whole is always found.
 
 Paragraphs end at blank lines; sentences are those of Unicode (UAX #29), and a single line
 break does not end one; windows are of --words words between white space. A document that
-would have more segments than its index takes nested documents (` + segments.LimitSetting + `,
+would have more segments than its index takes nested documents (` + enrich.LimitSetting + `,
 10,000 by default) fails, and the others are done.
 
 ` + fillHelp + `

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // A Source is the documents of an index expression that have a field.
@@ -37,16 +37,16 @@ func (s *Source) each(ctx context.Context, stage string, keep func(doc *document
 	if err != nil {
 		return err
 	}
-	meter := &backfill.Meter{Progress: s.Progress, Stage: stage, Total: int(total)}
+	meter := &enrich.Meter{Progress: s.Progress, Stage: stage, Total: int(total)}
 	var failing sync.Mutex
-	terms := &backfill.Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
-		err = backfill.Retry(ctx, func() error {
+	terms := &enrich.Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
+		err = enrich.Retry(ctx, func() error {
 			found, err = s.Cluster.TermFreqs(ctx, s.Field, docs)
 			return err
 		})
 		return found, err
 	}}
-	return backfill.Each(ctx, s.Cluster, documents.RefOptions{Index: s.Index, Query: query}, s.Workers, func(ctx context.Context, docs []documents.DocRef) error {
+	return enrich.Each(ctx, s.Cluster, documents.RefOptions{Index: s.Index, Query: query}, s.Workers, func(ctx context.Context, docs []documents.DocRef) error {
 		all := len(docs)
 		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool { return !keep(&d) })
 		err := terms.Each(ctx, docs, func(i int, found *documents.DocTerms) error {
@@ -94,7 +94,7 @@ func (s *Source) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, err
 	}
 	var docs []sampled
 	var mu sync.Mutex
-	err = backfill.Retry(ctx, func() error { // a scan that is interrupted begins again
+	err = enrich.Retry(ctx, func() error { // a scan that is interrupted begins again
 		docs = nil
 		return s.each(ctx, "reading a sample", func(doc *documents.DocRef) bool { return float64(hash(doc)) <= most },
 			func(doc *documents.DocRef, y []vectors.Coordinate) error {
@@ -163,21 +163,21 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 
 // VectorTask returns what gives documents their vectors, and adds up in losses
 // what these have lost.
-func VectorTask(c documents.API, m *vectors.Model, losses *Losses) backfill.Task {
+func VectorTask(c documents.API, m *vectors.Model, losses *Losses) enrich.Task {
 	d, field := m.Documents(), m.Meta().Field
 	var source []string
 	if m.Meta().Store == vectors.SparseVector { // see same
 		source = []string{vectors.Path(field), vectors.ModelPath(field)}
 	}
-	return backfill.Task{
+	return enrich.Task{
 		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field), Source: source,
-		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
+		Fill: enrich.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) enrich.Part {
 			members, loss := d.Members(coordinates(terms), doc.HasValue)
 			losses.add(&loss)
 			if same(doc.Source, members) {
-				return backfill.Part{Result: documents.UpdateResult{Status: documents.Unchanged}}
+				return enrich.Part{Result: documents.UpdateResult{Status: documents.Unchanged}}
 			}
-			return backfill.Part{JSON: members, Empty: loss.Empty}
+			return enrich.Part{JSON: members, Empty: loss.Empty}
 		}),
 	}
 }

@@ -1,4 +1,4 @@
-package norms
+package enrich
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 
 	"github.com/akin-search/akin/esclient/documents"
@@ -22,11 +21,11 @@ import (
 
 // Bounds of package backfill.
 const (
-	batchDocs, termsAtOnce = 500, 100
-	maxRounds, maxFailures = 5, 1000
-	firstPause             = time.Second
-	lastCallTime           = 5 * time.Second
-	maxBackoff             = 5 * time.Minute
+	normsBatchDocs, normsTermsAtOnce = 500, 100
+	normsMaxRounds, normsMaxFailures = 5, 1000
+	normsFirstPause                  = time.Second
+	normsLastCallTime                = 5 * time.Second
+	normsMaxBackoff                  = 5 * time.Minute
 )
 
 // A stored document of a fake cluster.
@@ -169,10 +168,10 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.
 	return all, nil
 }
 
-// Refresh implements [backfill.Cluster].
+// Refresh implements [Cluster].
 func (x *fakeIndex) Refresh(context.Context, string) error { return x.hook("refresh", nil) }
 
-// UpdateDocs implements [backfill.Cluster].
+// UpdateDocs implements [Cluster].
 func (x *fakeIndex) UpdateDocs(_ context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
 	docs := make([]documents.DocRef, len(updates))
 	for i := range updates {
@@ -272,8 +271,8 @@ var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "bu
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := backfill.Each(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
-		if len(docs) != batchDocs {
+	err := Each(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
+		if len(docs) != normsBatchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
 		return broken
@@ -328,7 +327,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 			t.Errorf("%s: %d terms, %v", d.ID, len(all[i].Fields["body"]), all[i].Err)
 		}
 	}
-	if x.largest >= x.tooMany || held > termsAtOnce || calls > len(docs)/4 {
+	if x.largest >= x.tooMany || held > normsTermsAtOnce || calls > len(docs)/4 {
 		t.Errorf("%d terms at once, %d documents, %d calls", x.largest, held, calls)
 	}
 }
@@ -351,7 +350,7 @@ func (r shortReader) TermFreqs(ctx context.Context, field string, docs []documen
 
 // readTerms returns the terms of documents, from as many calls as it takes.
 func readTerms(ctx context.Context, r Reader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
-	t := backfill.Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
+	t := Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
 		return r.TermFreqs(ctx, "body", docs)
 	}}
 	err = t.Each(ctx, docs, func(_ int, terms *documents.DocTerms) error {

@@ -1,4 +1,4 @@
-package norms
+package enrich
 
 import (
 	"encoding/json"

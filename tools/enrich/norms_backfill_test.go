@@ -1,4 +1,4 @@
-package norms
+package enrich
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 
 	"github.com/akin-search/akin/esclient/documents"
@@ -22,21 +21,21 @@ func testWeights(t *testing.T) *Weights {
 	return newWeights(t, 1000, map[string]uint32{"common": 900, "twice": 890, "group1": 150, "number5": 1})
 }
 
-func fill(ctx context.Context, x *fakeIndex, w *Weights, o backfill.Options) (backfill.Counts, error) {
-	return backfill.Run(ctx, x, Task(x, w, "body"), o)
+func fill(ctx context.Context, x *fakeIndex, w *Weights, o Options) (Counts, error) {
+	return Run(ctx, x, NormsTask(x, w, "body"), o)
 }
 
 func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(2345)...), testWeights(t)
 	last, calls := 0, 0
-	counts, err := fill(t.Context(), x, w, backfill.Options{Docs: 2345, Progress: func(_ string, done, total int) {
+	counts, err := fill(t.Context(), x, w, Options{Docs: 2345, Progress: func(_ string, done, total int) {
 		calls++
 		if done <= last || total != 2345 {
 			t.Errorf("%d of %d after %d", done, total, last)
 		}
 		last = done
 	}})
-	if want := (backfill.Counts{Written: 2345, Empty: 235, Rounds: 1}); counts != want || err != nil {
+	if want := (Counts{Written: 2345, Empty: 235, Rounds: 1}); counts != want || err != nil {
 		t.Errorf("%+v, %v, want %+v", counts, err, want)
 	}
 	if wrong := x.wrong(w); wrong != nil {
@@ -49,7 +48,7 @@ func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
 
 func TestSecondBackfillWritesNothing(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
-	for _, o := range []backfill.Options{{}, {}, {All: true}} {
+	for _, o := range []Options{{}, {}, {All: true}} {
 		if _, err := fill(t.Context(), x, w, o); err != nil {
 			t.Fatal(err)
 		}
@@ -61,16 +60,16 @@ func TestSecondBackfillWritesNothing(t *testing.T) {
 
 func TestNormThatIsStaleGoes(t *testing.T) {
 	x, w := newFakeIndex("common words", ""), testWeights(t)
-	if _, err := fill(t.Context(), x, w, backfill.Options{}); err != nil {
+	if _, err := fill(t.Context(), x, w, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	x.docs["0"].text = "" // as a partial update leaves the rest
 	x.docs["1"].text = "group1"
 	// It cannot know of the first, which has a norm.
-	if counts, err := fill(t.Context(), x, w, backfill.Options{}); err != nil || counts.Written != 1 {
+	if counts, err := fill(t.Context(), x, w, Options{}); err != nil || counts.Written != 1 {
 		t.Errorf("%+v, %v", counts, err)
 	}
-	counts, err := fill(t.Context(), x, w, backfill.Options{All: true})
+	counts, err := fill(t.Context(), x, w, Options{All: true})
 	if wrong := x.wrong(w); wrong != nil || err != nil || counts.Written != 1 || counts.Empty != 1 {
 		t.Errorf("%+v, %v, wrong %v", counts, err, wrong)
 	}
@@ -83,8 +82,8 @@ func TestDocumentWithTermsAndNoNormIsOneToDo(t *testing.T) {
 	for _, d := range x.docs {
 		d.id = w.ID()
 	}
-	counts, err := fill(t.Context(), x, w, backfill.Options{})
-	if want := (backfill.Counts{Written: 2, Unchanged: 1, Rounds: 1}); counts != want || err != nil || x.wrong(w) != nil {
+	counts, err := fill(t.Context(), x, w, Options{})
+	if want := (Counts{Written: 2, Unchanged: 1, Rounds: 1}); counts != want || err != nil || x.wrong(w) != nil {
 		t.Errorf("%+v, %v, wrong %v; want %+v", counts, err, x.wrong(w), want)
 	}
 }
@@ -93,7 +92,7 @@ func TestOtherWeightsMakeOtherNorms(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(100)...), testWeights(t)
 	other := newWeights(t, 77, map[string]uint32{"common": 5})
 	for _, w := range []*Weights{w, other} {
-		if _, err := fill(t.Context(), x, w, backfill.Options{}); err != nil {
+		if _, err := fill(t.Context(), x, w, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if wrong := x.wrong(w); wrong != nil {
@@ -112,13 +111,13 @@ func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 		}
 		return nil
 	}
-	counts, err := fill(ctx, x, w, backfill.Options{})
+	counts, err := fill(ctx, x, w, Options{})
 	done := x.written()
 	if !errors.Is(err, context.Canceled) || counts.Written != done || done == 3000 {
 		t.Fatalf("%+v, %v, %d written", counts, err, done)
 	}
 	x.before = nil
-	counts, err = fill(t.Context(), x, w, backfill.Options{})
+	counts, err = fill(t.Context(), x, w, Options{})
 	if err != nil || counts.Written != 3000-done || x.written() != 3000 || x.wrong(w) != nil {
 		t.Errorf("%+v, %v, %d written", counts, err, x.written())
 	}
@@ -132,7 +131,7 @@ type heldUpdater struct {
 	calls int
 }
 
-// UpdateDocs implements [backfill.Cluster].
+// UpdateDocs implements [Cluster].
 func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
 	u.mu.Lock()
 	u.calls++
@@ -150,7 +149,7 @@ func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []documents.DocUpd
 type interruption struct {
 	*heldUpdater
 
-	counts backfill.Counts
+	counts Counts
 	err    error
 	took   time.Duration // since the interruption
 }
@@ -163,7 +162,7 @@ func interrupt(t *testing.T, after time.Duration) interruption {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		x.counts, x.err = backfill.Run(ctx, x, Task(x, testWeights(t), "body"), backfill.Options{Workers: 3})
+		x.counts, x.err = Run(ctx, x, NormsTask(x, testWeights(t), "body"), Options{Workers: 3})
 	}()
 	synctest.Wait()
 	cancel()
@@ -177,7 +176,7 @@ func interrupt(t *testing.T, after time.Duration) interruption {
 
 func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := interrupt(t, lastCallTime-time.Second)
+		x := interrupt(t, normsLastCallTime-time.Second)
 		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 || x.counts.Unanswered != 0 {
 			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
 		}
@@ -190,11 +189,11 @@ func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := interrupt(t, time.Hour)
-		if want := (backfill.Counts{Unanswered: 1500, Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
+		if want := (Counts{Unanswered: 1500, Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
 			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
 		}
-		if x.took != lastCallTime {
-			t.Errorf("took %v, want %v", x.took, lastCallTime)
+		if x.took != normsLastCallTime {
+			t.Errorf("took %v, want %v", x.took, normsLastCallTime)
 		}
 	})
 }
@@ -205,13 +204,13 @@ func TestCallWithoutAnswerBeforeAnInterruptionIsTold(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" {
-				time.AfterFunc(firstPause/2, cancel) // while it waits for another try
+				time.AfterFunc(normsFirstPause/2, cancel) // while it waits for another try
 				return errBusy
 			}
 			return nil
 		}
-		counts, err := fill(ctx, x, w, backfill.Options{})
-		if want := (backfill.Counts{Unanswered: 40, Rounds: 1}); !errors.Is(err, context.Canceled) || counts != want {
+		counts, err := fill(ctx, x, w, Options{})
+		if want := (Counts{Unanswered: 40, Rounds: 1}); !errors.Is(err, context.Canceled) || counts != want {
 			t.Errorf("%+v, %v, want %+v", counts, err, want)
 		}
 	})
@@ -232,10 +231,10 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 						return nil
 					}
 					var rounds []int
-					counts, err := fill(t.Context(), x, w, backfill.Options{All: all, OnRound: func(conflicts int, _ error) {
+					counts, err := fill(t.Context(), x, w, Options{All: all, OnRound: func(conflicts int, _ error) {
 						rounds = append(rounds, conflicts)
 					}})
-					want := backfill.Counts{Written: 600, Empty: 60, Rounds: 4}
+					want := Counts{Written: 600, Empty: 60, Rounds: 4}
 					if !all { // those without terms are looked at in each round
 						want.Unchanged = 3 * 60
 					}
@@ -260,8 +259,8 @@ func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 			}
 			return nil
 		}
-		counts, err := fill(t.Context(), x, w, backfill.Options{})
-		if want := (backfill.Counts{Written: 1, Conflicts: 1, Rounds: maxRounds}); counts != want || !errors.Is(err, backfill.ErrConflicts) {
+		counts, err := fill(t.Context(), x, w, Options{})
+		if want := (Counts{Written: 1, Conflicts: 1, Rounds: normsMaxRounds}); counts != want || !errors.Is(err, ErrConflicts) {
 			t.Errorf("%+v, %v, want %+v", counts, err, want)
 		}
 	})
@@ -276,8 +275,8 @@ func TestDeletedDocumentsAreFine(t *testing.T) {
 			}
 			return nil
 		}
-		counts, err := fill(t.Context(), x, w, backfill.Options{})
-		if want := (backfill.Counts{Written: 2, Gone: 1, Rounds: 1}); counts != want || err != nil {
+		counts, err := fill(t.Context(), x, w, Options{})
+		if want := (Counts{Written: 2, Gone: 1, Rounds: 1}); counts != want || err != nil {
 			t.Errorf("before %s: %+v, %v", when, counts, err)
 		}
 	}
@@ -304,14 +303,14 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 			return nil
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, backfill.Options{OnFailure: func(d documents.DocRef, err error) {
+		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) {
 			if !errors.Is(err, no) || d.Index != "i" {
 				t.Errorf("%+v: %v", d, err)
 			}
 			failed = append(failed, d.ID)
 		}})
 		slices.Sort(failed)
-		if !errors.Is(err, backfill.ErrFailed) || counts.Failed != 2 || counts.Written != 18 || counts.Rounds != 2 || !slices.Equal(failed, []string{"7", "8"}) {
+		if !errors.Is(err, ErrFailed) || counts.Failed != 2 || counts.Written != 18 || counts.Rounds != 2 || !slices.Equal(failed, []string{"7", "8"}) {
 			t.Errorf("%+v, %v, failed %v", counts, err, failed)
 		}
 	})
@@ -322,8 +321,8 @@ func TestTooManyFailuresEndABackfill(t *testing.T) {
 	x.outcome = func(documents.DocRef) (documents.UpdateResult, bool) {
 		return documents.UpdateResult{Status: documents.Refused, Err: errors.New("read only")}, true
 	}
-	counts, err := fill(t.Context(), x, w, backfill.Options{Workers: 1})
-	if !errors.Is(err, backfill.ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != maxFailures {
+	counts, err := fill(t.Context(), x, w, Options{Workers: 1})
+	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != normsMaxFailures {
 		t.Errorf("%+v, %v", counts, err)
 	}
 }
@@ -343,7 +342,7 @@ func TestBusyClusterIsAskedAgain(t *testing.T) {
 					}
 					return nil
 				}
-				counts, err := fill(t.Context(), x, w, backfill.Options{Workers: 1})
+				counts, err := fill(t.Context(), x, w, Options{Workers: 1})
 				if err != nil || counts.Written != 1200 || x.wrong(w) != nil {
 					t.Errorf("%+v, %v", counts, err)
 				}
@@ -362,8 +361,8 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 			return documents.UpdateResult{Status: documents.Busy, Err: queueFull}, busy[d.ID] >= 0
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, backfill.Options{OnFailure: func(d documents.DocRef, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
-		if !errors.Is(err, backfill.ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: " + queueFull.Error()}) {
+		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
+		if !errors.Is(err, ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: " + queueFull.Error()}) {
 			t.Errorf("%+v, %v, %v", counts, err, failed)
 		}
 	})
@@ -373,7 +372,7 @@ func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newFakeIndex("one")
 		x.before = func(string, []documents.DocRef) error { return errBusy }
-		if _, err := fill(t.Context(), x, testWeights(t), backfill.Options{}); !documents.Interrupted(err) {
+		if _, err := fill(t.Context(), x, testWeights(t), Options{}); !documents.Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -384,12 +383,12 @@ func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var failed []string
-	counts, err := fill(t.Context(), x, w, backfill.Options{OnFailure: func(d documents.DocRef, err error) {
+	counts, err := fill(t.Context(), x, w, Options{OnFailure: func(d documents.DocRef, err error) {
 		if errors.Is(err, esclient.ErrTooLarge) {
 			failed = append(failed, d.ID)
 		}
 	}})
-	if !errors.Is(err, backfill.ErrFailed) || counts.Failed != 1 || counts.Written != 120 || !slices.Equal(failed, []string{"huge"}) {
+	if !errors.Is(err, ErrFailed) || counts.Failed != 1 || counts.Written != 120 || !slices.Equal(failed, []string{"huge"}) {
 		t.Errorf("%+v, %v, failed %v", counts, err, failed)
 	}
 	if wrong := x.wrong(w); !slices.Equal(wrong, []string{"huge"}) {
@@ -421,9 +420,9 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 			}
 		}
 		told := 0
-		counts, err := fill(t.Context(), x, w, backfill.Options{OnFailure: func(documents.DocRef, error) { told++ }})
-		want := backfill.Counts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
-		if counts != want || !errors.Is(err, backfill.ErrFailed) || told != 1 {
+		counts, err := fill(t.Context(), x, w, Options{OnFailure: func(documents.DocRef, error) { told++ }})
+		want := Counts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
+		if counts != want || !errors.Is(err, ErrFailed) || told != 1 {
 			t.Errorf("%+v, %v, want %+v; told %d times", counts, err, want, told)
 		}
 	})
@@ -438,7 +437,7 @@ func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := fill(t.Context(), x, w, backfill.Options{}); err != nil || visible != 700 {
+	if _, err := fill(t.Context(), x, w, Options{}); err != nil || visible != 700 {
 		t.Errorf("%d of 700 are visible, %v", visible, err)
 	}
 }

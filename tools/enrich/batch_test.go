@@ -1,4 +1,4 @@
-package backfill
+package enrich
 
 import (
 	"context"

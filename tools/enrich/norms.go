@@ -1,17 +1,4 @@
-// Package norms computes ‖Wy‖, the length of a document's weighted vector of
-// term frequencies, and keeps it in the documents of a search cluster as a doc
-// value, for the length-normalized soft cosine
-//
-//	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖).
-//
-// ‖Wy‖ does not depend on S, so that S may change without a document being
-// written again. W does not follow the index: it is frozen in an artifact, a
-// matrix file whose document frequencies make the weights, and each document
-// has, next to its norm, the id of the weights that it was computed with.
-//
-// [Snapshot] counts the document frequencies of an index for such an artifact,
-// and [Task] says how the norms come into the documents of an index.
-package norms
+package enrich
 
 import (
 	"cmp"
@@ -22,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
@@ -126,12 +112,12 @@ func Missing(field, id string) []byte {
 // Task returns the task of giving each document that has the field its norm by
 // the weights and their id, unless it has that id and a norm. Documents without
 // terms count as empty.
-func Task(c backfill.TermReader, weights *Weights, field string) backfill.Task {
-	return backfill.Task{
+func NormsTask(c TermReader, weights *Weights, field string) Task {
+	return Task{
 		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: esclient.NormPath(field),
-		Fill: backfill.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) backfill.Part {
+		Fill: FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) Part {
 			norm := weights.Norm(terms)
-			return backfill.Part{JSON: Members(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
+			return Part{JSON: Members(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
 		}),
 	}
 }

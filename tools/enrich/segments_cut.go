@@ -1,11 +1,4 @@
-// Package segments cuts long texts into segments, and says how a document holds
-// them: as nested documents beside the text, each with its place and its share
-// of the text.
-//
-// cut.go cuts texts, document.go makes what is written into documents and the
-// mapping of that, and pipeline.go an ingest pipeline that does the same to new
-// documents.
-package segments
+package enrich
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package norms
+package enrich
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
@@ -20,8 +19,8 @@ var ErrNoTerms = errors.New("no document has terms in the field")
 
 // A Reader reads the documents of indices. [documents.API] is one.
 type Reader interface {
-	backfill.Scanner
-	backfill.TermReader
+	Scanner
+	TermReader
 }
 
 // SnapshotOptions say what [Snapshot] makes.
@@ -37,7 +36,7 @@ type SnapshotOptions struct {
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
 	// Workers is how many batches are under way at the same time; 0 is
-	// [backfill.DefaultWorkers]. Docs is how many documents there are to read, for the
+	// [DefaultWorkers]. Docs is how many documents there are to read, for the
 	// progress; 0 is unknown.
 	Workers, Docs int
 	// Progress and OnTooLarge may be nil. OnTooLarge is called with each document
@@ -54,19 +53,19 @@ type SnapshotOptions struct {
 // [ErrNoTerms] where no document has any.
 func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
-	err := backfill.Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
+	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
 		s = &snapshot{
 			o: o, docFreqs: map[string]uint32{},
-			meter: &backfill.Meter{Progress: o.Progress, Stage: "counting terms", Total: o.Docs},
+			meter: &Meter{Progress: o.Progress, Stage: "counting terms", Total: o.Docs},
 		}
 		s.terms.Read = func(ctx context.Context, docs []documents.DocRef) (terms []documents.DocTerms, err error) {
-			err = backfill.Retry(ctx, func() error {
+			err = Retry(ctx, func() error {
 				terms, err = r.TermFreqs(ctx, o.Field, docs)
 				return err
 			})
 			return terms, err
 		}
-		return backfill.Each(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
+		return Each(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
 	})
 	if err != nil {
 		return nil, err
@@ -75,9 +74,9 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 }
 
 type snapshot struct {
-	terms backfill.Terms
+	terms Terms
 	o     SnapshotOptions
-	meter *backfill.Meter
+	meter *Meter
 	told  sync.Mutex // held in calls of Progress and OnTooLarge
 
 	mu       sync.Mutex

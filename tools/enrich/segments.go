@@ -1,4 +1,4 @@
-package segments
+package enrich
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/akin-search/akin/backfill"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -90,14 +89,14 @@ func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(t
 // a partial update since cannot be known from its segments. Documents without
 // text get a stamp only, and count as empty. Among all documents are those
 // whose text is gone, so that their segments go, too.
-func (f *Filling) Task() (backfill.Task, error) {
+func (f *Filling) Task() (Task, error) {
 	every := object{"exists": object{"field": f.Field}}
 	stamped := func(stamp string) object { return object{"term": object{f.StampPath(): object{"value": stamp}}} }
 	done := []object{
 		stamped(f.Stamp()),
 		{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": object{"exists": object{"field": f.Path + ".position"}}}},
 	}
-	t := backfill.Task{Stage: "cutting texts", Text: f.Source, Fill: f.fill}
+	t := Task{Stage: "cutting texts", Text: f.Source, Fill: f.fill}
 	var err, errEvery error
 	t.Missing, err = encode(object{"bool": object{"filter": []object{every}, "must_not": []object{{"bool": object{"filter": done}}, stamped(f.blankStamp())}}})
 	cut := object{"prefix": object{f.StampPath(): object{"value": f.Field + ":"}}}
@@ -105,16 +104,16 @@ func (f *Filling) Task() (backfill.Task, error) {
 	return t, errors.Join(err, errEvery)
 }
 
-// fill is the [backfill.Fill] of the task.
-func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]backfill.Part, error) {
-	parts := make([]backfill.Part, len(docs))
+// fill is the [Fill] of the task.
+func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, error) {
+	parts := make([]Part, len(docs))
 	for i := range docs {
 		all, err := f.Texts(docs[i].Texts, f.Limit)
 		if err == nil {
 			parts[i].JSON, err = f.Members(all)
 		}
 		if err != nil {
-			parts[i] = backfill.Part{Result: documents.UpdateResult{Status: documents.Refused, Err: err}}
+			parts[i] = Part{Result: documents.UpdateResult{Status: documents.Refused, Err: err}}
 			continue
 		}
 		parts[i].Empty = len(all) == 0
