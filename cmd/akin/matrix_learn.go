@@ -9,16 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/reweigh"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
 type learnFlags struct {
 	cluster cli.Cluster
-	source  evidence.Source
+	source  reweigh.Source
 	out     string
 }
 

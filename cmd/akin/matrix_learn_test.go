@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/reweigh"
+	"github.com/akin-search/akin/tools/reweigh"
 )
 
 func TestMatrixLearnNeedsOneSource(t *testing.T) {

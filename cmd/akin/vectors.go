@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/reweigh"
 
 	"github.com/akin-search/akin/cmd/akin/internal/reading"
 
@@ -339,7 +339,7 @@ func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
 }
 
 func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer, cluster documents.API, m *vectors.Model) error {
-	log, err := evidence.ReadLog(ctx, f.queries, stderr)
+	log, err := reweigh.ReadLog(ctx, f.queries, stderr)
 	if err != nil {
 		return err
 	}

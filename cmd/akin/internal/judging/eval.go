@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
-	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/reweigh"
 
 	"github.com/akin-search/akin/esclient"
 
@@ -74,7 +74,7 @@ func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*arms.Set
 type evalFlags struct {
 	searchFlags
 
-	judged          evidence.Judged
+	judged          reweigh.Judged
 	measures, under []string
 	perQuery        string // files and folders to write
 	runs, report    string
@@ -284,7 +284,7 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	if err := f.check(); err != nil {
 		return cli.Usage(err)
 	}
-	log, err := evidence.ReadLog(ctx, f.log, stderr)
+	log, err := reweigh.ReadLog(ctx, f.log, stderr)
 	if err != nil {
 		return err
 	}

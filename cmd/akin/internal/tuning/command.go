@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
-	"github.com/akin-search/akin/cmd/akin/internal/evidence"
 	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/tools/reweigh"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -34,7 +34,7 @@ type command struct {
 	client   *esclient.Client
 	fields   []string
 	matrices []string // files
-	judged   evidence.Judged
+	judged   reweigh.Judged
 	searches arms.Searches
 	out      string // the file of the profile
 	tune     tune.Options

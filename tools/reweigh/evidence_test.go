@@ -1,4 +1,4 @@
-package evidence
+package reweigh
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/evaluate/clicks"
 )
 
 // The indices of User Behavior Insights are read from a cluster, and events
@@ -36,7 +35,7 @@ func TestInsightsAreReadFromTheCluster(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	log, err := (&Source{Client: client, UBI: true}).log(t.Context())
-	want := &clicks.Log{Impressions: []clicks.Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
+	want := &Log{Impressions: []Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}

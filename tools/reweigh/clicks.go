@@ -1,12 +1,4 @@
-// Package clicks holds logs of what users were shown and what of it they
-// clicked, and says what that tells of the documents. It is pure.
-//
-// Users look at the first hits more often than at later ones, so that a
-// click on a later hit says more. How often a rank is looked at is its
-// propensity, 1 for the first; clicks are weighed by its inverse (Joachims,
-// Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback,
-// 2017).
-package clicks
+package reweigh
 
 import (
 	"bufio"

@@ -1,6 +1,4 @@
-// Package evidence reads what judges and users said of the documents of an
-// index, for learning from it.
-package evidence
+package reweigh
 
 import (
 	"context"
@@ -16,9 +14,8 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/evaluate/clicks"
+
 	"github.com/akin-search/akin/evaluate/judged"
-	"github.com/akin-search/akin/simmatrix/reweigh"
 )
 
 // A Source is one of judgments, a file of clicks, and those of User Behavior
@@ -31,12 +28,12 @@ type Source struct {
 	Judged
 	Clicks string // a file
 	UBI    bool
-	Bias   float64 // of clicks, see [clicks.Log.Queries]
+	Bias   float64 // of clicks, see [Log.Queries]
 }
 
 // Searches returns what was searched for with what is known of the
 // documents, and what that is counted in, in the singular.
-func (s *Source) Searches(ctx context.Context) (searches []reweigh.Search, unit string, err error) {
+func (s *Source) Searches(ctx context.Context) (searches []Search, unit string, err error) {
 	texts, searches, unit, err := s.opinions(ctx)
 	if err != nil {
 		return nil, "", err
@@ -56,9 +53,9 @@ func (s *Source) Searches(ctx context.Context) (searches []reweigh.Search, unit 
 
 // opinions returns the texts that were searched for, and the searches
 // without their terms.
-func (s *Source) opinions(ctx context.Context) (texts []string, searches []reweigh.Search, unit string, err error) {
-	add := func(text string, opinions map[string]reweigh.Opinion) {
-		texts, searches = append(texts, text), append(searches, reweigh.Search{Documents: opinions})
+func (s *Source) opinions(ctx context.Context) (texts []string, searches []Search, unit string, err error) {
+	add := func(text string, opinions map[string]Opinion) {
+		texts, searches = append(texts, text), append(searches, Search{Documents: opinions})
 	}
 	if s.Judgments != "" {
 		set, err := s.Read(ctx)
@@ -69,9 +66,9 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 			s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
 		}
 		for _, q := range set.Judged() {
-			opinions := map[string]reweigh.Opinion{}
+			opinions := map[string]Opinion{}
 			for id, grade := range set.Grades[q.ID] {
-				opinions[id] = reweigh.Opinion{Gain: float64(max(grade, 0)), Count: 1}
+				opinions[id] = Opinion{Gain: float64(max(grade, 0)), Count: 1}
 			}
 			add(q.Text, opinions)
 		}
@@ -85,20 +82,20 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []rewei
 		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
 	}
 	for _, q := range log.Queries(s.Bias) {
-		opinions := map[string]reweigh.Opinion{}
+		opinions := map[string]Opinion{}
 		for id, d := range q.Documents {
-			opinions[id] = reweigh.Opinion{Gain: d.Gain, Count: d.Clicks}
+			opinions[id] = Opinion{Gain: d.Gain, Count: d.Clicks}
 		}
 		add(q.Text, opinions)
 	}
 	return texts, searches, "click", nil
 }
 
-func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
+func (s *Source) log(ctx context.Context) (*Log, error) {
 	if !s.UBI {
-		return cli.Read(ctx, s.Clicks, clicks.Read)
+		return cli.Read(ctx, s.Clicks, Read)
 	}
-	var ubi clicks.UBI
+	var ubi UBI
 	api := documents.API{Client: s.Client}
 	if err := api.Sources(ctx, "ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, ubi.AddQuery); err != nil {
 		return nil, err
@@ -114,13 +111,13 @@ func (s *Source) log(ctx context.Context) (*clicks.Log, error) {
 }
 
 // Collection reads the terms of all documents of the index.
-func (s *Source) Collection(ctx context.Context) (*reweigh.Collection, error) {
+func (s *Source) Collection(ctx context.Context) (*Collection, error) {
 	api := documents.API{Client: s.Client}
 	total, err := api.Count(ctx, s.Index, nil)
 	if err != nil {
 		return nil, err
 	}
-	c := reweigh.NewCollection()
+	c := NewCollection()
 	n := 0
 	err = api.ExactTerms(ctx, documents.ScanOptions{Index: s.Index, Fields: []string{s.Field}}, func(id string, texts, nested [][]string) error {
 		s.Report.Step("reading documents", n, int(total))
