@@ -14,7 +14,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/akin-search/akin/evaluate/measure"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // A collection is a set of documents with judged queries.
@@ -122,7 +122,7 @@ func loadCollection(tb testing.TB, name string) *collection {
 		case q.Title != "":
 			text = q.Title + " \n " + q.Text
 		}
-		if len(measure.Relevant(grades[q.ID])) > 0 {
+		if len(evaluate.Relevant(grades[q.ID])) > 0 {
 			c.queries = append(c.queries, judgedQuery{q.ID, text, grades[q.ID]})
 		}
 		return nil

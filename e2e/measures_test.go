@@ -3,7 +3,7 @@ package e2e
 import (
 	"fmt"
 
-	"github.com/akin-search/akin/evaluate/measure"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // Measures of a ranking, or the means over the queries of a collection, each
@@ -33,10 +33,10 @@ func (m measures) all() []float64 { return []float64{m.MAP, m.NDCG10, m.Recall10
 // the measures are all 0 where no document is relevant.
 func judge(ranking []string, grades map[string]int) measures {
 	return measures{
-		MAP:       measure.AveragePrecision(ranking, grades),
-		NDCG10:    measure.NDCG(ranking, grades, 10),
-		Recall100: measure.Recall(ranking, grades, 100),
-		MRR:       measure.ReciprocalRank(ranking, grades, 10),
+		MAP:       evaluate.AveragePrecision(ranking, grades),
+		NDCG10:    evaluate.NDCG(ranking, grades, 10),
+		Recall100: evaluate.Recall(ranking, grades, 100),
+		MRR:       evaluate.ReciprocalRank(ranking, grades, 10),
 	}
 }
 
@@ -73,7 +73,7 @@ func significance(perQuery, base []measures) measures {
 		for i := range base {
 			differences[i] = perQuery[i].all()[m] - base[i].all()[m]
 		}
-		p[m] = measure.Randomization(differences)
+		p[m] = evaluate.Randomization(differences)
 	}
 	return measures{p[0], p[1], p[2], p[3]}
 }

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // compareArgs returns a command line that compares the cluster with a matrix.

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // judgedQueries is how many of the demo's queries are searched for.

@@ -29,7 +29,7 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/evaluate"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // Exit statuses.

@@ -21,8 +21,8 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/tools/evaluate"
+
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -159,19 +159,21 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	defer docs.Close()
 	engine := httptest.NewServer(docs.Engine)
 	t.Cleanup(engine.Close)
-	settings := map[string]func(s *tune.Setting){
-		"defaults":          func(*tune.Setting) {},
-		"linear, all found": func(s *tune.Setting) { s.Rewriting.Scoring, s.Rewriting.Strength.Linear = configs.ScoringLinear, 0.6 },
-		"grouped, same hits": func(s *tune.Setting) {
+	settings := map[string]func(s *evaluate.Setting){
+		"defaults": func(*evaluate.Setting) {},
+		"linear, all found": func(s *evaluate.Setting) {
+			s.Rewriting.Scoring, s.Rewriting.Strength.Linear = configs.ScoringLinear, 0.6
+		},
+		"grouped, same hits": func(s *evaluate.Setting) {
 			s.Rewriting.Scoring, s.Rewriting.Matching = configs.ScoringGrouped, configs.MatchingSame
 		},
-		"in the query, few": func(s *tune.Setting) { s.Rewriting.Phase, s.Rewriting.MaxAddedTerms = configs.PhaseQuery, 5 },
-		"feedback":          func(s *tune.Setting) { s.Rewriting.Feedback.Documents = 10 },
-		"blended":           func(s *tune.Setting) { s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, 0.4 },
-		"another matrix":    func(s *tune.Setting) { s.Shape = tune.Shape{Exponent: 0.5, Threshold: 0.05, Neighbors: 10} },
+		"in the query, few": func(s *evaluate.Setting) { s.Rewriting.Phase, s.Rewriting.MaxAddedTerms = configs.PhaseQuery, 5 },
+		"feedback":          func(s *evaluate.Setting) { s.Rewriting.Feedback.Documents = 10 },
+		"blended":           func(s *evaluate.Setting) { s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, 0.4 },
+		"another matrix":    func(s *evaluate.Setting) { s.Shape = evaluate.Shape{Exponent: 0.5, Threshold: 0.05, Neighbors: 10} },
 	}
 	for name, change := range settings {
-		s := &tune.Setting{Rewriting: configs.Default().Expansion.Rewriting, Shape: tune.Shape{Exponent: 1}}
+		s := &evaluate.Setting{Rewriting: configs.Default().Expansion.Rewriting, Shape: evaluate.Shape{Exponent: 1}}
 		change(s)
 		proxy := serveSetting(t, url, index, s, m)
 		for kind, search := range tunedSearches {
@@ -198,7 +200,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 }
 
 // serveSetting returns the URL of an akin with a setting in the profile tuned.
-func serveSetting(t *testing.T, cluster, index string, s *tune.Setting, m *simmatrix.Matrix) string {
+func serveSetting(t *testing.T, cluster, index string, s *evaluate.Setting, m *simmatrix.Matrix) string {
 	t.Helper()
 	shaped, err := s.Shape.Apply(t.Context(), []combine.Input{{Name: "m", Matrix: m}})
 	if err != nil {
@@ -209,7 +211,7 @@ func serveSetting(t *testing.T, cluster, index string, s *tune.Setting, m *simma
 		t.Fatal(err)
 	}
 	var config bytes.Buffer
-	if err := tune.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: "tuned.akin"}, ""); err != nil {
+	if err := evaluate.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: "tuned.akin"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s, rerank_budget: 10s}\n", cluster)

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 
-	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // A Source is one of judgments, a file of clicks, and those of User Behavior
@@ -137,7 +137,7 @@ func (j *Judged) Register(flags *pflag.FlagSet) {
 }
 
 // Read returns the judged set.
-func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
+func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 	if j.Judgments == "" {
 		return nil, cli.Usage(errors.New("give --judgments FILE"))
 	}
@@ -146,16 +146,16 @@ func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 		return nil, err
 	}
 	defer judgments.Close() // nothing was written
-	var queries *judged.File
+	var queries *evaluate.File
 	if j.Queries != "" {
 		file, err := configs.Open(ctx, j.Queries)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close() // nothing was written
-		queries = &judged.File{Name: j.Queries, Content: file}
+		queries = &evaluate.File{Name: j.Queries, Content: file}
 	}
-	if set, err = judged.Read(queries, &judged.File{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
+	if set, err = evaluate.Read(queries, &evaluate.File{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
 		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
 		if j.Queries == "" {
 			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
@@ -165,13 +165,13 @@ func (j *Judged) Read(ctx context.Context) (set *judged.Set, err error) {
 }
 
 // ReadLog reads a log of queries and says on stderr which lines are none.
-func ReadLog(ctx context.Context, path string, stderr io.Writer) (*judged.Log, error) {
+func ReadLog(ctx context.Context, path string, stderr io.Writer) (*evaluate.Log, error) {
 	file, err := configs.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // nothing was written
-	log, err := judged.ReadLog(&judged.File{Name: path, Content: file})
+	log, err := evaluate.ReadLog(&evaluate.File{Name: path, Content: file})
 	if err == nil && log.Skipped > 0 {
 		fmt.Fprintf(stderr, "%d lines are left out:\n%v\n", log.Skipped, errors.Join(log.Causes...))
 	}

@@ -23,9 +23,9 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // Help says how arms are written.

@@ -11,8 +11,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 func TestAnswersThatAreNotWholeAreErrors(t *testing.T) {
@@ -142,7 +141,7 @@ func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
 			return evaluate.Answer{Hits: []evaluate.Hit{{ID: name}}}, nil
 		}}}}
 	}
-	query := []judged.Query{{ID: "1", Text: "x"}}
+	query := []evaluate.Query{{ID: "1", Text: "x"}}
 	first, second := open(), open()
 	for name, s := range map[string]*Searches{"a": first, "b": second} {
 		if _, err := s.Send(t.Context(), set(name), query, template, nil, io.Discard); err != nil {

@@ -10,8 +10,7 @@ import (
 
 	"github.com/akin-search/akin/internal/cli"
 
-	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/evaluate/judged"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // Searches say how queries are searched for.
@@ -82,7 +81,7 @@ func (s *Searches) Keep(key string, a evaluate.Answer) error {
 // Send sends queries through the arms but for what the file of --resume has,
 // and shows its progress on stderr. Queries are left out whose error is
 // refused; nil is none.
-func (s *Searches) Send(ctx context.Context, set *Set, queries []judged.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
+func (s *Searches) Send(ctx context.Context, set *Set, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := cli.NewProgress(stderr)
 	defer progress.End()
 	o := evaluate.SearchOptions{Body: t.Body, Known: s.Known, Keep: s.Keep, Refused: refused, Progress: progress.Step}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 
-	"github.com/akin-search/akin/evaluate"
 	"github.com/akin-search/akin/proxy/report"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // A target is where the searches of an arm go.

@@ -21,9 +21,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 
-	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/evaluate/judged"
-	"github.com/akin-search/akin/evaluate/report"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // Commands returns them, for an akin of that version.
@@ -196,7 +194,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // write writes the files that were asked for.
-func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *judged.Set, answered []evaluate.Answered) (err error) {
+func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate.Set, answered []evaluate.Answered) (err error) {
 	write := func(folder, name string, write func(w io.Writer) error) {
 		err = cmp.Or(err, cli.Write(ctx, filepath.Join(folder, name), write))
 	}
@@ -210,7 +208,7 @@ func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *judged.S
 		}
 	}
 	if f.report != "" {
-		page, failed := report.Files(r)
+		page, failed := evaluate.Files(r)
 		err = cmp.Or(err, failed)
 		for _, file := range page {
 			write(f.report, file.Name, func(w io.Writer) error { _, err := w.Write(file.Data); return err })

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/evaluate/measure"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy/report"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // SameProfile is the profile of the demo in which akin changes the order of the
@@ -128,7 +128,7 @@ func (t *Tour) compare(ctx context.Context, q demo.Query) (compared, error) {
 		for _, h := range answer.Hits.Hits {
 			ids = append(ids, h.ID)
 		}
-		c.found[way] = found{answer.Hits.Total.Value, answer.Hits.Hits, measure.NDCG(ids, q.Judgments, rankedHits)}
+		c.found[way] = found{answer.Hits.Total.Value, answer.Hits.Hits, evaluate.NDCG(ids, q.Judgments, rankedHits)}
 	}
 	return c, nil
 }

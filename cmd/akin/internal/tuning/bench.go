@@ -11,9 +11,8 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/evaluate"
-	"github.com/akin-search/akin/evaluate/measure"
-	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/tools/evaluate"
+
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
@@ -38,7 +37,7 @@ type Bench struct {
 
 // Score returns the nDCG@10 of each search under a setting, nil for direct
 // search.
-func (b *Bench) Score(ctx context.Context, s *tune.Setting) ([]float64, error) {
+func (b *Bench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, error) {
 	key := fmt.Sprintf("%s %+v", b.plan, s)
 	scored, known := b.Known[key]
 	if !known {
@@ -51,7 +50,7 @@ func (b *Bench) Score(ctx context.Context, s *tune.Setting) ([]float64, error) {
 			for _, h := range evaluate.Ranking(hits) {
 				ids = append(ids, h.ID)
 			}
-			scored.Hits = append(scored.Hits, evaluate.Hit{Score: measure.NDCG(ids, b.Grades[i], measured)})
+			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
 		}
 		if b.Keep != nil {
 			if err := b.Keep(key, scored); err != nil {
@@ -67,7 +66,7 @@ func (b *Bench) Score(ctx context.Context, s *tune.Setting) ([]float64, error) {
 }
 
 // Rank returns the hits of each search under a setting, nil for direct search.
-func (b *Bench) Rank(ctx context.Context, s *tune.Setting) ([][]evaluate.Hit, error) {
+func (b *Bench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit, error) {
 	open := func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }
 	if s == nil {
 		client, err := open(b.URL)

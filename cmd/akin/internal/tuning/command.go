@@ -23,8 +23,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/evaluate/measure"
-	"github.com/akin-search/akin/evaluate/tune"
+	"github.com/akin-search/akin/tools/evaluate"
+
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
@@ -37,14 +37,14 @@ type command struct {
 	judged   reweigh.Judged
 	searches arms.Searches
 	out      string // the file of the profile
-	tune     tune.Options
+	tune     evaluate.Options
 	asJSON   bool
 	report   *cli.Progress
 }
 
 // Command returns the command "tune".
 func Command() *cobra.Command {
-	c := &command{searches: arms.Searches{Depth: measured}, tune: tune.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+	c := &command{searches: arms.Searches{Depth: measured}, tune: evaluate.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
@@ -168,7 +168,7 @@ func (c *command) queries(ctx context.Context, b *Bench) error {
 		return err
 	}
 	for _, q := range set.Queries {
-		if len(measure.Relevant(set.Grades[q.ID])) == 0 {
+		if len(evaluate.Relevant(set.Grades[q.ID])) == 0 {
 			continue
 		}
 		body, err := template.Body(q)
@@ -187,7 +187,7 @@ func (c *command) queries(ctx context.Context, b *Bench) error {
 }
 
 // search reads the documents and tries settings on them.
-func (c *command) search(ctx context.Context, b *Bench) (*tune.Result, error) {
+func (c *command) search(ctx context.Context, b *Bench) (*evaluate.TuneResult, error) {
 	if err := c.searches.Open(); err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (c *command) search(ctx context.Context, b *Bench) (*tune.Result, error) {
 	}
 	c.tune.Progress = c.report.Step
 	b.Known, b.Keep, b.plan = c.searches.Known, c.searches.Keep, c.plan(b, docs)
-	result, err := tune.Run(ctx, len(b.Bodies), tune.NewSpace(len(b.Matrices)), c.tune, b.Score)
+	result, err := evaluate.Run(ctx, len(b.Bodies), evaluate.NewSpace(len(b.Matrices)), c.tune, b.Score)
 	if err != nil {
 		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
 	}
@@ -252,7 +252,7 @@ func (c *command) plan(b *Bench, docs *Documents) string {
 }
 
 // write writes what is recommended, if anything is.
-func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
+func (c *command) write(ctx context.Context, b *Bench, r *evaluate.TuneResult) error {
 	s := r.Recommended
 	if s == nil {
 		return nil
@@ -272,7 +272,7 @@ func (c *command) write(ctx context.Context, b *Bench, r *tune.Result) error {
 		}
 	}
 	return cli.Write(ctx, c.out, func(w io.Writer) error {
-		return tune.WriteProfile(w, s, configs.Matrix{
+		return evaluate.WriteProfile(w, s, configs.Matrix{
 			Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path,
 		}, "Written by akin tune.\n"+r.Summary())
 	})

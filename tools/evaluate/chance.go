@@ -1,0 +1,89 @@
+package evaluate
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// trials is how often [Randomization] and [Bootstrap] draw.
+const trials = 10_000
+
+// Randomization returns the probability, in (0, 1], that the mean of the
+// differences is as far from zero as it is if the two rankings of each query
+// were exchanged by the toss of a coin: the share of 10,000 random signs, and
+// of those observed, that make the sum as large (Smucker, Allan and Carterette
+// 2007). differences has one value for each query; without any the result is 1.
+// The draws are the same in every call.
+func Randomization(differences []float64) float64 {
+	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // has to give the same numbers every time
+	sum := 0.0
+	for _, d := range differences {
+		sum += d
+	}
+	signs := make([]uint64, (len(differences)+63)/64)
+	asLarge := 1
+	for range trials {
+		for i := range signs {
+			signs[i] = random.Uint64()
+		}
+		if math.Abs(withSigns(differences, sum, signs)) >= math.Abs(sum)-1e-9 {
+			asLarge++
+		}
+	}
+	return float64(asLarge) / (trials + 1)
+}
+
+// withSigns returns the sum with the differences negated whose bit is set.
+func withSigns(differences []float64, sum float64, signs []uint64) float64 {
+	for i, word := range signs {
+		for ; word != 0; word &= word - 1 {
+			if k := i*64 + bits.TrailingZeros64(word); k < len(differences) {
+				sum -= 2 * differences[k]
+			}
+		}
+	}
+	return sum
+}
+
+// Bootstrap returns the interval that holds the mean of the differences with
+// the given confidence, in (0, 1): between the outer percentiles of the means
+// of 10,000 samples of as many differences, drawn with replacement (Efron
+// 1979). The draws are the same in every call; without differences it is
+// (0, 0).
+func Bootstrap(differences []float64, confidence float64) (low, high float64) {
+	if len(differences) == 0 {
+		return 0, 0
+	}
+	random := rand.New(rand.NewPCG(15, 1)) //nolint:gosec // has to give the same numbers every time
+	means := make([]float64, trials)
+	for i := range means {
+		for range differences {
+			means[i] += differences[random.IntN(len(differences))]
+		}
+		means[i] /= float64(len(differences))
+	}
+	slices.Sort(means)
+	outside := int((1 - confidence) / 2 * trials)
+	return means[outside], means[trials-1-outside]
+}
+
+// Holm returns the probabilities as they count if all of their tests are looked
+// at together, in their order: the k-th smallest of n times n+1−k, never below
+// one that was smaller, and at most 1 (Holm 1979).
+func Holm(probabilities []float64) []float64 {
+	order := make([]int, len(probabilities))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(probabilities[a], probabilities[b]) })
+	corrected := make([]float64, len(probabilities))
+	least := 0.0
+	for k, i := range order {
+		least = max(least, min(1, probabilities[i]*float64(len(order)-k)))
+		corrected[i] = least
+	}
+	return corrected
+}

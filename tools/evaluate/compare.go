@@ -1,0 +1,209 @@
+package evaluate
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Comparison is how differently two arms answer what users asked. Means
+// and counts are over searches: a query counts as often as the log has it.
+type Comparison struct {
+	Arms     [2]ComparedArm `json:"arms"`
+	Queries  int            `json:"queries"`
+	Searches int            `json:"searches"`
+	// Overlap is the mean share of documents that the first ten of both arms have
+	// in common, and RankBiasedOverlap the mean likeness of the whole rankings if
+	// each next rank counts 0.9 times the one before; both in [0, 1].
+	Overlap           float64 `json:"overlap_at_10"`
+	RankBiasedOverlap float64 `json:"rank_biased_overlap"`
+	// ChangedFirst is how many searches have another first hit.
+	ChangedFirst int `json:"changed_first_hit"`
+	// Gained had no hits of the first arm and have some of the second, Lost the
+	// other way round.
+	Gained int `json:"gained_hits"`
+	Lost   int `json:"lost_hits"`
+	// Refused are queries that the cluster refused. They count nowhere else.
+	Refused []string        `json:"refused,omitempty"`
+	Each    []ComparedQuery `json:"each"`
+}
+
+// A ComparedArm is what one arm did.
+type ComparedArm struct {
+	Trouble // counts queries
+
+	Name        string  `json:"name"`
+	WithoutHits int     `json:"without_hits"` // searches
+	Latency     Latency `json:"latency"`
+}
+
+// A ComparedQuery is how alike the two rankings of a query are.
+type ComparedQuery struct {
+	Query
+
+	Overlap           float64 `json:"overlap_at_10"`
+	RankBiasedOverlap float64 `json:"rank_biased_overlap"`
+	Hits              [2]int  `json:"hits"` // how many were returned
+}
+
+const (
+	comparedDepth = 10  // of a page of hits
+	persistence   = 0.9 // how sure a user is to look at the next hit
+)
+
+// Compare compares the answers of two arms to the queries of a log, which
+// are in its order and may be fewer.
+func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
+	c := &Comparison{Arms: [2]ComparedArm{{Name: arms[0]}, {Name: arms[1]}}, Each: []ComparedQuery{}}
+	var took [2][]float64
+	for i, a := range answered {
+		q := log[i]
+		if len(a.Answers) < 2 {
+			c.Refused = append(c.Refused, q.ID)
+			continue
+		}
+		first, second := idsOf(distinct(a.Answers[0].Hits)), idsOf(distinct(a.Answers[1].Hits))
+		each := ComparedQuery{
+			Query: q, Overlap: Overlap(first, second, comparedDepth),
+			RankBiasedOverlap: RankBiasedOverlap(first, second, persistence), Hits: [2]int{len(first), len(second)},
+		}
+		c.add(each, len(first) > 0 && len(second) > 0 && first[0] != second[0])
+		for k, answer := range a.Answers {
+			c.Arms[k].add(answer)
+			took[k] = append(took[k], millis(answer.Took))
+		}
+	}
+	c.Overlap, c.RankBiasedOverlap = c.Overlap/float64(max(c.Searches, 1)), c.RankBiasedOverlap/float64(max(c.Searches, 1))
+	for k := range took {
+		c.Arms[k].Latency = latency(took[k])
+	}
+	return c
+}
+
+func (c *Comparison) add(q ComparedQuery, changedFirst bool) {
+	c.Each = append(c.Each, q)
+	c.Queries++
+	c.Searches += q.Count
+	c.Overlap += float64(q.Count) * q.Overlap
+	c.RankBiasedOverlap += float64(q.Count) * q.RankBiasedOverlap
+	switch none := [2]bool{q.Hits[0] == 0, q.Hits[1] == 0}; none {
+	case [2]bool{true, false}:
+		c.Gained += q.Count
+	case [2]bool{false, true}:
+		c.Lost += q.Count
+	}
+	if changedFirst {
+		c.ChangedFirst += q.Count
+	}
+	for k, hits := range q.Hits {
+		if hits == 0 {
+			c.Arms[k].WithoutHits += q.Count
+		}
+	}
+}
+
+// WriteTable writes the comparison for people.
+func (c *Comparison) WriteTable(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	of := func(n int) string {
+		return fmt.Sprintf("%d (%.1f %%)", n, 100*float64(n)/float64(max(c.Searches, 1)))
+	}
+	fmt.Fprintf(out, "%d queries, %d searches\twithout hits\tp50 ms\tp95 ms\tp99 ms\n", c.Queries, c.Searches)
+	for _, a := range c.Arms {
+		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Latency.P50, a.Latency.P95, a.Latency.P99)
+	}
+	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
+	fmt.Fprintf(out, "of the first ten the same (overlap@10)\t%.1f %%\n", 100*c.Overlap)
+	fmt.Fprintf(out, "likeness of the order (rank-biased overlap)\t%.3f\n", c.RankBiasedOverlap)
+	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
+	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
+	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
+	refused := Note{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}
+	writeNotes(out, slices.Concat([]Note{refused}, c.Arms[0].notes(c.Arms[0].Name), c.Arms[1].notes(c.Arms[1].Name)))
+	return out.Flush()
+}
+
+// A Difference is a document that two arms rank differently for a query.
+type Difference struct {
+	Query    Query
+	Document Hit
+	// Size is how far apart the ranks are, |1/log2(a+1) − 1/log2(b+1)| in (0, 1],
+	// where a document that is not among the first ten has the discount 0.
+	Size float64
+}
+
+// Differences returns the n largest differences in the answers of two arms
+// to the queries of a log, those of frequent queries first where they are as
+// large. Their order does not say which arm a document comes from: query by
+// query, and in each by a hash, the same every time.
+func Differences(log []Query, answered []Answered, n int) []Difference {
+	var all []Difference
+	for i, a := range answered {
+		if len(a.Answers) == 2 {
+			all = append(all, differences(log[i], a.Answers[0].Hits, a.Answers[1].Hits)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(b.Query.Count, a.Query.Count),
+			cmp.Compare(a.Query.ID, b.Query.ID), cmp.Compare(a.Document.ID, b.Document.ID))
+	})
+	all = all[:min(n, len(all))]
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(shuffled(a.Query.ID), shuffled(b.Query.ID)), cmp.Compare(shuffled(a.Document.ID), shuffled(b.Document.ID)))
+	})
+	return all
+}
+
+// differences returns the documents that do not have the same rank in both.
+func differences(q Query, a, b []Hit) []Difference {
+	documents, size := map[string]Hit{}, map[string]float64{}
+	for k, hits := range [][]Hit{b, a} {
+		for _, h := range hits {
+			documents[h.ID] = h
+		}
+		ranking := distinct(hits)
+		for i, h := range ranking[:min(comparedDepth, len(ranking))] {
+			size[h.ID] += float64(2*k-1) * Discount(i)
+		}
+	}
+	all := make([]Difference, 0, len(size))
+	for id, s := range size {
+		if s != 0 {
+			all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
+		}
+	}
+	return all
+}
+
+// shuffled is the place of a text in an order that looks random.
+func shuffled(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
+}
+
+// shownText is how much of a document's text a judge sees, in runes.
+const shownText = 300
+
+// WriteDifferences writes a table to be judged by hand: who judges fills in
+// the last column, and [Read] reads it. A query whose text is its id
+// has no other one there.
+func WriteDifferences(w io.Writer, all []Difference) error {
+	rows := append(make([][]string, 0, 1+len(all)), []string{"query_id", "query", "document", "text", "grade"})
+	for _, d := range all {
+		text := []rune(strings.Join(strings.Fields(d.Document.Title), " "))
+		if len(text) > shownText {
+			text = append(text[:shownText], '…')
+		}
+		id := Cell(d.Query.ID)
+		if d.Query.ID == d.Query.Text {
+			id = ""
+		}
+		rows = append(rows, []string{id, Cell(d.Query.Text), Cell(d.Document.ID), Cell(string(text)), ""})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}

@@ -1,0 +1,76 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func logged(id string, count int) Query {
+	return Query{ID: id, Text: id, Count: count}
+}
+
+// both returns the answers of two arms, each written as in "a b c".
+func both(query, first, second string) Answered {
+	a := Answered{Query: query}
+	for i, hits := range []string{first, second} {
+		answer := Answer{Took: time.Duration(i+1) * time.Millisecond}
+		for id := range strings.FieldsSeq(hits) {
+			answer.Hits = append(answer.Hits, Hit{ID: id, Title: "text of " + id})
+		}
+		a.Answers = append(a.Answers, answer)
+	}
+	return a
+}
+
+func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
+	log := []Query{logged("same", 3), logged("changed", 2), logged("gained", 4), logged("lost", 1), logged("refused", 50), logged("none", 10), logged("never sent", 9)}
+	answered := []Answered{
+		both("same", "a b", "a b"), both("changed", "a b", "b a"), both("gained", "", "a"), both("lost", "a", ""),
+		{Query: "refused"},
+		both("none", "", ""),
+	}
+	c := Compare([2]string{"direct", "akin"}, log, answered)
+	if len(c.Each) != 5 {
+		t.Errorf("%d queries one by one", len(c.Each))
+	}
+	c.Each = nil
+	c.Overlap, c.RankBiasedOverlap = math.Round(c.Overlap*1e4)/1e4, math.Round(c.RankBiasedOverlap*1e4)/1e4
+	// Of 20 searches, 3 and 10 have overlap 1, and so have the 2 of the same two
+	// documents, whose rank-biased overlap is 0.1/0.9·(0·0.9 + 1·0.81) + 1·0.81 = 0.9.
+	want := &Comparison{
+		Arms: [2]ComparedArm{
+			{Name: "direct", WithoutHits: 14, Latency: Latency{1, 1, 1}},
+			{Name: "akin", WithoutHits: 11, Latency: Latency{2, 2, 2}},
+		},
+		Queries: 5, Searches: 20, Overlap: 0.75, RankBiasedOverlap: 0.74, ChangedFirst: 2, Gained: 4, Lost: 1, Refused: []string{"refused"},
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestComparisonOfNothingHasNoNaN(t *testing.T) {
+	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 || c.RankBiasedOverlap != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestRefusedQueriesAreLeftOutAndOthersEndTheRun(t *testing.T) {
+	refused, away := errors.New("parsing_exception"), errors.New("no node")
+	arms := []Arm{{Name: "a", Search: func(_ context.Context, body []byte) (Answer, error) {
+		return Answer{}, map[string]error{"bad": refused, "worse": away}[string(body)]
+	}}}
+	answered, err := Search(t.Context(), arms, []Query{{ID: "bad"}, {ID: "good"}, {ID: "worse"}, {ID: "never"}}, SearchOptions{
+		Body:    func(q Query) ([]byte, error) { return []byte(q.ID), nil },
+		Refused: func(err error) bool { return errors.Is(err, refused) },
+	})
+	if !errors.Is(err, away) || len(answered) != 2 || answered[0].Answers != nil || len(answered[1].Answers) != 1 {
+		t.Errorf("%+v, %v", answered, err)
+	}
+}

@@ -1,0 +1,265 @@
+// Package evaluate sends judged queries through several arms and says which is
+// better: for each query, on average, and beyond chance. Judgments and logs of
+// queries are read by the files judged*.go, measures of rankings are in
+// measure.go, likeness.go and chance.go, report.go writes a result as a page, and
+// tune*.go says which settings hold up on queries that they were not chosen by.
+// The package does no I/O of its own.
+package evaluate
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An Arm is a way to search, which is compared with others.
+type Arm struct {
+	Name string
+	// Plan says what the answers depend on besides the body and the documents.
+	Plan string
+	// Search sends a search body.
+	Search func(ctx context.Context, body []byte) (Answer, error)
+	// Density is how many of all pairs of terms the arm's matrix has, in percent; 0
+	// is unknown or no matrix.
+	Density float64
+}
+
+// An Answer is what an arm returns for one search.
+type Answer struct {
+	// Hits are as the engine orders them. Where it gives them no score they have
+	// those of their order.
+	Hits []Hit `json:"hits"`
+	// Added is nil where nobody knows what akin added, and empty where it added
+	// nothing.
+	Added []AddedTerm `json:"added"`
+	// FailedOpen says that akin sent the search as it came, since something failed,
+	// and Unexplained that akin was asked what it did and did not know any more.
+	FailedOpen  bool          `json:"failed_open,omitempty"`
+	Unexplained bool          `json:"unexplained,omitempty"`
+	Took        time.Duration `json:"took_ns"` // until the answer was read
+}
+
+// Answered has the answers of all arms to one query.
+type Answered struct {
+	Query   string   // its id
+	Answers []Answer // in the order of the arms
+}
+
+// SearchOptions say how queries are sent.
+type SearchOptions struct {
+	// Body returns the search of a query.
+	Body func(q Query) ([]byte, error)
+	// Known are answers of runs before, and Keep is called with new ones, by a key
+	// for the arm and the body; nil is not.
+	Known map[string]Answer
+	Keep  func(key string, a Answer) error
+	// Refused reports whether a query that an arm fails for is left out: its
+	// answers are nil. Where Refused is nil, or reports false, the run ends.
+	Refused func(err error) bool
+	// Progress is called after each query; nil is not.
+	Progress func(stage string, done, total int)
+}
+
+// Search sends queries through arms, one search at a time, and returns the
+// answers in the order of the queries, those before an error, too. Each next
+// query begins with the next arm, so that none has the cluster's caches warmed
+// for it more often than the others; each arm's first search is sent once
+// before without being timed.
+func Search(ctx context.Context, arms []Arm, queries []Query, o SearchOptions) ([]Answered, error) {
+	answered := make([]Answered, 0, len(queries))
+	warm := make([]bool, len(arms))
+	for i, q := range queries {
+		body, err := o.Body(q)
+		if err != nil {
+			return answered, fmt.Errorf("query %s: %w", q.ID, err)
+		}
+		answers := make([]Answer, len(arms))
+		for n := range arms {
+			k := (i + n) % len(arms)
+			if answers[k], err = o.ask(ctx, arms[k], body, &warm[k]); err != nil {
+				err = fmt.Errorf("arm %s, query %s: %w", arms[k].Name, q.ID, err)
+				break
+			}
+		}
+		if err != nil && o.Refused != nil && o.Refused(err) {
+			answers, err = nil, nil
+		}
+		if err != nil {
+			return answered, err
+		}
+		answered = append(answered, Answered{q.ID, answers})
+		if o.Progress != nil {
+			o.Progress("searching", i+1, len(queries))
+		}
+	}
+	return answered, nil
+}
+
+// ask returns what is known, or asks the arm.
+func (o *SearchOptions) ask(ctx context.Context, arm Arm, body []byte, warm *bool) (Answer, error) {
+	key := fmt.Sprintf("%x", sha256.Sum256(append([]byte(arm.Name+"\n"+arm.Plan+"\n"), body...)))
+	if a, ok := o.Known[key]; ok {
+		return a, nil
+	}
+	if !*warm {
+		if a, err := arm.Search(ctx, body); err != nil {
+			return a, err
+		}
+		*warm = true
+	}
+	a, err := arm.Search(ctx, body)
+	if err == nil && o.Keep != nil {
+		err = o.Keep(key, a)
+	}
+	return a, err
+}
+
+// Ranking returns hits in the order that trec_eval gives them, each document
+// once: by falling score, of equal scores by falling id. trec_eval keeps scores
+// in 32 bits, and so are they compared. Where the engine's own order is not by
+// score (a sort, a rescore that lowers scores), that order stays, and the
+// scores count down to 1.
+func Ranking(hits []Hit) []Hit {
+	ranking := distinct(hits)
+	falling := func(a, b Hit) int { return cmp.Compare(float32(b.Score), float32(a.Score)) }
+	if !slices.IsSortedFunc(ranking, falling) {
+		for i := range ranking {
+			ranking[i].Score = float64(len(ranking) - i)
+		}
+	}
+	slices.SortFunc(ranking, func(a, b Hit) int { return cmp.Or(falling(a, b), strings.Compare(b.ID, a.ID)) })
+	return ranking
+}
+
+func distinct(hits []Hit) []Hit {
+	first, seen := make([]Hit, 0, len(hits)), make(map[string]bool, len(hits))
+	for _, h := range hits {
+		if !seen[h.ID] {
+			seen[h.ID] = true
+			first = append(first, h)
+		}
+	}
+	return first
+}
+
+func idsOf(hits []Hit) []string {
+	all := make([]string, len(hits))
+	for i, h := range hits {
+		all[i] = h.ID
+	}
+	return all
+}
+
+const placeholder = "{{query}}"
+
+// A Template makes search bodies.
+type Template struct {
+	text []byte
+	// What searches ask for that do not say so themselves.
+	depth  int
+	source any
+}
+
+// NewTemplate returns a template of a search body with {{query}} in some of its
+// strings; an empty one is for queries that have bodies of their own. Searches
+// that say no size ask for depth hits, and those that say no _source for the
+// field title only, "" for none.
+func NewTemplate(body []byte, depth int, title string) (*Template, error) {
+	t := &Template{depth: depth, source: false}
+	if title != "" {
+		t.source = []string{title}
+	}
+	if body = bytes.TrimPrefix(body, []byte("\ufeff")); len(body) == 0 { // a byte order mark
+		return t, nil
+	}
+	if !bytes.Contains(body, []byte(placeholder)) {
+		return nil, fmt.Errorf("no %s in the search body, in place of the query's text", placeholder)
+	}
+	var err error
+	t.text, err = t.complete(body)
+	return t, err
+}
+
+// complete adds to a body what it does not say.
+func (t *Template) complete(body []byte) ([]byte, error) {
+	var search map[string]json.RawMessage
+	if err := json.Unmarshal(body, &search); err != nil {
+		return nil, fmt.Errorf("the search body is no JSON object: %w", err)
+	}
+	for name, value := range map[string]any{"size": t.depth, "_source": t.source} {
+		if _, ok := search[name]; !ok {
+			search[name], _ = json.Marshal(value) // a number, strings
+		}
+	}
+	return json.Marshal(search)
+}
+
+// Body returns the search for a query.
+func (t *Template) Body(q Query) ([]byte, error) {
+	if q.Body != nil {
+		return t.complete(q.Body)
+	}
+	if t.text == nil {
+		return nil, errors.New("a query with a text needs a template of a search")
+	}
+	text, err := json.Marshal(q.Text)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.ReplaceAll(t.text, []byte(placeholder), text[1:len(text)-1]), nil
+}
+
+// Depth returns how many hits the searches of the template ask for.
+func (t *Template) Depth() int {
+	search := struct{ Size int }{t.depth}
+	_ = json.Unmarshal(t.text, &search) // "" has no size
+	return search.Size
+}
+
+// maxKeptLine is more bytes than an answer with 10,000 hits has.
+const maxKeptLine = 64 << 20
+
+type kept struct {
+	Key    string `json:"key"`
+	Answer Answer `json:"answer"`
+}
+
+const keptBegin = `{"key":"`
+
+// WriteKept writes an answer and its key as a line.
+func WriteKept(w io.Writer, key string, a Answer) error {
+	line, err := json.Marshal(kept{key, a})
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// ReadKept reads the answers that runs have kept, by their keys. A run that was
+// killed may have left a line without its end, which does not count. A line of
+// another file is an error.
+func ReadKept(r io.Reader) (map[string]Answer, error) {
+	known := map[string]Answer{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxKeptLine)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if !strings.HasPrefix(line, keptBegin) && !strings.HasPrefix(keptBegin, line) {
+			return nil, fmt.Errorf("line %d: no answer of an evaluation: name another file", n)
+		}
+		var k kept
+		if json.Unmarshal([]byte(line), &k) == nil {
+			known[k.Key] = k.Answer
+		}
+	}
+	return known, lines.Err()
+}

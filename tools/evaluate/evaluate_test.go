@@ -1,0 +1,201 @@
+package evaluate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func hits(ids string, scores ...float64) []Hit {
+	var all []Hit
+	for i, id := range strings.Fields(ids) {
+		all = append(all, Hit{ID: id, Score: scores[i]})
+	}
+	return all
+}
+
+func ids(hits []Hit) string {
+	var all []string
+	for _, h := range hits {
+		all = append(all, fmt.Sprintf("%s %g", h.ID, h.Score))
+	}
+	return strings.Join(all, ", ")
+}
+
+// The expectations are trec_eval's: qsort by sim, a float, then by strcmp of
+// docno, both falling.
+func TestRankingHasTheTiesOfTrecEval(t *testing.T) {
+	for name, test := range map[string]struct {
+		hits []Hit
+		want string
+	}{
+		"by falling id":            {hits("a c b d", 2, 1, 1, 0.5), "a 2, c 1, b 1, d 0.5"},
+		"bytes, not numbers":       {hits("10 9 100", 1, 1, 1), "9 1, 100 1, 10 1"},
+		"equal in 32 bits":         {hits("a b", 1.00000001, 1), "b 1, a 1.00000001"},
+		"the engine's other order": {hits("a b c", 1, 3, 2), "a 3, b 2, c 1"},
+		"each document once":       {hits("a b a", 3, 2, 1), "a 3, b 2"},
+		"nothing":                  {nil, ""},
+	} {
+		if got := ids(Ranking(test.hits)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// arms are two that note who was asked for what; broken is a query that fails.
+func arms(broken string) (both []Arm, asked *[]string) {
+	asked = new([]string)
+	for _, name := range []string{"x", "y"} {
+		both = append(both, Arm{Name: name, Search: func(_ context.Context, body []byte) (Answer, error) {
+			*asked = append(*asked, name+string(body))
+			if string(body) == broken {
+				return Answer{}, errors.New("gone")
+			}
+			return Answer{Hits: hits(string(body)+" "+name, 2, 1), Took: time.Millisecond}, nil
+		}})
+	}
+	return both, asked
+}
+
+func body(q Query) ([]byte, error) { return []byte(q.Text), nil }
+
+func options(known map[string]Answer, state *bytes.Buffer) SearchOptions {
+	return SearchOptions{
+		Body: body, Known: known,
+		Keep: func(key string, a Answer) error { return WriteKept(state, key, a) },
+	}
+}
+
+var queries = []Query{{ID: "1", Text: "a"}, {ID: "2", Text: "b"}, {ID: "3", Text: "c"}}
+
+func TestArmsTakeTurnsToBeFirst(t *testing.T) {
+	both, asked := arms("")
+	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(*asked, ","), "xa,xa,ya,ya,yb,xb,xc,yc"; got != want {
+		t.Errorf("asked %s, want %s (the first of each to warm up)", got, want)
+	}
+}
+
+func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
+	var state, all bytes.Buffer
+	both, _ := arms("")
+	want, err := Search(t.Context(), both, queries, options(nil, &all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, _ = arms("c")
+	if _, err := Search(t.Context(), both, queries, options(nil, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
+		t.Fatalf("error %v", err)
+	}
+	state.WriteString(`{"key":"3","answ`) // a run that was killed
+	known, err := ReadKept(bytes.NewReader(state.Bytes()))
+	if err != nil || len(known) != 4 {
+		t.Fatalf("%d answers, %v", len(known), err)
+	}
+	both, asked := arms("")
+	got, err := Search(t.Context(), both, queries, options(known, &all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-at once +resumed)\n%s", diff)
+	}
+	if got, want := strings.Join(*asked, ","), "xc,xc,yc,yc"; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+	both, asked = arms("")
+	both[1].Plan = "another matrix"
+	if _, err := Search(t.Context(), both, queries[:2], options(known, &all)); err != nil || strings.Join(*asked, ",") != "ya,ya,yb" {
+		t.Errorf("another plan of y: asked %s, %v", *asked, err)
+	}
+}
+
+// The file may be named by mistake, and must not be written to then.
+func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
+	for _, text := range []string{"what\n", `{"query":"a search"}`, `{"key":"1","answer":{}}` + "\nwhat\n"} {
+		if _, err := ReadKept(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "no answer of an evaluation") {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+	for _, half := range []string{"", "\n", `{"k`, "\n" + `{"key":"1","answ` + "\n\n"} {
+		if known, err := ReadKept(strings.NewReader(half)); err != nil || len(known) > 0 {
+			t.Errorf("%q: %v, %v", half, known, err)
+		}
+	}
+}
+
+// Two queries, of which the arm y moves the relevant document of one up from
+// rank 2 to 1 and leaves the other alone.
+func TestJudgeComparesWithTheFirstArm(t *testing.T) {
+	set := &Set{
+		Queries: append(queries[:2:2], Query{ID: "not judged", Text: "d"}),
+		Grades:  map[string]map[string]int{"1": {"r": 1}, "2": {"r": 2, "n": 0}, "gone": {"r": 1}},
+	}
+	same := Answer{Hits: hits("r n", 2, 1), Took: 10 * time.Millisecond}
+	answered := []Answered{
+		{"1", []Answer{{Hits: hits("n r", 2, 1), Took: 20 * time.Millisecond}, {Hits: hits("r n", 2, 1), Added: []AddedTerm{{}, {}, {}}, FailedOpen: true}}},
+		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
+	}
+	measures, err := ParseMeasures([]string{"MRR@5", "P@2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, _ := arms("")
+	r := Judge(set, both, answered, measures)
+	x, y := r.Arms[0], r.Arms[1]
+	if m := x.Measures["MRR@5"]; m.Mean != .75 || m.Gain != nil {
+		t.Errorf("the first arm: %+v", m)
+	}
+	// Of four tosses two give as large a sum.
+	if m := y.Measures["MRR@5"]; m.Mean != 1 || m.Gain.Mean != .25 || m.Gain.P != m.Gain.Holm || m.Gain.P < .9 || m.Gain.Interval != (Interval{0, .5}) {
+		t.Errorf("the second arm: %+v %+v", m, m.Gain)
+	}
+	if m := y.Measures["P@2"]; m.Mean != .5 || m.Gain.P != 1 {
+		t.Errorf("what does not differ: %+v %+v", m, m.Gain)
+	}
+	if x.AddedTerms != nil || *y.AddedTerms != 1.5 || y.FailedOpen != 1 || x.Unjudged != .25 {
+		t.Errorf("%+v\n%+v", x, y)
+	}
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "\n1 searches of y have no explanation any more") {
+		t.Errorf("%v\n%s", err, &table)
+	}
+	if want := (Latency{10, 20, 20}); x.Latency != want {
+		t.Errorf("latency %+v, want %+v", x.Latency, want)
+	}
+	if diff := cmp.Diff(LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut); diff != "" {
+		t.Error(diff)
+	}
+	if first := r.Queries[0].Arms[0].Hits; first[0].Grade != nil || *first[1].Grade != 1 {
+		t.Errorf("grades of hits: %+v", first)
+	}
+}
+
+func TestMeasuresAreNamedStrictly(t *testing.T) {
+	for _, names := range []string{"map", "nDCG", "nDCG@0", "P@x", "recall@+5", "MAP@10", "MAP P@1 MAP", "P@010"} {
+		if _, err := ParseMeasures(strings.Fields(names)); err == nil {
+			t.Errorf("%s: no error", names)
+		}
+	}
+	if _, err := ParseMeasures(DefaultMeasures()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTemplateMayBeginWithAByteOrderMark(t *testing.T) {
+	template, err := NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := template.Body(Query{ID: "1", Text: "car"}); err != nil || !strings.Contains(string(body), `"body":"car"`) {
+		t.Errorf("%s, %v", body, err)
+	}
+}

@@ -1,0 +1,127 @@
+package evaluate
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const confidence = 0.95
+
+// Judge measures what arms answered by what judges said. answered has the
+// judged queries of set, in their order.
+func Judge(set *Set, arms []Arm, answered []Answered, measures []Measure) *Result {
+	r := &Result{LeftOut: LeftOut{Unknown: set.Unknown(), Ungraded: set.Ungraded}}
+	for _, q := range set.Queries {
+		if len(set.Grades[q.ID]) == 0 {
+			r.LeftOut.Unjudged = append(r.LeftOut.Unjudged, q.ID)
+		}
+	}
+	for _, m := range measures {
+		r.Measures = append(r.Measures, m.Name)
+	}
+	for i, q := range set.Judged() {
+		result := QueryResult{Query: q}
+		for _, a := range answered[i].Answers {
+			result.Arms = append(result.Arms, judge(a, set.Grades[q.ID], measures))
+		}
+		r.Queries = append(r.Queries, result)
+	}
+	for k, arm := range arms {
+		r.Arms = append(r.Arms, sumUp(arm, k, r, answered))
+	}
+	for _, name := range r.Measures {
+		compare(r, name)
+	}
+	return r
+}
+
+func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
+	hits := Ranking(a.Hits)
+	ranking := idsOf(hits)
+	ranked := Ranked{
+		Measures: map[string]float64{}, Unjudged: Unjudged(ranking, grades, ShownHits),
+		Added: a.Added, TookMillis: millis(a.Took), Hits: slices.Clone(hits[:min(ShownHits, len(hits))]),
+	}
+	for _, m := range measures {
+		ranked.Measures[m.Name] = m.of(ranking, grades)
+	}
+	for i := range ranked.Hits {
+		if grade, ok := grades[ranked.Hits[i].ID]; ok {
+			ranked.Hits[i].Grade = &grade
+		}
+	}
+	return ranked
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// sumUp returns what the arm k did over all queries.
+func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
+	sum := ArmResult{Name: arm.Name, Density: arm.Density, Measures: map[string]Estimate{}}
+	took := make([]float64, len(r.Queries))
+	added, known := 0, 0
+	for i, q := range r.Queries {
+		took[i] = q.Arms[k].TookMillis
+		sum.Unjudged += q.Arms[k].Unjudged / float64(len(r.Queries))
+		if q.Arms[k].Added != nil {
+			added += len(q.Arms[k].Added)
+			known++
+		}
+		sum.add(answered[i].Answers[k])
+	}
+	if known > 0 {
+		mean := float64(added) / float64(known)
+		sum.AddedTerms = &mean
+	}
+	sum.Latency = latency(took)
+	return sum
+}
+
+func latency(took []float64) Latency {
+	slices.Sort(took)
+	return Latency{percentile(took, 0.50), percentile(took, 0.95), percentile(took, 0.99)}
+}
+
+// percentile returns the smallest value that the share p of the sorted ones
+// does not exceed, 0 of none.
+func percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
+}
+
+// compare estimates a measure of all arms, and their gains over the first.
+func compare(r *Result, name string) {
+	var chance []float64
+	estimates := make([]Estimate, len(r.Arms))
+	for k := range r.Arms {
+		values, gains := make([]float64, len(r.Queries)), make([]float64, len(r.Queries))
+		for i, q := range r.Queries {
+			values[i] = q.Arms[k].Measures[name]
+			gains[i] = values[i] - q.Arms[0].Measures[name]
+		}
+		estimates[k].Mean, estimates[k].Interval = estimate(values)
+		if k > 0 {
+			gain := &Gain{P: Randomization(gains)}
+			gain.Mean, gain.Interval = estimate(gains)
+			estimates[k].Gain = gain
+			chance = append(chance, gain.P)
+		}
+	}
+	for k, p := range Holm(chance) {
+		estimates[k+1].Gain.Holm = p
+	}
+	for k := range r.Arms {
+		r.Arms[k].Measures[name] = estimates[k]
+	}
+}
+
+func estimate(values []float64) (mean float64, i Interval) {
+	for _, v := range values {
+		mean += v
+	}
+	i.Low, i.High = Bootstrap(values, confidence)
+	return mean / float64(max(len(values), 1)), i
+}

@@ -1,0 +1,346 @@
+package evaluate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+const (
+	maxLine     = 1 << 20   // bytes
+	maxFile     = 256 << 20 // bytes; MS MARCO's judgments are 10 MB
+	maxProblems = 20        // that are listed
+)
+
+// A File is the content of a file, and its name for errors.
+type File struct {
+	Name    string
+	Content io.Reader
+}
+
+// Read reads a judged set. What the files are is seen from how they begin.
+// judgments is one of
+//
+//	query-id TAB corpus-id TAB score     BEIR's qrels.tsv, with a header
+//	query 0 document grade               TREC's qrels
+//	query,document,grade                 CSV, with commas or semicolons; other columns may be there
+//	query,docid,rating                   the same as Quepid calls it
+//	{"requests": [{"id": …}]}            a _rank_eval request
+//	{"judgmentRatings": […]}             a judgment list of the Search Relevance Workbench
+//	{"queries": [{"ratings": …}]}        a case of Quepid, or its ratings
+//
+// and queries, nil for the last four, one of
+//
+//	{"_id": "1", "text": "…"}            BEIR's queries.jsonl
+//	<top> <num> Number: 1 <title> …      TREC's topics
+//	1 TAB text
+//
+// Without queries a CSV file has the texts of queries in place of their ids,
+// and a document without a grade there is not judged. The error has everything
+// that is wrong, with file and line: also an empty set, a grade that is no
+// integer, and two grades of one document for one query.
+func Read(queries, judgments *File) (*Set, error) {
+	r := newReader()
+	if queries != nil {
+		r.read(queries, r.queryFormat)
+		r.given = true
+	}
+	if queries == nil || len(r.set.Queries) > 0 {
+		r.read(judgments, r.gradeFormat)
+	}
+	if r.problems == nil && len(r.grades) == 0 {
+		r.fail(0, "no judgments")
+	}
+	return &r.set, r.failed()
+}
+
+type reader struct {
+	set      Set
+	file     string               // the one that is read
+	given    bool                 // the queries have a file of their own
+	queries  map[string]string    // by id, the place
+	grades   map[[2]string]string // by query and document, the place
+	problems []error
+	more     int // problems that are not listed
+}
+
+func newReader() *reader {
+	return &reader{
+		set:     Set{Grades: map[string]map[string]int{}},
+		queries: map[string]string{}, grades: map[[2]string]string{},
+	}
+}
+
+func (r *reader) failed() error {
+	if r.more > 0 {
+		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
+	}
+	return errors.Join(r.problems...)
+}
+
+// place returns a line, or for 0 the file, as editors know it.
+func (r *reader) place(line int) string {
+	if line == 0 {
+		return r.file
+	}
+	return r.file + ":" + strconv.Itoa(line)
+}
+
+func (r *reader) fail(line int, format string, args ...any) {
+	if len(r.problems) == maxProblems {
+		r.more++
+		return
+	}
+	r.problems = append(r.problems, fmt.Errorf("%s: %w", r.place(line), fmt.Errorf(format, args...)))
+}
+
+// A format takes the text of a file.
+type format func(text []byte)
+
+// read reads a file in the format that choose finds for its first line, nil for
+// none.
+func (r *reader) read(f *File, choose func(first string) format) {
+	r.file = f.Name
+	text, err := io.ReadAll(io.LimitReader(f.Content, maxFile+1))
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark
+	begin := bytes.TrimSpace(text)
+	switch {
+	case err != nil:
+		r.fail(0, "%w", err)
+		return
+	case len(text) > maxFile:
+		r.fail(0, "larger than %d MiB", maxFile>>20)
+		return
+	case len(begin) == 0:
+		r.fail(0, "empty")
+		return
+	}
+	line, _, _ := bytes.Cut(begin[:min(len(begin), 4096)], []byte("\n"))
+	first := strings.TrimRight(string(line), "\r")
+	if take := choose(first); take != nil {
+		take(text)
+		return
+	}
+	r.fail(0, "%.60q begins no format that is known", first)
+}
+
+// lines calls f for each line that is not blank.
+func (r *reader) lines(text []byte, f func(n int, line string)) {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		switch line = bytes.TrimSpace(line); {
+		case len(line) > maxLine:
+			r.fail(n, "the line is longer than %d bytes", maxLine)
+		case len(line) > 0:
+			f(n, string(line))
+		}
+	}
+}
+
+func (r *reader) queryFormat(first string) format {
+	switch {
+	case strings.HasPrefix(first, "{"):
+		return r.jsonLines
+	case strings.HasPrefix(first, "<"):
+		return r.topics
+	case strings.Contains(first, "\t"):
+		return r.tabs
+	}
+	return nil
+}
+
+func (r *reader) gradeFormat(first string) format {
+	if strings.HasPrefix(first, "{") {
+		return r.json
+	}
+	for _, separator := range ",;\t" { // spreadsheets write ; where the comma is in numbers
+		if _, ok := columnsOf(strings.Split(first, string(separator))); ok {
+			return func(text []byte) { r.table(text, separator) }
+		}
+	}
+	if len(strings.Fields(first)) == 4 {
+		return r.qrels
+	}
+	return nil
+}
+
+// integer reads a grade, which some programs write as 2.0.
+func integer(s string) (int, error) {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(whole)
+}
+
+func (r *reader) query(line int, q Query) {
+	q.ID, q.Text = strings.TrimSpace(q.ID), strings.TrimSpace(q.Text)
+	switch before, ok := r.queries[q.ID]; {
+	case q.ID == "" || q.Text == "" && q.Body == nil:
+		r.fail(line, "a query needs an id and a text")
+	case ok:
+		r.fail(line, "query %q is in %s, too", q.ID, before)
+	default:
+		r.queries[q.ID] = r.place(line)
+		r.set.Queries = append(r.set.Queries, q)
+	}
+}
+
+// queryOnce adds a query that may be there already.
+func (r *reader) queryOnce(line int, id, text string) {
+	if id = strings.TrimSpace(id); r.queries[id] == "" {
+		r.query(line, Query{ID: id, Text: text})
+	}
+}
+
+// grade adds what a judge said, "" for nothing yet.
+func (r *reader) grade(line int, query, document, grade string) {
+	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
+	n, err := integer(grade)
+	key := [2]string{query, document}
+	before, twice := r.grades[key]
+	switch {
+	case strings.TrimSpace(grade) == "":
+		r.set.Ungraded++
+	case query == "" || document == "":
+		r.fail(line, "a judgment needs a query and a document")
+	case err != nil:
+		r.fail(line, "the grade %q is no integer", grade)
+	case twice && r.set.Grades[query][document] != n:
+		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
+	case !twice:
+		r.grades[key] = r.place(line)
+		if r.set.Grades[query] == nil {
+			r.set.Grades[query] = map[string]int{}
+		}
+		r.set.Grades[query][document] = n
+	}
+}
+
+func (r *reader) jsonLines(text []byte) {
+	r.lines(text, func(n int, line string) {
+		var q struct {
+			ID   string `json:"_id"`
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			r.fail(n, "%w", err)
+			return
+		}
+		r.query(n, Query{ID: q.ID, Text: q.Text})
+	})
+}
+
+func (r *reader) tabs(text []byte) {
+	r.lines(text, func(n int, line string) {
+		id, text, _ := strings.Cut(line, "\t")
+		r.query(n, Query{ID: id, Text: text})
+	})
+}
+
+var (
+	topicPattern   = regexp.MustCompile(`(?is)<top>(.*?)(</top>|$)`)
+	openPattern    = regexp.MustCompile(`(?i)<top>`)
+	elementPattern = regexp.MustCompile(`(?is)<(num|title)>\s*(?:Number:|Topic:)?([^<]*)`)
+)
+
+// topics reads the elements num and title of TREC's topics, which may lack
+// their end tags, and whose text may begin with a label and go on in the next
+// lines.
+func (r *reader) topics(text []byte) {
+	line := lineAt(text)
+	for _, at := range topicPattern.FindAllSubmatchIndex(text, -1) {
+		begin := line(int64(at[0]))
+		if at[4] == at[5] || openPattern.Match(text[at[2]:at[3]]) {
+			r.fail(begin, "a topic without its end, </top>")
+			continue
+		}
+		found := map[string]string{}
+		for _, element := range elementPattern.FindAllSubmatch(text[at[2]:at[3]], -1) {
+			found[strings.ToLower(string(element[1]))] = strings.Join(strings.Fields(string(element[2])), " ")
+		}
+		r.query(begin, Query{ID: found["num"], Text: found["title"]})
+	}
+}
+
+func (r *reader) qrels(text []byte) {
+	r.lines(text, func(n int, line string) {
+		if fields := strings.Fields(line); len(fields) == 4 {
+			r.grade(n, fields[0], fields[2], fields[3])
+		} else {
+			r.fail(n, "want query, 0, document and grade, separated by blanks")
+		}
+	})
+}
+
+// columns says where the cells of a table are, −1 for nowhere: the text of a
+// query, its id, and as judged the document and its grade.
+type columns struct{ text, id, document, grade int }
+
+// columnsOf returns the columns that a header names, false where one is
+// missing.
+func columnsOf(header []string) (columns, bool) {
+	at := func(names ...string) int {
+		for _, name := range names {
+			for i, cell := range header {
+				if strings.EqualFold(strings.Trim(cell, " \"\r"), name) {
+					return i
+				}
+			}
+		}
+		return -1
+	}
+	c := columns{at("query"), at("query_id", "query-id"), at("document", "docid", "doc_id", "corpus-id"), at("grade", "rating", "score", "relevance")}
+	return c, max(c.text, c.id) >= 0 && min(c.document, c.grade) >= 0
+}
+
+// table reads CSV, and BEIR's qrels.tsv, which has the ids of queries only.
+func (r *reader) table(text []byte, separator rune) {
+	rows := csv.NewReader(bytes.NewReader(text))
+	rows.Comma, rows.LazyQuotes = separator, separator == '\t'
+	header, err := rows.Read()
+	at, ok := columnsOf(header)
+	if err == nil && !ok { // the whole line is in quotes, or blanks come first
+		r.fail(1, "the first line, %.60q, does not name query, document and grade", header)
+		return
+	}
+	for err == nil {
+		var row []string
+		if row, err = rows.Read(); err != nil {
+			break
+		}
+		line, _ := rows.FieldPos(0)
+		query := ""
+		if at.id >= 0 {
+			query = row[at.id]
+		}
+		if at.text >= 0 {
+			query = cmp.Or(query, row[at.text])
+			if !r.given && strings.TrimSpace(query) != "" {
+				r.queryOnce(line, query, row[at.text])
+			}
+		}
+		r.grade(line, query, row[at.document], row[at.grade])
+	}
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+		r.fail(bad.Line, "%w", bad.Err)
+	}
+}
+
+// Cell returns a text that spreadsheets show and do not compute: with a blank
+// in front where it begins like a formula, which [Read] takes away again.
+func Cell(text string) string {
+	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
+		return " " + text
+	}
+	return text
+}

@@ -1,0 +1,154 @@
+package evaluate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func file(name, content string) *File {
+	if content == "" {
+		return nil
+	}
+	return &File{name, strings.NewReader(content)}
+}
+
+// Each format holds the same two queries and three judgments.
+func TestFormatsAreRecognized(t *testing.T) {
+	want := &Set{
+		Queries: []Query{{ID: "1", Text: "car hire"}, {ID: "2", Text: "wing, flow"}},
+		Grades:  map[string]map[string]int{"1": {"a": 2, "b": 0}, "2": {"c": -1}},
+	}
+	byText := &Set{
+		Queries:  []Query{{ID: "car hire", Text: "car hire"}, {ID: "wing, flow", Text: "wing, flow"}},
+		Grades:   map[string]map[string]int{"car hire": {"a": 2, "b": 0}, "wing, flow": {"c": -1}},
+		Ungraded: 1,
+	}
+	searches := &Set{
+		Queries: []Query{{ID: "1", Body: []byte(`{"query": {"match_all": {}}}`)}, {ID: "2", Body: []byte(`{}`)}},
+		Grades:  want.Grades,
+	}
+	beir := "{\"_id\": \"1\", \"text\": \"car hire\", \"metadata\": {}}\n\n{\"_id\": \"2\", \"text\": \"wing, flow\"}\n"
+	for _, test := range []struct {
+		name, queries, judgments string
+		want                     *Set
+	}{
+		{"BEIR", beir, "query-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\r\n2\tc\t-1\n", want},
+		{"BEIR with a byte order mark", "\ufeff" + beir, "\ufeff\nquery-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\n2\tc\t-1", want},
+		{
+			"TREC", "<top>\n<num> Number: 1\n<title> Topic: car\nhire\n<desc> Description:\nabout <b> cars\n</top>\n" +
+				"<top><num>2</num><title>wing, flow</title></top>", "1 0 a 2\n1\t0\tb\t0\n2 Q0 c -1\n", want,
+		},
+		{"tabs", "1\tcar hire\n2\twing, flow\n", "1 0 a 2\n1 0 a 2\n1 0 b 0\n2 0 c -1\n", want},
+		{"CSV with ids", "1\tcar hire\n2\twing, flow\n", "grade,title,Document,query\n2,x,a,1\n0,x,b,1\n-1,\"a\n\nb\",c,2\n", want},
+		{"CSV with texts", "", "query,document,grade\ncar hire,a,2\ncar hire,b,0\n\"wing, flow\",c,-1\n\"wing, flow\",d,\n", byText},
+		{
+			"_rank_eval", "", `{"requests": [{"id": "1", "request": {"query": {"match_all": {}}}, "ratings": [
+			{"_index": "i", "_id": "a", "rating": 2}, {"_index": "i", "_id": "b", "rating": 0}]},
+			{"id": "2", "request": {}, "ratings": [{"_id": "c", "rating": -1}]}], "metric": {"dcg": {}}}`, searches,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Read(file("queries", test.queries), file("judgments", test.judgments))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
+	const queries = "1\tcar\n2\twing\n"
+	for _, test := range []struct {
+		name, queries, judgments string
+		want                     []string
+	}{
+		{"other grades", queries, "1 0 a 2\n2 0 a 1\n1 0 a 1\n", []string{`judgments:3: document "a" of query "1" has grade 1 here and 2 in judgments:1`}},
+		{"fractions", queries, "1 0 a 0.5\n1 0 b 1\n1 0 c x\n", []string{`judgments:1: the grade "0.5" is no integer`, `judgments:3: the grade "x"`}},
+		{"too few columns", queries, "1 0 a 1\n1 0 b\n", []string{"judgments:2: want query, 0, document and grade"}},
+		{"ids twice", "1\tcar\n1\tbus\n", "1 0 a 1\n", []string{`queries:2: query "1" is in queries:1, too`}},
+		{"no text", "1\tcar\n2\t\n", "1 0 a 1\n", []string{"queries:2: a query needs an id and a text"}},
+		{"broken JSON", "{\"_id\": \"1\", \"text\": \"car\"}\n{\"_id\": 2}\n", "1 0 a 1\n", []string{"queries:2: "}},
+		{"a topic without an end", "<top>\n<num> 1\n<title> a\n", "1 0 a 1\n", []string{"queries:1: a topic without its end"}},
+		{"a topic without an end before another", "<top><num>1<title>a\n<top><num>2<title>b</top>\n<top><num>3<title>c</top>\n", "3 0 a 1\n", []string{"queries:1: a topic without its end"}},
+		{"no judgments", queries, "query-id\tcorpus-id\tscore\n", []string{"judgments: no judgments"}},
+		{"empty queries", "\n", "1 0 a 1\n", []string{"queries: empty"}},
+		{"empty judgments", queries, "\n \n", []string{"judgments: empty"}},
+		{"unknown format", queries, "what is this\n", []string{`judgments: "what is this" begins no format`}},
+		{"a long line", queries, "1 0 a 1\n" + strings.Repeat("x", maxLine+1), []string{"judgments:2: the line is longer than 1048576 bytes"}},
+		{"CSV", "", "query,document,grade\na,b,1\na,c\n\"a", []string{"judgments:3: wrong number of fields"}},
+		{"CSV that is quoted twice", "", "\"query,document,grade\"\n\"a,b,1\"\n", []string{`judgments:1: the first line, ["query,document,grade"], does not name`}},
+		{"BEIR without its header", queries, "1\ta\t0.5\n1\tb\t1\n", []string{`begins no format`}},
+		{"both in CSV", "", "query,document,grade\na,b,1\na,b,2\n,c,1\n", []string{"judgments:3: document", "judgments:4: a judgment needs"}},
+		{
+			"_rank_eval", "", "{\"requests\": [\n{\"id\": \"1\", \"request\": {}, \"ratings\": [\n{\"_id\": \"a\", \"rating\": 1},\n" +
+				"{\"_id\": \"a\", \"rating\": 2}, {\"_id\": \"b\", \"rating\": 0.5}]},\n{\"id\": \"2\", \"template_id\": \"t\", \"ratings\": []}]}",
+			[]string{`judgments:4: document "a"`, `judgments:4: the grade "0.5"`, `judgments:5: request "2": want the search itself`},
+		},
+		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file has its queries itself"}},
+		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: not as JSON with judgments is"}},
+		{"many mistakes", queries, strings.Repeat("1 0 a x\n", 50), []string{"and 30 more"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Read(file("queries", test.queries), file("judgments", test.judgments))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nwant %s", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestQueriesOfOneSideOnlyStayKnown(t *testing.T) {
+	s, err := Read(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"3"}, s.Unknown()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Query{{ID: "1", Text: "car"}}, s.Judged()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzRead holds that what is read without an error is a set: each query once,
+// with an id and something to search for, and some judgment.
+func FuzzRead(f *testing.F) {
+	f.Add("1\tcar\n", "1 0 a 1\n")
+	f.Add("{\"_id\": \"1\", \"text\": \"car\"}", "query-id\tcorpus-id\tscore\n1\ta\t1\n")
+	f.Add("<top>\n<num> Number: 1\n<title> car\n</top>", "query,document,grade\n1,a,1\n")
+	f.Add("", "query,document,grade\n\"car, \"\"hire\"\"\",a,\n")
+	f.Add("", `{"requests": [{"id": "1", "request": {"a": 1}, "ratings": [{"_id": "a", "rating": 1}]}]}`)
+	f.Fuzz(func(t *testing.T, queries, judgments string) {
+		s, err := Read(file("queries", queries), &File{"judgments", strings.NewReader(judgments)})
+		if err != nil {
+			return
+		}
+		ids := map[string]bool{}
+		for _, q := range s.Queries {
+			if ids[q.ID] || q.ID == "" || q.Text == "" && q.Body == nil {
+				t.Errorf("query %+v", q)
+			}
+			ids[q.ID] = true
+		}
+		n := 0
+		for query, grades := range s.Grades {
+			n += len(grades)
+			if query == "" || len(grades) == 0 {
+				t.Errorf("query %q has grades %v", query, grades)
+			}
+		}
+		if n == 0 {
+			t.Error("no judgments")
+		}
+	})
+}

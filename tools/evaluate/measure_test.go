@@ -1,0 +1,93 @@
+package evaluate
+
+import (
+	"math"
+	"testing"
+)
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-12 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+func TestPrecisionCountsMissingRanks(t *testing.T) {
+	grades := map[string]int{"a": 1, "b": 2, "x": 0}
+	near(t, "P@5 of two relevant among three", Precision([]string{"a", "x", "b"}, grades, 5), 2./5)
+	near(t, "P@1", Precision([]string{"x", "a"}, grades, 1), 0)
+}
+
+func TestUnjudgedIsOfWhatIsThere(t *testing.T) {
+	grades := map[string]int{"a": 1, "x": 0}
+	near(t, "one of three", Unjudged([]string{"a", "x", "new"}, grades, 10), 1./3)
+	near(t, "nothing", Unjudged(nil, grades, 10), 0)
+}
+
+func TestOverlapIsOfTheLongerRanking(t *testing.T) {
+	near(t, "two of three", Overlap([]string{"a", "b"}, []string{"b", "c", "a"}, 10), 2./3)
+	near(t, "of the first", Overlap([]string{"a", "b"}, []string{"b", "a"}, 1), 0)
+	near(t, "empty", Overlap(nil, nil, 10), 1)
+}
+
+// The value is worked out from the formula: agreements 0, 1, 2/3 at p = 1/2.
+func TestRankBiasedOverlapByHand(t *testing.T) {
+	got := RankBiasedOverlap([]string{"a", "b", "c"}, []string{"b", "a", "d"}, .5)
+	near(t, "RBO", got, 1*.25+2./3*.125+2./3*.125)
+	near(t, "same", RankBiasedOverlap([]string{"a", "b"}, []string{"a", "b"}, .9), 1)
+	near(t, "nothing in common", RankBiasedOverlap([]string{"a"}, []string{"b"}, .9), 0)
+	near(t, "one empty", RankBiasedOverlap([]string{"a"}, nil, .9), 0)
+	near(t, "both empty", RankBiasedOverlap(nil, nil, .9), 1)
+}
+
+// The example has p-values 0.01, 0.04, 0.03 and 0.005: times 4, 3, 2 and 1 in
+// ascending order these are 0.02, 0.03, 0.06 and 0.04, the last raised to 0.06.
+func TestHolmRaisesByRank(t *testing.T) {
+	got := Holm([]float64{.01, .04, .03, .005})
+	for i, want := range []float64{.03, .06, .06, .02} {
+		near(t, "corrected", got[i], want)
+	}
+	if all := Holm([]float64{.9, .8}); all[0] != 1 || all[1] != 1 {
+		t.Errorf("above 1: %v", all)
+	}
+}
+
+// All ten signs alike are 2 of 1024 tosses.
+func TestRandomizationOfEqualDifferences(t *testing.T) {
+	same := []float64{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1}
+	if p := Randomization(same); math.Abs(p-2./1024) > .001 {
+		t.Errorf("p = %v, want about %v", p, 2./1024)
+	}
+	if p := Randomization(nil); p != 1 {
+		t.Errorf("p of nothing = %v, want 1", p)
+	}
+	if p := Randomization([]float64{.1, -.1}); p != 1 {
+		t.Errorf("p of what cancels = %v, want 1", p)
+	}
+}
+
+// The means of n draws from {0, 1} have a standard deviation of 1/(2√n).
+func TestBootstrapHoldsTheMean(t *testing.T) {
+	var half []float64
+	for i := range 400 {
+		half = append(half, float64(i%2))
+	}
+	low, high := Bootstrap(half, .95)
+	if math.Abs(low-(.5-1.96/40)) > .01 || math.Abs(high-(.5+1.96/40)) > .01 {
+		t.Errorf("interval [%v, %v], want about [0.451, 0.549]", low, high)
+	}
+	if low, high := Bootstrap(nil, .95); low != 0 || high != 0 {
+		t.Errorf("of nothing: [%v, %v]", low, high)
+	}
+}
+
+// Worked out by hand: grades 2, 0, 1 at ranks 1 to 3 of judged 2, 1, 1.
+// DCG = 2/1 + 1/2 = 2.5, ideal 2/1 + 1/log2(3) + 1/2 = 3.13093.
+func TestNDCGIsNormalizedByTheBestOrder(t *testing.T) {
+	if got := NDCG([]string{"a", "x", "b"}, map[string]int{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
+		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
+	}
+	if got := NDCG(nil, map[string]int{"a": 1}, 10); got != 0 {
+		t.Errorf("nDCG of no hits = %v", got)
+	}
+}

@@ -1,0 +1,161 @@
+package evaluate
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// hostile is a text that is no text to a page that does not take care.
+const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerror=hacked=1>" onmouseover="hacked=1' &lt;b&gt; {{.}} \u003c` +
+	"\u202e\u2067\x00\x01\x1b\x7f\x85\ufffe\xff"
+
+// faults lists what is wrong with the page as the browser has laid it out: what
+// is there that should not be, and what would keep people from reading it.
+const faults = `(() => {
+	const faults = [], all = (what) => [...document.querySelectorAll(what)]
+	all('details').forEach(d => d.open = true)
+	const root = document.documentElement
+	if (root.scrollWidth > innerWidth) faults.push('scrolls sideways: ' + root.scrollWidth + ' > ' + innerWidth)
+	if (window.hacked || all('script, img, iframe, object, a, form, base, [onerror], [onmouseover]').length) faults.push('text became markup')
+	if (performance.getEntriesByType('resource').length) faults.push('loads something else')
+	if (!root.lang || all('h1').length != 1 || all('main').length != 1) faults.push('no language, title or main part')
+	let level = 0
+	for (const h of all('h1, h2, h3, h4, h5')) {
+		if (+h.tagName[1] > level + 1) faults.push('leaves out a level of headings: ' + h.textContent)
+		level = +h.tagName[1]
+	}
+	all('table').forEach(t => { if (!t.caption?.textContent || !t.closest('.scroll[tabindex="0"][role=group][aria-label]')) faults.push('table without caption, or that keys cannot scroll') })
+	all('svg').forEach(s => { if (s.getAttribute('role') != 'img' || !s.getAttribute('aria-label')) faults.push('plot without a text') })
+	const part = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4 }
+	const light = (color) => { const [r, g, b] = color.match(/[\d.]+/g).map(Number); return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b) }
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (c != 'rgba(0, 0, 0, 0)') return c } return 'rgb(255, 255, 255)' }
+	const seen = new Set()
+	for (const e of all('body *, svg text')) {
+		if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()) || e.closest('desc, circle')) continue
+		const style = getComputedStyle(e), [a, b] = [light(e.closest('svg') ? style.fill : style.color), light(behind(e))]
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), where = e.tagName + '.' + e.getAttribute('class')
+		if (ratio < 4.5 && !seen.has(where)) faults.push('contrast of ' + where + ' is ' + ratio.toFixed(1))
+		seen.add(where)
+		if (e.closest('svg') && e.getBoundingClientRect().height < 11) faults.push('letters too small: ' + e.textContent)
+	}
+	all('svg').forEach(s => { const [edge, width] = [s.getBoundingClientRect(), innerWidth]
+		s.querySelectorAll('text:not(.name)').forEach(t => { const r = t.getBoundingClientRect()
+			if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.bottom > edge.bottom + 1) faults.push('text leaves its plot at ' + width + ': ' + t.textContent) }) })
+	return faults
+})()`
+
+// TestPageInABrowser opens a page of hostile texts in Chromium, on a laptop and
+// on a phone, light and dark.
+func TestPageInABrowser(t *testing.T) {
+	binary := chromium(t)
+	r := sample(60, 4)
+	r.Arms[1].Name, r.Arms[2].Name = hostile, strings.Repeat("long", 2500)
+	for i := range r.Queries {
+		q := &r.Queries[i]
+		q.ID, q.Text = hostile, []string{hostile, strings.Repeat("x", 10_000), "كلمة " + hostile}[i%3]
+		for k := range q.Arms {
+			for n := range q.Arms[k].Hits {
+				hit := &q.Arms[k].Hits[n]
+				hit.ID, hit.Title = hit.ID+hostile, []string{hostile, strings.Repeat("y", 10_000), ""}[n%3]
+			}
+			for n := range q.Arms[k].Added {
+				q.Arms[k].Added[n].Term, q.Arms[k].Added[n].From = hostile, strings.Repeat("z", 10_000)
+			}
+		}
+	}
+	r.LeftOut.Unknown = []string{hostile, strings.Repeat("w", 10_000)}
+	dir := t.TempDir()
+	for name, data := range filesOf(t, r) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	ctx, stop = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(binary), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	defer stop()
+	ctx, stop = chromedp.NewContext(ctx)
+	defer stop()
+	var mu sync.Mutex
+	var console []any
+	if err := chromedp.Listen(ctx, func(event any) {
+		switch event.(type) {
+		case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
+			mu.Lock()
+			defer mu.Unlock()
+			console = append(console, event)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	backgrounds := map[string]bool{}
+	for _, width := range []int64{1280, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate("file://"+filepath.Join(dir, "index.html"))); err != nil {
+				t.Fatal(err)
+			}
+			found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, fault := range found {
+				t.Errorf("%d wide, %s: %s", width, scheme, fault)
+			}
+			background, err := chromedp.Run(ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			backgrounds[background] = true
+		}
+	}
+	if len(backgrounds) != 2 {
+		t.Errorf("light and dark have the backgrounds %v", backgrounds)
+	}
+	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
+	if want := clip(hostile, 300); err != nil || !slices.Contains(texts, want) {
+		t.Errorf("no query reads %q, %v; there are %q", want, err, texts)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, message := range console {
+		t.Errorf("in the console: %+v", message)
+	}
+}
+
+// chromium returns where Chromium is.
+func chromium(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs Chromium")
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	const hint = "no Chromium in PATH: install it (apt-get install chromium)"
+	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+		t.Fatal(hint)
+	}
+	t.Skip(hint)
+	return ""
+}

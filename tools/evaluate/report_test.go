@@ -1,0 +1,299 @@
+package evaluate
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// words are what the texts of the sample are made of.
+var words = strings.Fields("boundary layer heat transfer slender wing supersonic flow pressure shock")
+
+// sample returns a result as of an evaluation of arms over queries. The second
+// arm improves some queries, and harms fewer.
+func sample(queries, arms int) *Result {
+	r := &Result{Measures: []string{"MAP", "nDCG@10"}, LeftOut: LeftOut{Documents: []string{"471", "995"}, Ungraded: 3}}
+	for i := range queries {
+		q := QueryResult{Query: Query{ID: fmt.Sprint("q", i+1), Text: words[i%10] + " " + words[(i/3)%10] + " at high angles of attack"}}
+		for k := range arms {
+			value := 0.1 + 0.4*float64(i*37%100)/100
+			if k > 0 {
+				value = min(1, max(0, value+float64((i*53+k*11)%41-15)/100))
+			}
+			ranked := Ranked{Measures: map[string]float64{"MAP": value, "nDCG@10": value / 2}}
+			for n := range 10 {
+				d := (n*(1+k) + 3*k) % 13 // the arms have most documents in common, in another order
+				hit := Hit{ID: fmt.Sprint("doc", d), Score: 10 - float64(n), Title: words[d%10] + " in a wind tunnel"}
+				if d%3 == 0 {
+					grade := d % 4
+					hit.Grade = &grade
+				}
+				ranked.Hits = append(ranked.Hits, hit)
+			}
+			if k > 0 {
+				ranked.Added = []AddedTerm{{Term: words[(i+1)%10], From: words[i%10], Boost: 0.4217}, {Term: words[(i+2)%10], Boost: 0.12}}
+			}
+			q.Arms = append(q.Arms, ranked)
+		}
+		r.Queries = append(r.Queries, q)
+	}
+	for k := range arms {
+		r.Arms = append(r.Arms, sampleArm(r, k))
+	}
+	return r
+}
+
+func sampleArm(r *Result, k int) ArmResult {
+	arm := ArmResult{
+		Name: fmt.Sprint("S with C = ", 10*k), Unjudged: 0.12, Measures: map[string]Estimate{},
+		Latency: Latency{P50: 3.2 + float64(k), P95: 9 + 3*float64(k), P99: 22},
+	}
+	if k == 0 {
+		arm.Name = "direct"
+	}
+	for _, m := range r.Measures {
+		var values, differences []float64
+		for _, q := range r.Queries {
+			values = append(values, q.Arms[k].Measures[m])
+			differences = append(differences, q.Arms[k].Measures[m]-q.Arms[0].Measures[m])
+		}
+		e := Estimate{Mean: meanOf(values)}
+		e.Interval.Low, e.Interval.High = Bootstrap(values, 0.95)
+		if k > 0 {
+			p := Randomization(differences)
+			e.Gain = &Gain{Mean: meanOf(differences), P: p, Holm: p}
+			e.Gain.Interval.Low, e.Gain.Interval.High = Bootstrap(differences, 0.95)
+			added := 4.5
+			arm.AddedTerms, arm.Density = &added, 0.01*float64(k*k)
+		}
+		arm.Measures[m] = e
+	}
+	return arm
+}
+
+func meanOf(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}
+
+func filesOf(t *testing.T, r *Result) map[string]string {
+	t.Helper()
+	files, err := Files(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]string{}
+	for _, f := range files {
+		byName[f.Name] = string(f.Data)
+	}
+	return byName
+}
+
+func TestPlotsAreWhatTheResultHasDataFor(t *testing.T) {
+	withoutTimes := sample(3, 3)
+	for k := range withoutTimes.Arms {
+		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Density = Latency{}, 0
+	}
+	sameMatrix := sample(3, 3)
+	sameMatrix.Arms[2].Density = sameMatrix.Arms[1].Density
+	for _, test := range []struct {
+		name   string
+		result *Result
+		want   []string
+	}{
+		{"one arm", sample(3, 1), []string{"index.html", "arms.svg"}},
+		{"two arms, one matrix", sample(3, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
+		{"several matrices", sample(3, 3), []string{"index.html", "arms.svg", "gains.svg", "density.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
+		{"one matrix in several arms", sameMatrix, []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
+		{"no times, no matrices", withoutTimes, []string{"index.html", "arms.svg", "gains.svg", "queries-2.svg", "queries-3.svg"}},
+		{"no queries", sample(0, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files, err := Files(test.result)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, f := range files {
+				names = append(names, f.Name)
+				if bytes.Contains(f.Data, []byte("NaN")) || bytes.Contains(f.Data, []byte("Inf")) || bytes.Contains(f.Data, []byte("%!")) {
+					t.Errorf("%s has a value that is no number", f.Name)
+				}
+			}
+			if diff := cmp.Diff(test.want, names); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheSameResultGivesTheSameBytes(t *testing.T) {
+	if diff := cmp.Diff(filesOf(t, sample(40, 3)), filesOf(t, sample(40, 3))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPlotsAreXMLWhateverArmsAreCalled(t *testing.T) {
+	r := sample(3, 3)
+	for k := range r.Arms {
+		r.Arms[k].Name = hostile + "\uffff"
+	}
+	for name, data := range filesOf(t, r) {
+		if !strings.HasSuffix(name, ".svg") {
+			continue
+		}
+		d := xml.NewDecoder(strings.NewReader(data))
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if element, ok := token.(xml.StartElement); ok && element.Name.Local == "script" {
+				t.Errorf("%s has a script", name)
+			}
+		}
+	}
+}
+
+// The arm with the higher mean may have it by chance.
+func TestHeadlineIsOfAnArmThatIsClearlyBetter(t *testing.T) {
+	r := sample(3, 3)
+	set := func(k int, mean, p float64) {
+		r.Arms[k].Measures["MAP"] = Estimate{Mean: mean, Gain: &Gain{Mean: mean - 0.3, P: p, Holm: p}}
+	}
+	headline := func() string {
+		t.Helper()
+		v := newView(r)
+		return v.Best.Arm.Name + " " + v.Best.Verdict() + " " + v.Best.First.Name
+	}
+	set(1, 0.33, 0.01)
+	set(2, 0.34, 0.2)
+	if got, want := headline(), "S with C = 10 ranks better than direct"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	set(1, 0.33, 0.1)
+	if got, want := headline(), "S with C = 20 is not clearly better or worse than direct"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	set(1, 0.2, 0.01)
+	set(2, 0.1, 0.01)
+	if got, want := headline(), "S with C = 10 ranks worse than direct"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestMostChangedQueriesAreShown(t *testing.T) {
+	r := sample(30, 2)
+	for i := range r.Queries { // 0 to 17 are better by i, 18 and 19 as before, 20 to 29 worse
+		change := float64(i) / 100
+		switch {
+		case i >= 20:
+			change = -change
+		case i >= 18:
+			change = 0
+		}
+		r.Queries[i].Arms[0].Measures["MAP"], r.Queries[i].Arms[1].Measures["MAP"] = 0.5, 0.5+change
+	}
+	want := [2][]string{{"q18", "q17", "q16", "q15", "q14"}, {"q30", "q29", "q28", "q27", "q26"}}
+	c := compareRows(r, 1)
+	if diff := cmp.Diff(want, shown(c)); diff != "" {
+		t.Error(diff)
+	}
+	if want := "17 queries better, 10 worse, 3 the same"; c.Plot.Says != want { // 0/100 is no change, either
+		t.Errorf("%s, want %s", c.Plot.Says, want)
+	}
+	r.Queries = r.Queries[:3]
+	want = [2][]string{{"q3", "q2"}, nil}
+	if diff := cmp.Diff(want, shown(compareRows(r, 1))); diff != "" {
+		t.Errorf("of three: %s", diff)
+	}
+}
+
+func shown(c *comparison) [2][]string {
+	var ids [2][]string
+	for k, changes := range [][]change{c.Improved, c.Harmed} {
+		for _, ch := range changes {
+			ids[k] = append(ids[k], ch.ID)
+		}
+	}
+	return ids
+}
+
+func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
+	for _, test := range []struct {
+		mean, gain float64
+		want       string
+	}{{0.33, 0.03, "+10.0 %"}, {0.27, -0.03, "−10.0 %"}, {0.3, 0, "+0.0 %"}, {0.3, 0.3, ""}} {
+		if got := relative(Estimate{Mean: test.mean, Gain: &Gain{Mean: test.gain}}); got != test.want {
+			t.Errorf("%v more, now %v: %q, want %q", test.gain, test.mean, got, test.want)
+		}
+	}
+}
+
+func TestListsSayWhatMoved(t *testing.T) {
+	hits := func(ids string) []Hit {
+		var list []Hit
+		for id := range strings.FieldsSeq(ids) {
+			list = append(list, Hit{ID: id})
+		}
+		return list
+	}
+	var got []string
+	for _, r := range sideBySide(hits("a b c d"), hits("a d b e f")) {
+		line := "-"
+		if r.Before != nil {
+			line = r.Before.ID + " " + r.Before.Moved
+		}
+		got = append(got, line+" | "+r.After.ID+" "+r.After.Moved)
+	}
+	want := []string{"a  | a ", "b  | d up 2", "c gone | b down 1", "d  | e new", "- | f new"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAxesHaveSomeRoundTicks(t *testing.T) {
+	for _, test := range []struct {
+		a    axis
+		want string
+	}{
+		{axis{low: -0.003, high: 0.051}, "[0 0.01 0.02 0.03 0.04 0.05]"},
+		{axis{low: 0.29, high: 0.31}, "[0.29 0.295 0.3 0.305 0.31]"},
+		{axis{low: 0.9e6, high: 2.2e7, logarithmic: true}, "[1e+06 2e+06 5e+06 1e+07 2e+07]"},
+		{axis{low: 0.05, high: 5.6, logarithmic: true}, "[0.05 0.1 0.2 0.5 1 2 5]"},
+		{axis{low: 0.05, high: 10, logarithmic: true}, "[0.1 1 10]"},
+		{axis{low: 3, high: 11, logarithmic: true}, "[4 6 8 10]"},
+		{axis{low: 1, high: 1e5, logarithmic: true}, "[1 10 100 1000 1e+04 1e+05]"},
+	} {
+		var got []string
+		for _, tick := range test.a.ticks() {
+			got = append(got, number(tick))
+		}
+		if got := fmt.Sprint(got); got != test.want {
+			t.Errorf("from %v to %v: %s, want %s", test.a.low, test.a.high, got, test.want)
+		}
+	}
+	for low := -1.0; low < 1; low += 0.013 {
+		for width := 1e-4; width < 3; width *= 1.07 {
+			if n := len(axis{low: low, high: low + width}.ticks()); n < 2 || n > 7 {
+				t.Errorf("%d ticks from %v to %v", n, low, low+width)
+			}
+		}
+	}
+	if a := around([]float64{0.3, 0.3}, false); a.low >= 0.3 || a.high <= 0.3 || math.IsNaN(a.at(0.3)) {
+		t.Errorf("axis around one value: %+v", a)
+	}
+}

@@ -1,0 +1,124 @@
+package evaluate
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// A Result says what tuning is worth. Its means are of the measure that was
+// tuned; gains and bounds are shares of what they are compared with.
+type TuneResult struct {
+	Queries    int     `json:"queries"`
+	Tried      int     `json:"settings_tried"`
+	Confidence float64 `json:"confidence"`
+	// Direct is the mean of direct search.
+	Direct float64 `json:"direct"`
+	// Defaults are akin's, Tuned is the chosen setting on the queries it was chosen
+	// on, without a test, and HeldOut has each query by the setting that was chosen
+	// without its fold: what to expect of new queries. All are compared with direct
+	// search.
+	Defaults TuneGain `json:"defaults"`
+	Tuned    TuneGain `json:"tuned"`
+	HeldOut  TuneGain `json:"held_out"`
+	// HeldOutOverDefaults compares held-out queries with the defaults.
+	HeldOutOverDefaults TuneGain `json:"held_out_over_defaults"`
+	Folds               []Fold   `json:"folds"`
+	// Chosen names what of the setting that was chosen on all queries is not the
+	// default.
+	Chosen string `json:"chosen"`
+	Advice Advice `json:"advice"`
+	// Recommended is the setting that the advice is to use, nil for none.
+	Recommended *Setting `json:"-"`
+}
+
+// A Gain compares the mean over all queries with another.
+type TuneGain struct {
+	Mean float64 `json:"mean"`
+	Gain float64 `json:"gain"`
+	// Low and High hold the gain with the confidence of the result, by the bootstrap
+	// over queries.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// P is the probability of as large a difference by chance, corrected for the
+	// three comparisons (Holm).
+	P float64 `json:"p,omitempty"`
+}
+
+// A Fold is queries that a setting was not chosen on.
+type Fold struct {
+	Queries int     `json:"queries"`
+	Chosen  string  `json:"chosen"`
+	Tuned   float64 `json:"gain_on_tuned"`
+	HeldOut float64 `json:"gain_on_held_out"`
+}
+
+// Advice is what a [Result] says is to be done.
+type Advice string
+
+// The advices.
+const (
+	UseTuned    Advice = "tuned"    // the chosen setting
+	UseDefaults Advice = "defaults" // akin without settings
+	UseNothing  Advice = "nothing"  // neither is better than direct search beyond chance
+)
+
+// advise recommends nothing that is not better than direct search with the
+// confidence of the result, and a setting only where it is better than the
+// defaults, too, or these are not.
+func (r *TuneResult) advise() Advice {
+	sure := func(g TuneGain) bool { return g.Gain > 0 && g.P <= 1-r.Confidence }
+	switch {
+	case sure(r.HeldOut) && (sure(r.HeldOutOverDefaults) || !sure(r.Defaults)):
+		return UseTuned
+	case sure(r.Defaults):
+		return UseDefaults
+	}
+	return UseNothing
+}
+
+// Summary says in words what is recommended.
+func (r *TuneResult) Summary() string {
+	percent := func(g TuneGain) string {
+		return fmt.Sprintf("%+.1f %% (%.0f %% interval %+.1f to %+.1f %%, p = %.3g)", 100*g.Gain, 100*r.Confidence, 100*g.Low, 100*g.High, g.P)
+	}
+	switch r.Advice {
+	case UseTuned:
+		return fmt.Sprintf("The tuned setting: on queries that it was not chosen on, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
+			percent(r.HeldOut), percent(r.HeldOutOverDefaults), r.Chosen)
+	case UseDefaults:
+		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on queries\nthat it was not chosen on: %s over the defaults.",
+			percent(r.Defaults), percent(r.HeldOutOverDefaults))
+	default:
+		return fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",
+			percent(r.Defaults), percent(r.HeldOut))
+	}
+}
+
+// Print writes the result as tables.
+func (r *TuneResult) Print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%d queries, %d settings tried\n\n\tnDCG@10\tgain\t%.0f %% interval\tp\n", r.Queries, r.Tried, 100*r.Confidence)
+	fmt.Fprintf(w, "direct search\t%.4f\n", r.Direct)
+	for _, row := range []struct {
+		name string
+		TuneGain
+	}{
+		{"the defaults", r.Defaults},
+		{"tuned, on the queries it was chosen on", r.Tuned},
+		{"tuned, on queries held out", r.HeldOut},
+		{"the same, over the defaults", r.HeldOutOverDefaults},
+	} {
+		p := "-"
+		if row.P > 0 {
+			p = fmt.Sprintf("%.3g", row.P)
+		}
+		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\n", row.name, row.Mean, 100*row.TuneGain.Gain, 100*row.Low, 100*row.High, p)
+	}
+	fmt.Fprint(w, "\nfold\tqueries\tgain, tuned\theld out\tchosen on the others\n")
+	for k, fold := range r.Folds {
+		fmt.Fprintf(w, "%d\t%d\t%+.1f %%\t%+.1f %%\t%s\n", k+1, fold.Queries, 100*fold.Tuned, 100*fold.HeldOut, fold.Chosen)
+	}
+	fmt.Fprintf(w, "\nChosen on all queries: %s.\nRecommended: %s\n", r.Chosen, r.Summary())
+	return w.Flush()
+}
