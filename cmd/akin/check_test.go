@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
 )
 
 // checked runs "akin check --json" on a configuration.
-func checked(t *testing.T, config string, args ...string) (r diagnose.Report, status int) {
+func checked(t *testing.T, config string, args ...string) (r Report, status int) {
 	t.Helper()
 	out, stderr, status := akin(t, append([]string{"check", "--json", "--config", write(t, "akin.yml", config)}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -25,7 +23,7 @@ func checked(t *testing.T, config string, args ...string) (r diagnose.Report, st
 }
 
 // verdictOf returns the verdict on something, and what is said of it.
-func verdictOf(r *diagnose.Report, about string) string {
+func verdictOf(r *Report, about string) string {
 	for _, c := range r.Checks {
 		if strings.HasPrefix(c.About, about) {
 			return c.Verdict + ": " + c.Says + " -> " + c.Next
@@ -70,7 +68,7 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 			t.Errorf("%s: %s", about, got)
 		}
 	}
-	i := slices.IndexFunc(r.Fields, func(f diagnose.Field) bool { return f.Field == "body" })
+	i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Field == "body" })
 	if i < 0 || r.Fields[i].Matrix == "" {
 		t.Fatalf("fields %+v", r.Fields)
 	}
@@ -117,7 +115,7 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
 	r, _ := checked(t, checkConfig(demoEngine(t), demoMatrix(t)+".gone"))
 	for i := range r.Fields {
-		if f := &r.Fields[i]; f.Verdict == diagnose.OK {
+		if f := &r.Fields[i]; f.Verdict == OK {
 			t.Errorf("%s of %s: ok, %s", f.Field, f.Index, f.Says)
 		}
 	}
@@ -128,7 +126,7 @@ func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
 
 func TestCheckDoesNotCallRightsWellThatItCouldNotTry(t *testing.T) {
 	r, _ := checked(t, checkConfig(refusing(t, "_termvectors", 503, "busy"), demoMatrix(t)))
-	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, diagnose.Warning+": not known: ") {
+	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, Warning+": not known: ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
 
-	"github.com/akin-search/akin/cmd/akin/internal/tour"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -121,7 +120,7 @@ func demoConfig(engine string) *configs.Config {
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	same := configs.Profile{Rewriting: cfg.Expansion.Rewriting}
 	same.Matching = "same"
-	cfg.Profiles[tour.SameProfile] = same
+	cfg.Profiles[SameProfile] = same
 	return cfg
 }
 
@@ -168,7 +167,7 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 		fmt.Fprintf(out, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
 	}
 	fmt.Fprint(out, loaded)
-	show := tour.Tour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
+	show := Tour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
 	var err error
 	if show.Akin, show.Admin, err = serve(); err != nil {
 		return err

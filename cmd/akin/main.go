@@ -21,13 +21,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/akin-search/akin/cmd/akin/internal/diagnose"
-	"github.com/akin-search/akin/cmd/akin/internal/judging"
-	"github.com/akin-search/akin/cmd/akin/internal/propose"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
 
-	"github.com/akin-search/akin/cmd/akin/internal/tuning"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -85,8 +81,8 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), tuning.Command(), newDemo(), newReady(), newVersion(), newMan())
-	root.AddCommand(judging.Commands(buildVersion())...)
+	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), Command(), newDemo(), newReady(), newVersion(), newMan())
+	root.AddCommand(Commands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
@@ -139,7 +135,7 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 
 func newInit() *cobra.Command {
 	var cluster cli.Cluster
-	var r propose.Request
+	var r Request
 	cmd := &cobra.Command{
 		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
@@ -163,7 +159,7 @@ with a dot, are left out unless --index names them.
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
-			return propose.Run(cmd.Context(), client, &r, cmd.OutOrStdout())
+			return runInit(cmd.Context(), client, &r, cmd.OutOrStdout())
 		},
 	}
 	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
@@ -192,7 +188,7 @@ The exit status is 0 where there is no error, and 1 otherwise. Warnings are no e
 			if file == "" {
 				return cli.Usage(errors.New("give --config FILE"))
 			}
-			report := diagnose.Run(cmd.Context(), file, index)
+			report := runCheck(cmd.Context(), file, index)
 			if err := cli.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
 				return err
 			}

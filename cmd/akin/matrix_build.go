@@ -15,8 +15,6 @@ import (
 
 	"github.com/akin-search/akin/internal/cli"
 
-	"github.com/akin-search/akin/cmd/akin/internal/reading"
-
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -359,18 +357,18 @@ func (f *fieldFlags) check() error {
 }
 
 // ask calls question with the field and a connection to its cluster.
-func (f *fieldFlags) ask(report *cli.Progress, question func(x *reading.Index) error) error {
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *Index) error) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	return question(&reading.Index{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
+	return question(&Index{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 
-// lookUp asks the cluster about words, see [reading.Index.LookUp].
+// lookUp asks the cluster about words, see [Index.LookUp].
 func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
-	return f.ask(report, func(x *reading.Index) (err error) {
+	return f.ask(report, func(x *Index) (err error) {
 		f.found, err = x.LookUp(ctx, words)
 		return err
 	})

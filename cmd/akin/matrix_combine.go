@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -122,7 +121,7 @@ func (f *buildFlags) adviseEnsemble(ctx context.Context, report *cli.Progress) e
 		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
 		return nil
 	}
-	return f.field.ask(report, func(x *reading.Index) error {
+	return f.field.ask(report, func(x *Index) error {
 		if stems, err := x.Stems(ctx); err == nil && stems {
 			report.Tell("warning: %s is stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesLose)
 		}

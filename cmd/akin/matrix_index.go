@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/internal/cli"
 
 	"github.com/akin-search/akin/configs"
@@ -28,8 +27,8 @@ type indexFlags struct {
 	maxDocs              int
 	words, exactAnalysis bool
 	options              learn.CorpusOptions
-	memory               configs.Bytes  // maxMemory, 0 for no bound
-	spooled              *reading.Spool // while the matrix is not written
+	memory               configs.Bytes // maxMemory, 0 for no bound
+	spooled              *Spool        // while the matrix is not written
 }
 
 func (f *indexFlags) register(flags *pflag.FlagSet) {
@@ -94,7 +93,7 @@ func (f *buildFlags) checkIndex() error {
 		errs = append(errs, err)
 	}
 	if d.spool != "" {
-		errs = append(errs, reading.CheckSpool(d.spool))
+		errs = append(errs, CheckSpool(d.spool))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power = cmp.Or(f.power, d.options.Power)
@@ -164,9 +163,9 @@ func describeIndex(f *buildFlags) string {
 }
 
 // index returns what is to be read.
-func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *reading.Index {
+func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *Index {
 	d := &f.docs
-	return &reading.Index{
+	return &Index{
 		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
 		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
@@ -174,7 +173,7 @@ func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *readi
 
 // readIndex reads the documents once and returns them as index terms, or as
 // words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, x *reading.Index) (_ *learn.Corpus, err error) {
+func (f *buildFlags) readIndex(ctx context.Context, x *Index) (_ *learn.Corpus, err error) {
 	texts, spool, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,6 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
 
-	"github.com/akin-search/akin/cmd/akin/internal/reading"
-
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
@@ -136,7 +134,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
-	if err := reading.CheckVectorEngine(ctx, cluster, f.meta); err != nil {
+	if err := CheckVectorEngine(ctx, cluster, f.meta); err != nil {
 		return err
 	}
 	report := cli.NewProgress(stderr)
@@ -190,8 +188,8 @@ func (f *vectorModelFlags) learn(
 	}
 }
 
-func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *reading.Source {
-	return &reading.Source{
+func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *Source {
+	return &Source{
 		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
@@ -254,18 +252,18 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	losses := &reading.Losses{}
+	losses := &Losses{}
 	err = f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
 		return filling{
-			task: reading.VectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
+			task: VectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
 			check: func(ctx context.Context, index string) ([]string, error) {
 				indices, err := f.countable(ctx, cluster, index)
 				if err == nil {
-					err = reading.PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
+					err = PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
 				}
 				return indices, err
 			},
-		}, reading.CheckVectorEngine(ctx, cluster, m.Meta())
+		}, CheckVectorEngine(ctx, cluster, m.Meta())
 	})
 	if lost := losses.Describe(m.Meta()); lost != "" {
 		_, _ = fmt.Fprintln(stderr, lost)
@@ -358,7 +356,7 @@ func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer,
 				ID     string          `json:"id"`
 				Query  string          `json:"query"`
 				Vector json.RawMessage `json:"vector"`
-			}{log.Queries[i].ID, log.Queries[i].Text, reading.QueryVector(m, terms[i])})
+			}{log.Queries[i].ID, log.Queries[i].Text, QueryVector(m, terms[i])})
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package arms
+package main
 
 import (
 	"context"

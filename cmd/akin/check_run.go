@@ -1,7 +1,4 @@
-// Package diagnose is "akin check": it tries what a configuration says, and
-// reports what works and what to do about the rest. diagnose.go has the report,
-// checks.go what is tried, fields.go what becomes of searches.
-package diagnose
+package main
 
 import (
 	"context"
@@ -26,7 +23,7 @@ const (
 )
 
 // A Check is one thing that was tried.
-type Check struct {
+type checkOne struct {
 	Verdict string `json:"verdict"`
 	About   string `json:"about"`
 	Says    string `json:"says"`
@@ -43,9 +40,9 @@ type Field struct {
 
 // A Report is all that was tried. Left is how many fields were not looked at.
 type Report struct {
-	Checks []Check `json:"checks"`
-	Fields []Field `json:"fields"`
-	Left   int     `json:"fields_left_out,omitempty"`
+	Checks []checkOne `json:"checks"`
+	Fields []Field    `json:"fields"`
+	Left   int        `json:"fields_left_out,omitempty"`
 }
 
 // ErrFound says that there are errors among the checks.
@@ -53,8 +50,8 @@ var ErrFound = errors.New("not all is well: see the lines that say error")
 
 // Run tries the configuration in a file. index, unless "", says which indices
 // are looked at in place of those that matrices are bound to.
-func Run(ctx context.Context, file, index string) *Report {
-	r := &Report{Checks: []Check{}, Fields: []Field{}}
+func runCheck(ctx context.Context, file, index string) *Report {
+	r := &Report{Checks: []checkOne{}, Fields: []Field{}}
 	cfg, err := configs.Load(ctx, file)
 	if err != nil {
 		for _, problem := range problems(err) {
@@ -83,7 +80,7 @@ func Run(ctx context.Context, file, index string) *Report {
 
 // Err returns ErrFound where something is in error.
 func (r *Report) Err() error {
-	bad := slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Error }) ||
+	bad := slices.ContainsFunc(r.Checks, func(c checkOne) bool { return c.Verdict == Error }) ||
 		slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Verdict == Error })
 	if bad {
 		return ErrFound
@@ -92,12 +89,12 @@ func (r *Report) Err() error {
 }
 
 func (r *Report) add(verdict, about, says string) {
-	r.Checks = append(r.Checks, Check{verdict, about, says, ""})
+	r.Checks = append(r.Checks, checkOne{verdict, about, says, ""})
 }
 
 // fail adds an error and what to do about it.
 func (r *Report) fail(about string, err error) {
-	r.Checks = append(r.Checks, Check{Error, about, err.Error(), cli.Next(err)})
+	r.Checks = append(r.Checks, checkOne{Error, about, err.Error(), cli.Next(err)})
 }
 
 func problems(err error) []error {

@@ -1,6 +1,4 @@
-// Package tuning runs "akin tune": command.go gathers what is needed and writes
-// what is recommended, documents.go reads the documents, bench.go ranks them.
-package tuning
+package main
 
 import (
 	"context"
@@ -17,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
 
@@ -35,7 +32,7 @@ type command struct {
 	fields   []string
 	matrices []string // files
 	judged   reweigh.Judged
-	searches arms.Searches
+	searches Searches
 	out      string // the file of the profile
 	tune     evaluate.Options
 	asJSON   bool
@@ -44,7 +41,7 @@ type command struct {
 
 // Command returns the command "tune".
 func Command() *cobra.Command {
-	c := &command{searches: arms.Searches{Depth: measured}, tune: evaluate.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+	c := &command{searches: Searches{Depth: measured}, tune: evaluate.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up

@@ -1,7 +1,4 @@
-// Package reading reads the documents of an index for learning, in slices,
-// which an interrupted run can resume, and asks the cluster about the words in
-// them.
-package reading
+package main
 
 import (
 	"context"

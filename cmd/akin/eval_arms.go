@@ -1,7 +1,4 @@
-// Package arms makes the arms of an evaluation: the cluster, a running akin, or
-// an akin in this process with a matrix and settings of its own. arms.go makes
-// them, search.go sends a search, queries.go sends many.
-package arms
+package main
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package diagnose
+package main
 
 import (
 	"crypto/x509"

@@ -1,4 +1,4 @@
-package tuning
+package main
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/tools/evaluate"
 
@@ -74,13 +73,13 @@ func (b *Bench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit
 			return nil, err
 		}
 		defer func() { _ = client.Close() }() // nothing was written
-		return rank(ctx, arms.Direct(client, loadedIndex), b.Bodies)
+		return rank(ctx, Direct(client, loadedIndex), b.Bodies)
 	}
 	m, err := s.Shape.Apply(ctx, b.Matrices)
 	if err != nil {
 		return nil, err
 	}
-	arm, end, err := arms.Candidate(ctx, arms.Options{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
+	arm, end, err := Candidate(ctx, Options{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
 	defer end()
 	if err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func (b *Bench) Difference(ctx context.Context, client *esclient.Client, index s
 	if err != nil {
 		return 0, err
 	}
-	theirs, err := rank(ctx, arms.Direct(client, index), first.Bodies)
+	theirs, err := rank(ctx, Direct(client, index), first.Bodies)
 	for i, hits := range theirs {
 		if len(ours[i]) != len(hits) {
 			worst = max(worst, 1)

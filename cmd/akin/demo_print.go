@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"cmp"
@@ -56,12 +56,12 @@ func table(c compared) string {
 	}
 	row("", "  without akin", "  with akin")
 	for i := range shownHits {
-		row(fmt.Sprintf(" %d", i+1), cell(c, without, i), cell(c, with, i))
+		row(fmt.Sprintf(" %d", i+1), cell(c, withoutAkin, i), cell(c, with, i))
 	}
 	figures := func(way int) string {
 		return fmt.Sprintf("%d hits, nDCG@%d %.3f", c.found[way].total, rankedHits, c.found[way].ndcg)
 	}
-	row("", "  "+figures(without), "  "+figures(with))
+	row("", "  "+figures(withoutAkin), "  "+figures(with))
 	row("", "  with matching: same, "+figures(same), "")
 	return trimLines(b.String())
 }
@@ -83,7 +83,7 @@ func summary(all []compared) string {
 	n := float64(len(all))
 	return fmt.Sprintf("\nAll %d judged queries, nDCG@%d: %.3f without akin, %.3f with it (%+.1f %%),\n"+
 		"%.3f with matching: same. With akin %d are better, %d worse, %d as before.\n",
-		len(all), rankedHits, sum[without]/n, sum[with]/n, 100*(sum[with]/sum[without]-1), sum[same]/n, better, worse, len(all)-better-worse)
+		len(all), rankedHits, sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), sum[same]/n, better, worse, len(all)-better-worse)
 }
 
 // cell returns hit i in the width of its column, with a + where it is relevant.

@@ -1,7 +1,4 @@
-// Package propose is "akin init": it asks a cluster what text it has, and
-// proposes a configuration. propose.go asks, groups.go says which fields may
-// share a matrix, write.go writes the file.
-package propose
+package main
 
 import (
 	"context"
@@ -60,7 +57,7 @@ type proposal struct {
 }
 
 // Run asks the cluster, writes the file, and prints on out what to do next.
-func Run(ctx context.Context, client *esclient.Client, r *Request, out io.Writer) error {
+func runInit(ctx context.Context, client *esclient.Client, r *Request, out io.Writer) error {
 	p := &proposal{Request: r}
 	if err := p.ask(ctx, client); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package reading
+package main
 
 import (
 	"bytes"
@@ -174,7 +174,7 @@ func VectorTask(c documents.API, m *vectors.Model, losses *Losses) enrich.Task {
 		Fill: enrich.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) enrich.Part {
 			members, loss := d.Members(coordinates(terms), doc.HasValue)
 			losses.add(&loss)
-			if same(doc.Source, members) {
+			if sameMapping(doc.Source, members) {
 				return enrich.Part{Result: documents.UpdateResult{Status: documents.Unchanged}}
 			}
 			return enrich.Part{JSON: members, Empty: loss.Empty}
@@ -185,7 +185,7 @@ func VectorTask(c documents.API, m *vectors.Model, losses *Losses) enrich.Task {
 // same reports whether a document has the members already. From 9.2,
 // Elasticsearch gives back a sparse vector without the array that it came in,
 // and takes it for another one: it would write the document over and over.
-func same(source, members []byte) bool {
+func sameMapping(source, members []byte) bool {
 	type vectored struct {
 		Vector map[string]features `json:"akin_vector"`
 		Model  map[string]string   `json:"akin_vector_model"`

@@ -1,6 +1,4 @@
-// Package tour shows in a terminal what searches of the demo find without and
-// with akin, and how well.
-package tour
+package main
 
 import (
 	"bytes"
@@ -53,7 +51,7 @@ func whys() map[string]string {
 
 // ways are the three ways to search, by their place in a [compared].
 const (
-	without = iota
+	withoutAkin = iota
 	with
 	same // as with, with matching: same
 	ways
@@ -78,7 +76,7 @@ type hit struct {
 	} `json:"_source"`
 }
 
-func (c compared) gain() float64 { return c.found[with].ndcg - c.found[without].ndcg }
+func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
 // Run shows searches side by side, then figures of all judged queries.
 func (t *Tour) Run(ctx context.Context) error {
@@ -190,6 +188,6 @@ func (t *Tour) Invite(ctx context.Context, akin, admin string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
-		c.found[without].total, c.found[with].total, c.found[same].total, q.Index, q.Text, SameProfile)
+		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, q.Index, q.Text, SameProfile)
 	return err
 }

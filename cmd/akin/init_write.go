@@ -1,4 +1,4 @@
-package propose
+package main
 
 import (
 	"encoding/json"

@@ -1,6 +1,4 @@
-// Package judging has the commands that say which way to search is better: by
-// judged queries (eval), and by a log of queries (compare).
-package judging
+package main
 
 import (
 	"cmp"
@@ -15,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/cmd/akin/internal/arms"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
 
@@ -33,8 +30,8 @@ func Commands(version string) []*cobra.Command {
 type searchFlags struct {
 	version  string // of akin
 	cluster  cli.Cluster
-	arms     arms.Options
-	searches arms.Searches
+	arms     Options
+	searches Searches
 	json     bool
 }
 
@@ -48,7 +45,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 
 // begin opens the file of --resume, and the arms. Its caller closes the arms,
 // and the searches in any case.
-func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*arms.Set, error) {
+func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*Set, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
 	}
@@ -57,7 +54,7 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*arms.Set, e
 
 // openArms makes the arms that search the cluster. What goes wrong inside an
 // akin in this process is logged on stderr.
-func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*arms.Set, error) {
+func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*Set, error) {
 	o := f.arms
 	o.Cluster, o.CAFile, o.Index = f.cluster.URL, f.cluster.CAFile, f.cluster.Index
 	o.Version, o.Log = f.version, stderr
@@ -66,7 +63,7 @@ func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*arms.Set
 		other.URL = url
 		return other.Open()
 	}
-	return arms.Open(ctx, o)
+	return Open(ctx, o)
 }
 
 type evalFlags struct {
@@ -85,7 +82,7 @@ func newEval(version string) *cobra.Command {
 		Long: `eval sends judged queries through several ways to search and says how good the
 rankings are, whether the differences could be chance, and how long searches take.
 
-` + arms.Help + `
+` + Help + `
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
 query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
@@ -235,7 +232,7 @@ With --judge it writes the documents that the two rank most differently as a tab
 in an order that does not say where they come from: who judges fills in the column
 grade, 0 for a document that is of no use, and akin eval --judgments reads the table.
 
-` + arms.Help + `
+` + Help + `
 
 --log has one query a line, as text or as JSON: {"query":"…","count":3,"id":"…"},
 where count and id may be missing; or it is a query set of OpenSearch's Search
