@@ -7,11 +7,11 @@ import (
 )
 
 func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
-	b := NewRetryBudget(0.1)
+	b := newRetryBudget(retryShare)
 	allowed := 0
 	for range 10_000 {
-		b.Note()
-		if b.Allow() {
+		b.note()
+		if b.allow(0) {
 			allowed++
 		}
 	}
@@ -21,12 +21,12 @@ func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
 }
 
 func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
-	b := NewRetryBudget(0.1)
+	b := newRetryBudget(retryShare)
 	for range 100_000 {
-		b.Note()
+		b.note()
 	}
 	allowed := 0
-	for b.Allow() {
+	for b.allow(0) {
 		allowed++
 	}
 	if allowed != 50 {
@@ -35,14 +35,14 @@ func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
 }
 
 func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
-	b := NewRetryBudget(0)
+	b := newRetryBudget(0)
 	var allowed atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for range 100 {
-				b.Note()
-				if b.Allow() {
+				b.note()
+				if b.allow(0) {
 					allowed.Add(1)
 				}
 			}
@@ -56,11 +56,11 @@ func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
 
 // What is there at the start is for requests that were not answered.
 func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
-	b := NewRetryBudget(0.1)
+	b := newRetryBudget(retryShare)
 	allowed := 0
 	for range 60 {
-		b.Note()
-		if b.AllowMore() {
+		b.note()
+		if b.allow(spare) {
 			allowed++
 		}
 	}
@@ -68,7 +68,7 @@ func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
 		t.Errorf("%d repetitions of 60 requests, want 7", allowed)
 	}
 	for range 9 {
-		if !b.Allow() {
+		if !b.allow(0) {
 			t.Error("nothing is left for requests that were not answered")
 		}
 	}

@@ -2,188 +2,247 @@ package nodes
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
-	// A node is out for firstRest, twice as long after each failure, up to maxRest.
-	firstRest = time.Second
-	maxRest   = 30 * time.Second
-	// maxSilence is how long a node with unanswered requests, which may be long
-	// ones, may answer nothing before it is pinged, for up to knockTimeout: enough
-	// for an ordinary garbage collection.
-	maxSilence   = time.Second
-	knockTimeout = 2 * time.Second
-	// A node is out after minFailures in a row within at least minFailing: clients
+	// A node is down for minBackoff, twice as long after each failure, up to
+	// maxBackoff.
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+	// maxSilence is how long a node with requests in flight, which may be long
+	// ones, may answer nothing before it is pinged.
+	maxSilence = time.Second
+	// A node is down after minFailures in a row within at least minFailing: clients
 	// can cause answers of 503, with searches in an index that has lost its shards,
-	// but not only these for a second. After enoughFailures it is pinged. So it is
-	// where connections broke off, and out only where the ping fails, too: engines
-	// drop a connection for an unknown method, or a gzip body that is broken (seen
-	// with OpenSearch 2), which says nothing of the node.
+	// but not only these for a second. After enoughFailures it is pinged before.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
 )
 
-// Kinds of failures, values of the label "kind".
+// A state says what a node gets.
+type state int
+
 const (
-	kindConnect = "connect" // no connection
-	kindTLS     = "tls"     // no TLS on the connection
-	kindHung    = "hung"    // nothing is answered, not even a HEAD of /
-	kindBroken  = "broken"  // the connection broke off before an answer
-	kindStatus  = "status"  // 502, 503 or 504
+	up         state = iota // it gets requests
+	down                    // it gets none until it answers a ping
+	recovering              // it has answered one: the next request tries it
+	onTrial                 // that request is in flight, and no other is sent
 )
 
-// errHung says that a request was taken back from a node that hangs.
-var errHung = errors.New("the node does not answer")
-
-// States of a node.
-const (
-	in      int32 = iota // it gets requests
-	out                  // it gets none until it answers a knock
-	onTrial              // it gets one, which decides
-	trying               // that one is under way
-)
-
-// A node is one node of the cluster.
+// A node is one node of the cluster and what is known of its health. What
+// becomes of requests and pings goes in; what it gets (state) and when it is to
+// be pinged (due) come out. It does no I/O, and the pool holds a lock for it.
 type node struct {
-	base    *url.URL // without a trailing slash
-	name    string
-	state   atomic.Int32 // changed with mu held, but for onTrial and trying
-	waiting atomic.Int64 // unanswered requests
-	// since is the time of the last answer, or of the first request after it if
-	// none was waiting then, 0 while none is.
-	since   atomic.Int64
-	watched atomic.Bool
-	failing atomic.Int64 // the time of the first failure in a row, 0 for none
-	rest    atomic.Int64 // how long the node stays out, 0 while it is well
+	base     *url.URL // without a trailing slash
+	name     string
+	log      *slog.Logger
+	failures *prometheus.CounterVec
 
-	mu       sync.Mutex
-	failures int
-	broken   bool                                      // one of them was a connection that broke
-	pinged   int64                                     // when the last ping for failures began, 0 for never
-	outs     int                                       // how often it was put out
-	safe     map[*http.Request]context.CancelCauseFunc // requests that can be taken back
+	state    state
+	inFlight int // requests without an answer
+	// cancels has those in flight that can be sent to another node.
+	cancels map[*http.Request]context.CancelCauseFunc
+	// silentSince is the time of the last answer, or of the first request after it
+	// if none was in flight then; zero while nothing is to be answered.
+	silentSince time.Time
+
+	failed       int           // in a row
+	failingSince time.Time     // the first of these
+	broken       bool          // one of them was a connection that broke off
+	backoff      time.Duration // how long it is down; 0 once it works
+	pingAt       time.Time     // when it is pinged because it fails or is down; zero for never
+	pingedAt     time.Time     // when such a ping began last
+
+	changed chan struct{} // gets a value when due is before awaited
+	awaited time.Time     // what the next ping waits for; zero for changed only
 }
 
-// lend returns req such that n can take it back until it is over.
-func (n *node) lend(req *http.Request) *http.Request {
-	ctx, cancel := context.WithCancelCause(req.Context()) // it ends with req's, when the answer was read
-	sent := req.WithContext(ctx)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.safe[sent] = cancel
-	return sent
+func newNode(base *url.URL, log *slog.Logger, failures *prometheus.CounterVec) *node {
+	return &node{
+		base: base, name: base.String(), log: log, failures: failures,
+		cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
+	}
 }
 
-// over reports whether sent is not one that was taken back. It cannot be later.
-func (n *node) over(sent *http.Request) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.safe[sent]
-	delete(n.safe, sent)
+// resolve returns the URL of asked, of which path and query count, at n.
+func (n *node) resolve(asked *url.URL) *url.URL {
+	target := *asked
+	target.Scheme, target.Host = n.base.Scheme, n.base.Host
+	if n.base.Path == "" {
+		return &target
+	}
+	target.RawPath = n.base.RawPath + asked.EscapedPath()
+	target.Path = n.base.Path + asked.Path
+	if asked.Opaque != "" {
+		target.Opaque = n.base.RawPath + asked.Opaque
+	}
+	return &target
+}
+
+// sent notes a request to n. What cancels it is nil if it cannot be sent to
+// another node.
+func (n *node) sent(now time.Time, req *http.Request, cancel context.CancelCauseFunc) {
+	n.inFlight++
+	if cancel != nil {
+		n.cancels[req] = cancel
+	}
+	if n.silentSince.IsZero() {
+		n.silentSince = now
+		n.plan()
+	}
+}
+
+// ended notes that a request is over, and reports whether it could still have
+// been cancelled.
+func (n *node) ended(req *http.Request) bool {
+	n.inFlight--
+	_, ok := n.cancels[req]
+	delete(n.cancels, req)
 	return ok
 }
 
-// takeBack cancels what can be sent to another node, within the budget.
-func (p *Pool) takeBack(n *node) {
-	if p.choose(isIn, []*node{n}) == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for sent, cancel := range n.safe {
-		if !p.budget.Allow() {
-			return
-		}
-		delete(n.safe, sent)
-		cancel(errHung)
+// heard notes a sign of life.
+func (n *node) heard(now time.Time) {
+	n.silentSince = now
+	if n.inFlight == 0 {
+		n.silentSince = time.Time{}
 	}
 }
 
-// now returns the time since the pool was made, at least 1.
-func (p *Pool) now() int64 { return max(int64(time.Since(p.born)), 1) }
-
-// began notes that a request is sent to n.
-func (p *Pool) began(n *node) {
-	n.waiting.Add(1)
-	if n.since.Load() == 0 && n.since.CompareAndSwap(0, p.now()) {
-		p.watch(n)
-	}
-}
-
-// heard notes a sign of life of n.
-func (p *Pool) heard(n *node) {
-	if n.waiting.Load() == 0 {
-		n.since.Store(0)
-		if n.waiting.Load() == 0 || !n.since.CompareAndSwap(0, p.now()) {
-			return // else a request began meanwhile, which took n for watched
-		}
+// answered notes the status of an answer.
+func (n *node) answered(now time.Time, status int) {
+	n.heard(now)
+	if err := sick(status); err != nil {
+		n.fail(now, kindStatus, err)
 	} else {
-		n.since.Store(p.now())
-	}
-	p.watch(n)
-}
-
-// watch has n looked after while requests are waiting there.
-func (p *Pool) watch(n *node) {
-	if !n.watched.Load() && n.watched.CompareAndSwap(false, true) {
-		p.after(maxSilence, func(ctx context.Context) { p.look(ctx, n) })
+		n.works()
 	}
 }
 
-// look finds out whether n hangs, if it has been silent for too long.
-func (p *Pool) look(ctx context.Context, n *node) {
-	since := n.since.Load()
-	if since == 0 || n.state.Load() == out { // a node that is out is knocked at anyway
-		n.watched.Store(false)
-		if n.since.Load() != 0 && n.state.Load() != out {
-			p.watch(n)
-		}
+// left notes that a client did not wait for its answer, which says nothing of
+// the node.
+func (n *node) left() {
+	if n.state == onTrial {
+		n.state = recovering
+	}
+}
+
+// works notes that n does its work.
+func (n *node) works() {
+	if n.state != up {
+		n.log.Info("node is up again", "node", n.name)
+	}
+	n.state, n.failed, n.broken, n.backoff, n.pingAt = up, 0, false, 0, time.Time{}
+}
+
+// fail notes a failure, which says nothing new of a node that is down.
+//
+// Engines drop a connection for an unknown method, or a gzip body that is
+// broken (seen with OpenSearch 2). That comes from a client and says nothing of
+// the node: where connections broke off, only a ping that fails, too, puts it
+// down.
+func (n *node) fail(now time.Time, kind string, err error) {
+	n.failures.WithLabelValues(n.name, kind).Inc()
+	if n.state == down {
 		return
 	}
-	wait := maxSilence - time.Duration(p.now()-since)
-	if wait <= 0 {
-		wait = maxSilence
-		answered, err := p.knock(ctx, n)
-		switch {
-		case answered:
-			p.heard(n)
-			if n.state.Load() == trying { // a long search: it was not refused at least
-				p.well(n)
-			}
-		case n.since.Load() == since && ctx.Err() == nil:
-			p.failed(n, kindHung, err)
-			p.takeBack(n)
-		}
+	if n.failed++; n.failed == 1 {
+		n.failingSince = now
 	}
-	p.after(wait, func(ctx context.Context) { p.look(ctx, n) })
+	n.broken = n.broken || kind == kindBroken
+	long := n.state != up || n.failed >= minFailures && now.Sub(n.failingSince) >= minFailing
+	switch {
+	case kind != kindBroken && kind != kindStatus, long && !n.broken:
+		n.goDown(now, kind, err)
+	case n.state == onTrial:
+		n.pingAt = now
+	case n.pingAt.IsZero() && (long || n.failed >= enoughFailures):
+		n.pingAt = n.pingedAt.Add(minFailing) // at once, unless that was done just now
+	}
+	n.plan()
 }
 
-// knock pings n without credentials, so that 401 is fine. An error says that n
-// is not well.
-func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
-	if err != nil {
-		return false, err
+// goDown puts n down, for twice as long as the last time.
+func (n *node) goDown(now time.Time, cause string, err error) {
+	if n.backoff == 0 {
+		n.log.Warn("node is down", "node", n.name, "cause", cause, "err", err)
 	}
-	req.URL = n.resolve(req.URL)
-	req.Header.Set("User-Agent", "akin")
-	res, err := p.transport.RoundTrip(req)
-	if err != nil {
-		return false, err
+	n.state, n.backoff = down, min(max(2*n.backoff, minBackoff), maxBackoff)
+	// Up to a tenth later, so that several processes do not ping at once.
+	n.pingAt = now.Add(n.backoff + rand.N(n.backoff/10)) //nolint:gosec // jitter, no secret
+}
+
+// due returns when n is to be pinged, zero for never.
+func (n *node) due() time.Time {
+	silent := n.silentSince.Add(maxSilence)
+	if n.state == down || n.silentSince.IsZero() || !n.pingAt.IsZero() && n.pingAt.Before(silent) {
+		return n.pingAt
 	}
-	_ = res.Body.Close() // it is empty
-	return true, sick(res.StatusCode)
+	return silent
+}
+
+// plan wakes whoever waits to ping n where that is due earlier than it was.
+func (n *node) plan() {
+	due := n.due()
+	if due.IsZero() || !n.awaited.IsZero() && !due.Before(n.awaited) {
+		return
+	}
+	n.awaited = due
+	select {
+	case n.changed <- struct{}{}:
+	default: // it is woken already
+	}
+}
+
+// pinged notes the outcome of a ping that began at a time when n was as before,
+// and reports whether n hangs. An error says that the answer is none of a node
+// that does its work.
+func (n *node) pinged(before *node, began, now time.Time, answered bool, err error) (hangs bool) {
+	if answered {
+		n.heard(now)
+	}
+	failing := !before.pingAt.IsZero() && !before.pingAt.After(began)
+	if failing {
+		n.pingedAt = began
+	}
+	switch {
+	case before.state == down:
+		switch {
+		case n.state != down || !n.pingAt.Equal(before.pingAt): // an answer has brought it up meanwhile
+		case err != nil:
+			n.goDown(now, "", err)
+		default:
+			n.state, n.failed, n.broken, n.pingAt = recovering, 0, false, time.Time{}
+		}
+		return !answered
+	case n.state == down || failing && n.failed == 0: // requests have decided meanwhile
+	case failing:
+		n.pingAt = time.Time{}
+		switch {
+		case err == nil && n.broken:
+			n.works()
+		case err == nil: // its other answers decide
+		case n.broken:
+			n.goDown(now, kindBroken, err)
+		default:
+			n.goDown(now, kindStatus, err)
+		}
+	case answered && n.state == onTrial: // by a long search, which was not refused at least
+		n.works()
+	case !answered && n.silentSince.Equal(before.silentSince):
+		n.fail(now, kindHung, err)
+		return true
+	}
+	return false
 }
 
 // sick returns an error for a status of a node that cannot do its work.
@@ -193,128 +252,4 @@ func sick(status int) error {
 		return fmt.Errorf("status %d", status)
 	}
 	return nil
-}
-
-// answered notes the status of an answer.
-func (p *Pool) answered(n *node, status int) {
-	if err := sick(status); err != nil {
-		p.failed(n, kindStatus, err)
-	} else if n.failing.Load() != 0 || n.state.Load() != in {
-		p.well(n)
-	}
-}
-
-// well notes that n does its work.
-func (p *Pool) well(n *node) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.state.Load() != in {
-		p.log.Info("node is up again", "node", n.name)
-	}
-	n.failures, n.broken = 0, false
-	n.failing.Store(0)
-	n.rest.Store(0)
-	n.state.Store(in)
-}
-
-// failed notes a failure of n, unless n is out.
-func (p *Pool) failed(n *node, kind string, err error) {
-	p.metrics.failures.WithLabelValues(n.name, kind).Inc()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.state.Load() == out {
-		return
-	}
-	now := p.now()
-	if n.failures++; n.failures == 1 {
-		n.failing.Store(now)
-	}
-	if kind == kindBroken {
-		n.broken = true
-	}
-	short := n.state.Load() == in && (n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing)
-	// What one client sends can break connections (an unknown method): where
-	// statuses come among that, a ping decides, too.
-	if kind == kindBroken || kind == kindStatus && (short || n.broken) {
-		due := n.pinged == 0 || time.Duration(now-n.pinged) >= minFailing || n.state.Load() == trying
-		if due && (!short || n.failures >= enoughFailures) {
-			n.pinged = now
-			p.after(0, func(ctx context.Context) { p.suspect(ctx, n, kind) })
-		}
-		return
-	}
-	if n.rest.Load() == 0 {
-		p.log.Warn("node is down", "node", n.name, "cause", kind, "err", err)
-	}
-	p.putOut(n)
-}
-
-// suspect puts n out if it does not answer a ping well either.
-func (p *Pool) suspect(ctx context.Context, n *node, kind string) {
-	_, err := p.knock(ctx, n)
-	if err == nil && kind == kindBroken && n.state.Load() != out {
-		p.well(n)
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if state := n.state.Load(); err == nil || ctx.Err() != nil || n.failures == 0 || state != in && state != trying {
-		return
-	}
-	if n.rest.Load() == 0 {
-		p.log.WarnContext(ctx, "node is down", "node", n.name, "cause", kind, "err", err)
-	}
-	p.putOut(n)
-}
-
-// putOut puts n out, twice as long as the last time. The caller holds n.mu.
-func (p *Pool) putOut(n *node) {
-	rest := min(max(2*time.Duration(n.rest.Load()), firstRest), maxRest)
-	n.rest.Store(int64(rest))
-	n.state.Store(out)
-	n.outs++
-	outs := n.outs
-	// Up to a tenth later, so that several processes do not knock at once.
-	p.after(rest+rand.N(rest/10), func(ctx context.Context) { p.visit(ctx, n, outs) }) //nolint:gosec // jitter, no secret
-}
-
-// visit knocks at n and puts it on trial if it answers and was not back since.
-func (p *Pool) visit(ctx context.Context, n *node, outs int) {
-	if n.state.Load() != out {
-		return
-	}
-	answered, err := p.knock(ctx, n)
-	if answered {
-		p.heard(n)
-	} else if ctx.Err() == nil {
-		p.takeBack(n)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case n.outs != outs || n.state.Load() != out || ctx.Err() != nil:
-	case err != nil:
-		p.putOut(n)
-	default:
-		n.state.Store(onTrial)
-	}
-}
-
-// checking names what a panic in the work on nodes is counted as.
-const checking = "checking nodes"
-
-// after calls f after a while, unless the pool, whose end ends ctx, is closed.
-// Where f panics it is called again later, else a node would stay out.
-func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
-	time.AfterFunc(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.ctx.Err() == nil {
-			p.running.Go(func() {
-				if err := p.guard.Do(checking, func() error { f(p.ctx); return nil }); err != nil {
-					p.after(maxRest, f)
-				}
-			})
-		}
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -26,7 +27,7 @@ type behavior func(*http.Request) (int, error)
 type cluster struct {
 	mu    sync.Mutex
 	nodes map[string]behavior
-	asked map[string]int // without knocks
+	asked map[string]int // without pings
 }
 
 func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -70,7 +71,7 @@ func hangs(req *http.Request) (int, error) {
 	return 0, context.Cause(req.Context())
 }
 
-// slow answers after d, but knocks at once.
+// slow answers after d, but pings at once.
 func slow(d time.Duration) behavior {
 	return func(req *http.Request) (int, error) {
 		if req.Method != http.MethodHead {
@@ -100,54 +101,74 @@ func startCluster(t *testing.T) (*cluster, *Pool) {
 	return c, p
 }
 
+// stateOf returns the state of a node.
+func stateOf(p *Pool, i int) state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.nodes[i].state
+}
+
+// setState puts a node into a state.
+func setState(p *Pool, i int, s state) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nodes[i].state = s
+}
+
 // load sends one request after the other, each 10 ms after the last answer, for
 // a while.
 func load(t *testing.T, p *Pool, d time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	loadEach(t, p, d, 10*time.Millisecond)
+}
+
+// loadEach is load with another pause.
+func loadEach(t *testing.T, p *Pool, d, pause time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
 		do(p, write(t.Context(), ""))
 	}
 }
 
-func TestUnreachableNodeIsOutTwiceAsLongEachTime(t *testing.T) {
+func TestUnreachableNodeIsDownTwiceAsLongEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		knocks := make(chan time.Time, 100)
+		pings := make(chan time.Time, 100)
 		c.set("a", func(req *http.Request) (int, error) {
-			knocks <- time.Now()
+			pings <- time.Now()
 			return refuses(req)
 		})
 		load(t, p, time.Second/2)
-		last := <-knocks
+		last := <-pings
 		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
 			load(t, p, time.Duration(seconds)*11*time.Second/10+time.Second/2)
-			at := <-knocks
+			at := <-pings
 			rest := at.Sub(last)
 			if want := time.Duration(seconds) * time.Second; rest < want || rest > want*11/10 {
-				t.Errorf("the node was out for %v, want %v and up to a tenth more", rest, want)
+				t.Errorf("the node was down for %v, want %v and up to a tenth more", rest, want)
 			}
-			if last = at; len(knocks) > 0 {
-				t.Fatal("the node was asked while it was out")
+			if last = at; len(pings) > 0 {
+				t.Fatal("the node was asked while it was down")
 			}
 		}
 		c.set("a", well)
 		load(t, p, 40*time.Second)
-		if c.count("a"); p.nodes[0].state.Load() != in || p.nodes[0].rest.Load() != 0 {
-			t.Error("the node is still out after an answer")
+		if c.count("a"); stateOf(p, 0) != up || p.nodes[0].backoff != 0 {
+			t.Error("the node is still down after an answer")
 		}
 	})
 }
 
-// Where all nodes are out one of them is asked all the same, so that a cluster
+// Where all nodes are down one of them is asked all the same, so that a cluster
 // that is back is noticed at once.
-func TestOneNodeIsAskedWhereAllAreOut(t *testing.T) {
+func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
 		c.set("a", refuses)
 		c.set("b", refuses)
 		do(p, write(t.Context(), ""))
-		for i, n := range p.nodes {
-			if n.state.Load() != out {
+		for i := range p.nodes {
+			if stateOf(p, i) != down {
 				t.Errorf("node %d was not tried", i)
 			}
 		}
@@ -179,7 +200,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 			waiting.Go(func() {
 				start := time.Now()
 				got, err := do(p, read(ctx, ""))
-				if took := time.Since(start); got != "b" || err != nil || took > maxSilence+knockTimeout+time.Millisecond {
+				if took := time.Since(start); got != "b" || err != nil || took > maxSilence+pingTimeout+time.Millisecond {
 					t.Errorf("got %q, %v after %v", got, err, took)
 				}
 			})
@@ -193,9 +214,9 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 			waiting.Go(func() { do(p, read(ctx, "")) })
 			synctest.Wait()
 		}
-		time.Sleep(maxSilence + knockTimeout + time.Second/2)
-		if p.nodes[0].state.Load() != out {
-			t.Fatal("the hung node is not out")
+		time.Sleep(maxSilence + pingTimeout + time.Second/2)
+		if stateOf(p, 0) != down {
+			t.Fatal("the hung node is not down")
 		}
 		toB := c.count("b")
 		c.count("a")
@@ -209,7 +230,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 		cancel()
 		waiting.Wait()
 		c.set("a", well)
-		load(t, p, maxRest*11/10+time.Second)
+		load(t, p, maxBackoff*11/10+time.Second)
 		if c.count("a") == 0 {
 			t.Error("the node gets no requests after it is back")
 		}
@@ -228,8 +249,8 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if p.nodes[0].state.Load() != out {
-			t.Error("the hung node is not out")
+		if stateOf(p, 0) != down {
+			t.Error("the hung node is not down")
 		}
 	})
 }
@@ -237,17 +258,17 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		p.budget = NewRetryBudget(0)
+		p.budget = newRetryBudget(0)
 		c.set("a", hangs)
-		p.nodes[1].state.Store(out)
+		setState(p, 1, down)
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
 		for range 30 {
 			waiting.Go(func() { do(p, read(ctx, "")) })
 		}
 		synctest.Wait()
-		p.nodes[1].state.Store(in)
-		time.Sleep(maxSilence + knockTimeout + time.Millisecond)
+		setState(p, 1, up)
+		time.Sleep(maxSilence + pingTimeout + time.Millisecond)
 		counted(t, p, `akin_node_retries_total{reason="hung"} 10`)
 		cancel()
 		waiting.Wait()
@@ -255,11 +276,12 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 }
 
 // A long search is no sign that its node hangs.
-func TestNodeWithALongSearchStaysIn(t *testing.T) {
+func TestNodeWithALongSearchStaysUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
 		var logged bytes.Buffer
-		p.log = slog.New(slog.NewTextHandler(&logged, nil))
+		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+		p.nodes[1].log = p.nodes[0].log
 		c.set("a", slow(time.Minute))
 		c.set("b", slow(time.Minute))
 		for range 3 {
@@ -273,7 +295,7 @@ func TestNodeWithALongSearchStaysIn(t *testing.T) {
 	})
 }
 
-func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
+func TestNodeThatAnswers503ToAllIsDown(t *testing.T) {
 	for _, code := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -292,8 +314,8 @@ func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
 					t.Errorf("the node got %d requests of 5,800", n)
 				}
 				c.set("a", well)
-				load(t, p, maxRest*11/10+time.Second)
-				if p.nodes[0].state.Load() != in {
+				load(t, p, maxBackoff*11/10+time.Second)
+				if stateOf(p, 0) != up {
 					t.Error("the node is not back")
 				}
 			})
@@ -302,8 +324,8 @@ func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
 }
 
 // 503 that come for what is asked, as for an index without its shards, and 429
-// do not put a node out.
-func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
+// do not put a node down.
+func TestNodeThatAnswersOthersStaysUp(t *testing.T) {
 	for name, codes := range map[string][]int{
 		"an index is lost": {503, 503, 503, 503, 503, 503, 503, 503, 503, 200},
 		"overload":         {429},
@@ -313,7 +335,8 @@ func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := startCluster(t)
 				var logged bytes.Buffer
-				p.log = slog.New(slog.NewTextHandler(&logged, nil))
+				p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+				p.nodes[1].log = p.nodes[0].log
 				for _, host := range []string{"a", "b"} {
 					next := 0
 					c.set(host, func(*http.Request) (int, error) {
@@ -332,12 +355,12 @@ func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
 
 // An engine drops the connection of a client that sends nonsense. That says
 // nothing of the node, unless its ping fails, too.
-func TestConnectionsThatBreakOffPutOutANodeOnlyWithItsPing(t *testing.T) {
+func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 	breaks := func(*http.Request) (int, error) { return 0, io.ErrUnexpectedEOF }
 	for name, tt := range map[string]struct {
 		ping behavior
-		want int32
-	}{"the ping is answered": {well, in}, "the ping breaks off": {breaks, out}, "the ping hangs": {hangs, out}} {
+		want state
+	}{"the ping is answered": {well, up}, "the ping breaks off": {breaks, down}, "the ping hangs": {hangs, down}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := startCluster(t)
@@ -351,25 +374,83 @@ func TestConnectionsThatBreakOffPutOutANodeOnlyWithItsPing(t *testing.T) {
 				}
 				c.set("a", drops)
 				c.set("b", drops)
-				wasOut := false
+				wasDown := false
 				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 					do(p, write(t.Context(), ""))
-					wasOut = wasOut || p.nodes[0].state.Load() == out
+					wasDown = wasDown || stateOf(p, 0) == down
 				}
-				if wasOut != (tt.want == out) || pings.Load() > 50 { // at most one a second for failures, and one for silence
-					t.Errorf("the node was out: %t, after %d pings of both", wasOut, pings.Load())
+				if wasDown != (tt.want == down) || pings.Load() > 50 { // at most one a second for failures, and one for silence
+					t.Errorf("the node was down: %t, after %d pings of both", wasDown, pings.Load())
 				}
 				c.set("a", refuses) // with the node on trial
-				p.nodes[0].state.Store(in)
+				setState(p, 0, up)
 				c.set("b", well)
 				load(t, p, 500*time.Millisecond)
 				c.set("a", drops)
 				load(t, p, 2*time.Second)
-				if got := p.nodes[0].state.Load(); got != tt.want {
+				if got := stateOf(p, 0); got != tt.want {
 					t.Errorf("after a trial the state is %d, want %d", got, tt.want)
 				}
 			})
 		})
+	}
+}
+
+// What breaks connections off may be one client while another one's searches
+// are answered by 503: that, too, puts a node down only with its ping.
+func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ping behavior
+		down bool
+	}{
+		"the ping is answered": {well, false},
+		"the ping breaks off":  {func(*http.Request) (int, error) { return 0, io.ErrUnexpectedEOF }, true},
+		"the ping is a 503":    {func(*http.Request) (int, error) { return http.StatusServiceUnavailable, nil }, true},
+		"the ping hangs":       {hangs, true},
+	} {
+		for i, pause := range []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 150 * time.Millisecond, 150 * time.Millisecond} {
+			first := i % 2 // a 503, a broken connection
+			t.Run(fmt.Sprint(name, first, pause), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, p := startCluster(t)
+					var logged bytes.Buffer
+					p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+					requests := first
+					sick := func(req *http.Request) (int, error) {
+						if req.Method == http.MethodHead {
+							return tt.ping(req)
+						}
+						if requests++; requests%2 == 1 {
+							return http.StatusServiceUnavailable, nil
+						}
+						return 0, io.ErrUnexpectedEOF
+					}
+					c.set("a", sick)
+					loadEach(t, p, 10*time.Second, pause)
+					if got := strings.Contains(logged.String(), "node is down"); got != tt.down {
+						t.Errorf("the node was down: %t; log: %s", got, logged.String())
+					}
+					c.count("a")
+					if loadEach(t, p, 10*time.Second, pause); !tt.down && c.count("a") < int(2*time.Second/pause) {
+						t.Error("the node gets few requests, though its ping is answered")
+					}
+					// The request that tries it gets a 503, or breaks off.
+					c.set("a", func(req *http.Request) (int, error) {
+						if req.Method == http.MethodHead {
+							return http.StatusOK, nil
+						}
+						return sick(req)
+					})
+					load(t, p, maxBackoff*11/10+time.Second)
+					c.set("a", well)
+					load(t, p, maxBackoff*11/10+time.Second)
+					c.count("a")
+					if load(t, p, time.Second); c.count("a") == 0 {
+						t.Errorf("the node gets no requests after it is well; log: %s", logged.String())
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -382,7 +463,7 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 		load(t, p, 500*time.Millisecond)
 		c.set("a", slow(500*time.Millisecond))
 		c.set("b", slow(500*time.Millisecond))
-		time.Sleep(2 * time.Second) // the knock
+		time.Sleep(2 * time.Second) // the ping
 		c.count("a")
 		var waiting sync.WaitGroup
 		for range 50 {
@@ -393,8 +474,8 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 			t.Errorf("%d requests were sent to the node on trial, want 1", n)
 		}
 		waiting.Wait()
-		if p.nodes[0].state.Load() != in {
-			t.Error("the node is not in after the trial")
+		if stateOf(p, 0) != up {
+			t.Error("the node is not up after the trial")
 		}
 	})
 }
@@ -406,18 +487,18 @@ func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
 		c.set("a", refuses)
 		load(t, p, 500*time.Millisecond)
 		c.set("a", hangs)
-		p.nodes[0].state.Store(onTrial)
+		setState(p, 0, recovering)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		do(p, write(ctx, ""))
 		c.set("a", well)
-		if got, err := do(p, write(t.Context(), "")); got != "a" || err != nil || p.nodes[0].state.Load() != in {
-			t.Errorf("got %q, %v, state %d", got, err, p.nodes[0].state.Load())
+		if got, err := do(p, write(t.Context(), "")); got != "a" || err != nil || stateOf(p, 0) != up {
+			t.Errorf("got %q, %v, state %d", got, err, stateOf(p, 0))
 		}
 	})
 }
 
-func TestNodeWithFewerRequestsUnderWayIsAsked(t *testing.T) {
+func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
 		c.set("a", slow(500*time.Millisecond))
@@ -437,11 +518,12 @@ func TestNodeWithFewerRequestsUnderWayIsAsked(t *testing.T) {
 	})
 }
 
-func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
+func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
 		var logged bytes.Buffer
-		p.log = slog.New(slog.NewTextHandler(&logged, nil))
+		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+		p.nodes[1].log = p.nodes[0].log
 		c.set("a", refuses)
 		load(t, p, 10*time.Second)
 		c.set("a", well)
@@ -461,7 +543,7 @@ func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
 	})
 }
 
-func TestNodeThatFailsFastIsOutBeforeTheSecondIsOver(t *testing.T) {
+func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
 		c.set("a", func(*http.Request) (int, error) { return http.StatusServiceUnavailable, nil })
@@ -475,9 +557,8 @@ func TestNodeThatFailsFastIsOutBeforeTheSecondIsOver(t *testing.T) {
 	})
 }
 
-// A mistake in what looks after nodes ends neither the process nor the looking
-// after them.
-func TestPanicWhileNodesAreLookedAfterIsCountedAndTheyComeBack(t *testing.T) {
+// A mistake in a ping ends neither the process nor the pings.
+func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		guard, err := recovery.New(slog.New(slog.DiscardHandler), registry)
@@ -487,7 +568,7 @@ func TestPanicWhileNodesAreLookedAfterIsCountedAndTheyComeBack(t *testing.T) {
 		c, p := startCluster(t)
 		p.guard = guard
 		c.set("a", refuses)
-		load(t, p, time.Second/2) // a is out
+		load(t, p, time.Second/2) // a is down
 		mistakes := 3
 		c.set("a", func(req *http.Request) (int, error) {
 			if mistakes--; mistakes >= 0 {
@@ -500,10 +581,10 @@ func TestPanicWhileNodesAreLookedAfterIsCountedAndTheyComeBack(t *testing.T) {
 			t.Error("reached a node that panics")
 		}
 		c.set("b", well)
-		time.Sleep(3 * maxRest)
+		time.Sleep(3 * maxBackoff)
 		c.count("a")
 		if load(t, p, time.Second); c.count("a") == 0 {
-			t.Error("the node is still out")
+			t.Error("the node is still down")
 		}
 		if text := metricsOf(t, registry); !strings.Contains(text, `akin_panics_total{operation="checking nodes"} 4`) {
 			t.Errorf("counted\n%s", text)

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,8 +25,15 @@ import (
 	"github.com/akin-search/akin/internal/tracing"
 )
 
-// retryShare is the share of the requests that may be repeated by default.
-const retryShare = 0.1
+const (
+	// pingTimeout is enough for an ordinary garbage collection.
+	pingTimeout = 2 * time.Second
+	// checking names what a panic in the work on nodes is counted as.
+	checking = "checking nodes"
+)
+
+// errHung says that a request to a node that hangs was cancelled for a retry.
+var errHung = errors.New("the node does not answer")
 
 // Options say what [New] builds a pool from.
 type Options struct {
@@ -39,49 +45,47 @@ type Options struct {
 	TLS *tls.Config
 	// MaxIdle bounds idle connections to all nodes together; 0 is no bound.
 	MaxIdle int
-	// Budget bounds the searches that are repeated; nil is a tenth of the requests.
-	Budget *RetryBudget
-	// Logger receives which nodes are out and back; nil discards that.
+	// Logger receives which nodes are down and up again; nil discards that.
 	Logger *slog.Logger
-	// Guard recovers what panics while nodes are looked after; nil only recovers.
+	// Guard recovers what panics while nodes are pinged; nil only recovers.
 	Guard *recovery.Guard
 	// Registerer receives the metrics; nil keeps them.
 	Registerer prometheus.Registerer
 }
 
 // A Pool sends requests to the nodes of a cluster: of two drawn at random to
-// the one with fewer unanswered requests. A node that cannot be connected to,
-// hangs, or fails for a while is out: it gets no requests until it answers
-// again. Where all are out they are asked all the same.
+// the one with fewer requests in flight. A node that cannot be connected to,
+// hangs, or fails for a while is down: it gets no requests until it answers
+// again. Where all are down they are asked all the same.
 //
 // It implements [http.RoundTripper], except that it replaces the URL of a
 // request, of which path and query count, and may wrap its body. Its methods
 // may be called concurrently.
 type Pool struct {
-	nodes     []*node
-	transport http.RoundTripper // a transport, replaced by tests
+	transport http.RoundTripper // the connections; replaced by tests
 	traced    http.RoundTripper // transport with spans
-	budget    *RetryBudget
-	log       *slog.Logger
+	budget    *retryBudget
 	metrics   *metrics
 	guard     *recovery.Guard
-	born      time.Time
+	stop      context.CancelFunc // ends the pings
+	running   sync.WaitGroup     // those who ping
 
-	ctx     context.Context //nolint:containedctx // Ends with the pool: knocks belong to no request.
-	cancel  context.CancelFunc
-	mu      sync.Mutex // held to begin and to close
-	running sync.WaitGroup
+	mu    sync.Mutex // held to look at what is known of the nodes, and to change that
+	nodes []*node
 }
 
-// New returns a pool. It makes no call. Its errors do not show a URL, which
-// could hold a password.
+// New returns a pool, to be closed. It makes no call. Its errors do not show a
+// URL, which could hold a password.
 func New(o Options) (*Pool, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL of a cluster node")
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	net := newTransport(o.TLS)
 	net.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: transport{net}, budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
+	p := &Pool{transport: transport{net}, budget: newRetryBudget(retryShare), metrics: newMetrics(), guard: o.Guard}
 	p.traced = tracing.Transport(p.transport)
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
@@ -90,22 +94,32 @@ func New(o Options) (*Pool, error) {
 		}
 		name := base.String()
 		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
-			p.nodes = append(p.nodes, &node{base: base, name: name, safe: map[*http.Request]context.CancelCauseFunc{}})
+			p.nodes = append(p.nodes, newNode(base, o.Logger, p.metrics.failures))
 		}
 	}
-	if p.budget == nil {
-		p.budget = NewRetryBudget(retryShare)
-	}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
 	if o.Registerer != nil {
-		if err := p.metrics.register(o.Registerer, p.nodes); err != nil {
+		if err := p.register(o.Registerer); err != nil {
 			return nil, fmt.Errorf("metrics of the nodes: %w", err)
 		}
 	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	for _, n := range p.nodes {
+		p.running.Go(func() { p.watch(ctx, n) })
+	}
 	return p, nil
+}
+
+func (p *Pool) register(r prometheus.Registerer) error {
+	err := p.metrics.register(r)
+	for _, n := range p.nodes {
+		err = errors.Join(err, p.metrics.registerNode(r, n.name, func() (bool, int) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return n.state == up, n.inFlight
+		}))
+	}
+	return err
 }
 
 // parseBase parses the base URL of a node.
@@ -122,41 +136,12 @@ func parseBase(raw string) (*url.URL, error) {
 // CloseIdleConnections closes the connections that no request uses.
 func (p *Pool) CloseIdleConnections() { (&http.Client{Transport: p.transport}).CloseIdleConnections() }
 
-// Close ends what runs for the pool itself and waits for that. Requests can
-// still be sent, but nodes that are out stay so until they answer one.
+// Close ends the pings and waits for that. Requests can still be sent, but
+// nodes that are down stay so until they answer one.
 func (p *Pool) Close() {
-	p.mu.Lock()
-	p.cancel()
-	p.mu.Unlock()
+	p.stop()
 	p.running.Wait()
 	p.CloseIdleConnections()
-}
-
-// Reach pings all nodes and returns nil as soon as one has answered anything,
-// else an error.
-func (p *Pool) Reach(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	answers := make(chan error, len(p.nodes))
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	defer cancel()
-	for _, n := range p.nodes {
-		calls.Go(func() {
-			answers <- p.guard.Do(checking, func() error {
-				if answered, err := p.knock(ctx, n); !answered {
-					return err
-				}
-				return nil
-			})
-		})
-	}
-	var err error
-	for range p.nodes {
-		if err = <-answers; err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // Several reports whether there is more than one node.
@@ -164,7 +149,7 @@ func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
 // MayRepeat reports whether a request that an overloaded cluster has answered
 // may be sent again, within the budget, and counts that.
-func (p *Pool) MayRepeat() bool { return p.budget.AllowMore() }
+func (p *Pool) MayRepeat() bool { return p.budget.allow(spare) }
 
 type (
 	safeKey   struct{}
@@ -184,239 +169,228 @@ func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, s
 // about. Only [Safe] requests are sent again later than that.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Value(repeatKey{}) == nil {
-		p.budget.Note()
+		p.budget.note()
 	}
-	asked, safe := req.URL, false
-	if len(p.nodes) > 1 {
-		if again := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil; again {
-			safe = req.Context().Value(safeKey{}) != nil
-		} else {
-			// The transport closes bodies that it could not send.
-			req.Body = io.NopCloser(req.Body)
-		}
+	asked, replayable := req.URL, req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+	safe := replayable && p.Several() && req.Context().Value(safeKey{}) != nil
+	if !replayable && p.Several() {
+		req.Body = io.NopCloser(req.Body) // the transport closes bodies that it could not send
 	}
 	n := p.first()
 	for tried := []*node(nil); ; {
-		res, err := p.send(n, asked, req, safe)
+		req.URL = n.resolve(asked)
+		res, err := p.send(n, req, safe)
 		if err == nil || req.Context().Err() != nil {
 			return res, err
 		}
 		tried = append(tried, n)
-		if n = p.choose(isIn, tried); n == nil {
+		if n = p.other(tried); n == nil {
 			return nil, err
 		}
 		reason := retryUnanswered
 		switch _, unsent := errors.AsType[*dialError](err); {
 		case unsent:
 			reason = retryUnsent
-		case errors.Is(err, errHung): // it was taken back, within the budget
+		case errors.Is(err, errHung): // within the budget already
 			reason = retryHung
-		case !safe || !p.budget.Allow():
+		case !safe || !p.budget.allow(0):
 			return nil, err
 		}
 		safe = safe && reason == retryUnsent
 		p.metrics.retries.WithLabelValues(reason).Inc()
+		if req.GetBody != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
 	}
 }
 
 // first returns the node that is asked first.
 func (p *Pool) first() *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, n := range p.nodes {
-		if n.state.Load() == onTrial && n.state.CompareAndSwap(onTrial, trying) {
+		if n.state == recovering {
+			n.state = onTrial
 			return n
 		}
 	}
-	if n := p.choose(isIn, nil); n != nil {
+	if n := p.choose(func(n *node) bool { return n.state == up }); n != nil {
 		return n
 	}
-	// All are out. Those that are so for the shortest time are the likeliest to
-	// answer; an overload that puts all out must not be put on one.
-	least := slices.MinFunc(p.nodes, func(a, b *node) int { return cmp.Compare(a.rest.Load(), b.rest.Load()) })
-	if n := p.choose(func(n *node) bool { return n.rest.Load() <= least.rest.Load() }, nil); n != nil {
-		return n
-	}
-	return least // one came back meanwhile
+	// All are down. Those that are so for the shortest time are the likeliest to
+	// answer; an overload that puts all down must not be put on one.
+	least := slices.MinFunc(p.nodes, func(a, b *node) int { return cmp.Compare(a.backoff, b.backoff) })
+	return p.choose(func(n *node) bool { return n.backoff == least.backoff })
 }
 
-func isIn(n *node) bool { return n.state.Load() == in }
+// other returns a node that is up and was not tried, nil for none.
+func (p *Pool) other(tried []*node) *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.choose(func(n *node) bool { return n.state == up && !slices.Contains(tried, n) })
+}
 
-// choose draws two nodes that were not tried, and returns the less busy one,
-// nil for none.
-func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
-	var drawn [2]*node
-	seen := 0
+// choose draws two nodes of those that may be asked, and returns the less busy
+// one, nil for none. The caller holds p.mu.
+func (p *Pool) choose(may func(*node) bool) *node {
+	var all []*node
 	for _, n := range p.nodes {
-		if !may(n) || slices.Contains(tried, n) {
-			continue
-		}
-		seen++
-		if seen <= 2 {
-			drawn[seen-1] = n
-		} else if at := rand.IntN(seen); at < 2 { //nolint:gosec // a draw, no secret
-			drawn[at] = n
+		if may(n) {
+			all = append(all, n)
 		}
 	}
-	if seen < 2 {
-		return drawn[0]
+	if len(all) < 2 {
+		return append(all, nil)[0]
 	}
-	a, b := drawn[0].waiting.Load(), drawn[1].waiting.Load()
-	if b < a || a == b && rand.IntN(2) == 0 { //nolint:gosec // a draw, no secret
-		return drawn[1]
+	a := rand.IntN(len(all))                        //nolint:gosec // a draw, no secret
+	b := (a + 1 + rand.IntN(len(all)-1)) % len(all) //nolint:gosec // a draw, no secret
+	if all[b].inFlight < all[a].inFlight {
+		return all[b]
 	}
-	return drawn[0]
+	return all[a]
 }
 
-// send sends req to n. If safe, it may be taken back and fail with errHung.
-func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*http.Response, error) {
-	if req.GetBody != nil {
-		body, err := req.GetBody()
-		if err != nil {
-			n.state.CompareAndSwap(trying, onTrial)
-			return nil, err
-		}
-		req.Body = body
-	}
-	req.URL = n.resolve(asked)
-	p.began(n)
-	sent := req
+// send sends req to n. If safe, it may be cancelled and fail with errHung.
+func (p *Pool) send(n *node, req *http.Request, safe bool) (*http.Response, error) {
+	sent, cancel := req, context.CancelCauseFunc(nil)
 	if safe {
-		sent = n.lend(req)
+		var ctx context.Context // it ends with that of req, when the answer was read
+		ctx, cancel = context.WithCancelCause(req.Context())
+		sent = req.WithContext(ctx)
 	}
+	p.mu.Lock()
+	n.sent(time.Now(), sent, cancel)
+	p.mu.Unlock()
 	res, err := p.traced.RoundTrip(sent)
-	n.waiting.Add(-1)
-	if safe && !n.over(sent) {
-		if err == nil {
-			_ = res.Body.Close() // too late
-		}
-		return nil, errHung
+	if p.ended(n, sent, safe, res, err) {
+		return res, err
 	}
+	if err == nil {
+		_ = res.Body.Close() // it comes too late
+	}
+	return nil, errHung
+}
+
+// ended notes what came of a request to n, and reports whether that counts: it
+// does not where the request was cancelled to be sent once more.
+func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kept := n.ended(sent); safe && !kept {
+		return false
+	}
+	now := time.Now()
+	dial, unsent := errors.AsType[*dialError](err)
 	switch {
 	case err == nil:
-		p.heard(n)
-		p.answered(n, res.StatusCode)
-	case req.Context().Err() != nil: // the client left, which says nothing of the node
-		n.state.CompareAndSwap(trying, onTrial)
+		n.answered(now, res.StatusCode)
+	case sent.Context().Err() != nil:
+		n.left()
+	case unsent:
+		n.fail(now, dial.kind, err)
 	default:
-		kind := kindBroken
-		if unsent, ok := errors.AsType[*dialError](err); ok {
-			kind = unsent.kind
-		}
-		p.failed(n, kind, err)
+		n.fail(now, kindBroken, err)
 	}
-	return res, err
+	return true
 }
 
-// resolve returns the URL of asked, of which path and query count, at n.
-func (n *node) resolve(asked *url.URL) *url.URL {
-	target := *asked
-	target.Scheme, target.Host = n.base.Scheme, n.base.Host
-	if n.base.Path == "" {
-		return &target
-	}
-	target.RawPath = n.base.RawPath + asked.EscapedPath()
-	target.Path = n.base.Path + asked.Path
-	if asked.Opaque != "" {
-		target.Opaque = n.base.RawPath + asked.Opaque
-	}
-	return &target
-}
-
-// Why a request is sent to another node, values of the label "reason".
-const (
-	retryUnsent     = "unsent"
-	retryUnanswered = "unanswered"
-	retryHung       = "hung"
-)
-
-// metrics are what the pool counts. The label node is the base URL.
-type metrics struct{ failures, retries *prometheus.CounterVec }
-
-func newMetrics() *metrics {
-	return &metrics{
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_node_failures_total",
-			Help: "Failures of nodes by kind: connect, tls, hung (nothing is answered), broken (the connection broke off before an answer), status (502, 503 or 504).",
-		}, []string{"node", "kind"}),
-		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_node_retries_total",
-			Help: "Requests sent to another node, by reason: unsent (no connection to the first one came about), and of searches unanswered (it broke off) and hung (it does not answer).",
-		}, []string{"reason"}),
-	}
-}
-
-// register registers the metrics, with gauges of these nodes.
-func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
-	errs := []error{r.Register(m.failures), r.Register(m.retries)}
-	for _, reason := range []string{retryUnsent, retryUnanswered, retryHung} {
-		m.retries.WithLabelValues(reason)
-	}
-	for _, n := range nodes {
-		for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
-			m.failures.WithLabelValues(n.name, kind)
+// watch pings n whenever that is due, until ctx ends.
+func (p *Pool) watch(ctx context.Context, n *node) {
+	for earliest := (time.Time{}); ; {
+		p.mu.Lock()
+		n.awaited = n.due()
+		var due <-chan time.Time // nil never comes
+		if !n.awaited.IsZero() {
+			due = time.After(max(time.Until(n.awaited), time.Until(earliest)))
 		}
-		gauge := func(name, help string, value func() float64) {
-			errs = append(errs, r.Register(prometheus.NewGaugeFunc(
-				prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"node": n.name}}, value)))
-		}
-		gauge("akin_node_up", "1 while a node gets requests, 0 while it is down.", func() float64 {
-			if isIn(n) {
-				return 1
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.changed:
+		case <-due:
+			if err := p.guard.Do(checking, func() error { p.check(ctx, n); return nil }); err != nil {
+				earliest = time.Now().Add(maxBackoff) // a panic: else it would come again at once
 			}
-			return 0
+		}
+	}
+}
+
+// check pings n if that is due.
+func (p *Pool) check(ctx context.Context, n *node) {
+	p.mu.Lock()
+	before, began := *n, time.Now()
+	p.mu.Unlock()
+	if due := before.due(); due.IsZero() || began.Before(due) {
+		return
+	}
+	answered, err := p.ping(ctx, n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() == nil && n.pinged(&before, began, time.Now(), answered, err) {
+		p.cancelToRetry(n)
+	}
+}
+
+// cancelToRetry cancels the requests in flight at n that another node can
+// answer, within the budget. The caller holds p.mu.
+func (p *Pool) cancelToRetry(n *node) {
+	if p.choose(func(other *node) bool { return other.state == up && other != n }) == nil {
+		return
+	}
+	for sent, cancel := range n.cancels {
+		if !p.budget.allow(0) {
+			return
+		}
+		delete(n.cancels, sent)
+		cancel(errHung)
+	}
+}
+
+// ping sends n a HEAD of / without credentials, so that 401 is fine. An error
+// says that n is not well.
+func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	req.URL = n.resolve(req.URL)
+	req.Header.Set("User-Agent", "akin")
+	res, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return false, err
+	}
+	_ = res.Body.Close() // it is empty
+	return true, sick(res.StatusCode)
+}
+
+// Reach pings all nodes and returns nil as soon as one has answered anything,
+// else an error.
+func (p *Pool) Reach(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	answers := make(chan error, len(p.nodes))
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	for _, n := range p.nodes {
+		calls.Go(func() {
+			answers <- p.guard.Do(checking, func() error {
+				if answered, err := p.ping(ctx, n); !answered {
+					return err
+				}
+				return nil
+			})
 		})
-		gauge("akin_node_requests_in_flight", "Requests that a node has not answered yet.",
-			func() float64 { return float64(n.waiting.Load()) })
 	}
-	return errors.Join(errs...)
-}
-
-// Tokens of a [RetryBudget], in thousandths so that they fit an integer.
-const (
-	token       = 1000
-	firstTokens = 10 * token
-	// spare is what an overloaded cluster leaves for requests not answered at all.
-	spare = firstTokens - token
-	// maxTokens are for a node that dies under load with dozens of searches.
-	maxTokens = 50 * token
-)
-
-// A RetryBudget keeps repetitions to a share of the requests. It is a token
-// bucket: each request adds the share, each repetition takes one of at most 50
-// tokens; at first there are 10. Its methods may be called concurrently.
-type RetryBudget struct {
-	share  int64
-	tokens atomic.Int64
-}
-
-// NewRetryBudget allows share, in [0, 1], repetitions for each request.
-func NewRetryBudget(share float64) *RetryBudget {
-	b := &RetryBudget{share: int64(share * token)}
-	b.tokens.Store(firstTokens)
-	return b
-}
-
-// Note counts a request. Repetitions are not noted.
-func (b *RetryBudget) Note() {
-	if b.tokens.Load() < maxTokens {
-		b.tokens.Add(b.share) // concurrent calls may exceed the limit by a little
-	}
-}
-
-// Allow reports whether a request may be repeated now, and counts that.
-func (b *RetryBudget) Allow() bool { return b.take(0) }
-
-// AllowMore is Allow for an overloaded cluster: it leaves tokens for requests
-// that were not answered at all.
-func (b *RetryBudget) AllowMore() bool { return b.take(spare) }
-
-func (b *RetryBudget) take(leave int64) bool {
-	for {
-		left := b.tokens.Load()
-		if left < leave+token {
-			return false
-		}
-		if b.tokens.CompareAndSwap(left, left-token) {
-			return true
+	var err error
+	for range p.nodes {
+		if err = <-answers; err == nil {
+			return nil
 		}
 	}
+	return err
 }

@@ -95,7 +95,7 @@ func metricsOf(t *testing.T, g prometheus.Gatherer) string {
 func counted(t *testing.T, p *Pool, line string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	if err := p.metrics.register(registry, p.nodes); err != nil {
+	if err := p.register(registry); err != nil {
 		t.Fatal(err)
 	}
 	if text := metricsOf(t, registry); !strings.Contains(text, line+"\n") {
@@ -151,7 +151,7 @@ func TestNodesShareTheRequests(t *testing.T) {
 
 func TestUnreachableNodeIsPassedOver(t *testing.T) {
 	p := testPool(t, deadURL(), named(t, "b").URL)
-	for p.nodes[0].state.Load() == in {
+	for stateOf(p, 0) == up {
 		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
@@ -186,7 +186,7 @@ func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
 		t.Skip("the system drops no SYN")
 	}
 	p := testPool(t, "http://"+addr, named(t, "b").URL)
-	for p.nodes[0].state.Load() == in {
+	for stateOf(p, 0) == up {
 		began := time.Now()
 		got, err := do(p, write(t.Context(), "{}"))
 		if took := time.Since(began); got != "b{}" || err != nil || took > 4*time.Second { // a second is meant
@@ -222,7 +222,7 @@ func TestNodeWithoutTLSIsPassedOverByWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testPool(t, url, named(t, "b").URL)
-			for p.nodes[0].state.Load() == in {
+			for stateOf(p, 0) == up {
 				if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
 					t.Fatalf("got %q, %v", got, err)
 				}
@@ -263,7 +263,7 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 	}
 }
 
-// A node dies with searches under way: all are answered by the other one.
+// A node dies with searches in flight: all are answered by the other one.
 func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	const searches = 8
 	arrived, kill := make(chan struct{}, searches), make(chan struct{})
@@ -275,7 +275,7 @@ func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	}))
 	defer dying.Close()
 	p := testPool(t, dying.URL, named(t, "b").URL)
-	p.nodes[1].state.Store(out) // all go to the one that dies
+	setState(p, 1, down) // all go to the one that dies
 	var under sync.WaitGroup
 	for range searches {
 		under.Go(func() {
@@ -287,7 +287,7 @@ func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 	for range searches {
 		<-arrived
 	}
-	p.nodes[1].state.Store(in)
+	setState(p, 1, up)
 	close(kill)
 	under.Wait()
 	counted(t, p, `akin_node_retries_total{reason="unanswered"} 8`)
@@ -296,10 +296,10 @@ func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
 func TestRepetitionsKeepToTheBudget(t *testing.T) {
 	broken, _ := breaking(t)
 	p := testPool(t, broken.URL, named(t, "b").URL)
-	p.budget = NewRetryBudget(0)
+	p.budget = newRetryBudget(0)
 	failed := 0
 	for range 100 {
-		p.nodes[0].state.Store(in)
+		setState(p, 0, up)
 		if _, err := do(p, read(t.Context(), "")); err != nil {
 			failed++
 		}
@@ -314,8 +314,8 @@ func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
 	p := testPool(t, deadURL())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := do(p, write(ctx, "")); !errors.Is(err, context.Canceled) || p.nodes[0].state.Load() != in {
-		t.Errorf("error %v, state %v", err, p.nodes[0].state.Load())
+	if _, err := do(p, write(ctx, "")); !errors.Is(err, context.Canceled) || stateOf(p, 0) != up {
+		t.Errorf("error %v, state %v", err, stateOf(p, 0))
 	}
 }
 
@@ -626,7 +626,7 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 			t.Fatalf("got %s %q, %v", res.Status, got, err)
 		}
 	}
-	if p.nodes[0].failures != 0 {
-		t.Errorf("%d failures of the node are counted", p.nodes[0].failures)
+	if p.nodes[0].failed != 0 {
+		t.Errorf("%d failures of the node are counted", p.nodes[0].failed)
 	}
 }

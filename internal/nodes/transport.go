@@ -134,7 +134,7 @@ const answerTimeout = time.Second
 type nodeConn struct {
 	net.Conn
 
-	large atomic.Bool // the request under way has a large head
+	large atomic.Bool // the request in flight has a large head
 	rest  []byte      // of the answer to it, read and not yet given out
 
 	end  sync.Once
