@@ -86,27 +86,3 @@ func doubleLoop(sp *Space, x, y Vector) float64 {
 	}
 	return sum
 }
-
-// BenchmarkProducts is of 64 documents with 64, each pair by itself and all at
-// once.
-func BenchmarkProducts(b *testing.B) {
-	sp, docs := benchSpace(b, 20_000, 100, 100)
-	b.Run("pairs", func(b *testing.B) {
-		for b.Loop() {
-			for _, x := range docs {
-				for _, y := range docs {
-					if _, err := sp.Soft(x, y); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		}
-	})
-	b.Run("collections", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := allProducts(sp, docs, docs, Soft); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

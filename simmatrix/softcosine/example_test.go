@@ -74,30 +74,6 @@ func ExampleSpace_Expand() {
 	// truck^0.5
 }
 
-func ExampleCollection_Products() {
-	sp, err := softcosine.NewSpace([]float64{1, 1, 1}, softcosine.Identity(3))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c := softcosine.NewCollection(sp, []softcosine.Vector{
-		softcosine.NewVector(map[int32]float64{0: 1, 1: 1}),
-		softcosine.NewVector(map[int32]float64{2: 1}),
-		softcosine.NewVector(map[int32]float64{1: 2}),
-	})
-	products, err := c.Products(softcosine.NewVector(map[int32]float64{1: 1}), softcosine.Soft)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for k, document := range products.Terms {
-		fmt.Printf("document %d: %.3f\n", document, products.Values[k])
-	}
-	// Output:
-	// document 0: 0.707
-	// document 2: 1.000
-}
-
 func ExampleParseSMARTPair() {
 	document, query, err := softcosine.ParseSMARTPair("lnc.ltc")
 	fmt.Println(document, query, err)

@@ -24,7 +24,7 @@ func MinimumDegree(s *Similarities) (order []int32) {
 	for i := n - 1; i >= 0; i-- {
 		cols, _ := s.Row(i)
 		q.nodes[i] = node{terms: slices.Clone(cols), degree: len(cols)}
-		q.offer(int32(i))
+		q.offer(int32(i)) //nolint:gosec // n is an int32
 	}
 	for len(q.order) < n {
 		q.eliminate(q.pop())

@@ -94,10 +94,8 @@ func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
 // Map returns the features of x, a vector over 0 to p.Len()-1, in
 // O(m·C·log(m·C)) for m coordinates and C entries in rows and columns of S. It
 // panics where a coordinate of Wx or of the result is not finite.
-func (p *Pairs) Map(x Vector) Vector { return p.features(p.sp.Weighted(x)) }
-
-func (p *Pairs) features(wx Vector) Vector {
-	s := p.sp.s
+func (p *Pairs) Map(x Vector) Vector {
+	s, wx := p.sp.s, p.sp.Weighted(x)
 	features := make(map[int32]float64, 4*wx.Len())
 	for k, i := range wx.Terms {
 		half := wx.Values[k] / 2
@@ -115,8 +113,6 @@ func (p *Pairs) features(wx Vector) Vector {
 
 // Cosine returns the cosine of the features of x and y, 0 where a norm is 0.
 func (p *Pairs) Cosine(x, y Vector) float64 {
-	u, _ := scaled(x, p.sp.weights)
-	v, _ := scaled(y, p.sp.weights)
-	a, b := p.features(u), p.features(v)
-	return quotient(a.dot(b), a.Norm(), b.Norm())
+	a, b := p.Map(x), p.Map(y)
+	return quotient(a.Dot(b), a.Norm(), b.Norm())
 }

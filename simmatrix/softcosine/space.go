@@ -13,16 +13,14 @@
 //
 // Terms are numbers from 0 to n-1, assigned by a [Vocabulary]. A [Vector], a
 // [Similarities] and a [Space] are immutable and safe for use by any number of
-// goroutines. The functions panic over a term not in [0, n) and over
-// coordinates that are not finite.
+// goroutines. The functions panic over a term not in [0, n).
 //
 // The inner product takes any S. The soft cosine takes one for which no ⟨x, x⟩
 // is negative; else it returns [ErrNotReal]. It lies in [-1, 1] where S is
 // positive semi-definite and symmetric. A norm of 0 gives 0.
 //
-// Norms are scaled where their squares leave the range of a float64. A result
-// that is itself out of range is an error that wraps [ErrRange], ±Inf where
-// only a number is returned, and a panic where a [Vector] is.
+// Numbers are those of a float64: what leaves its range is ±Inf or NaN, and a
+// panic where a [Vector] is returned.
 //
 // # Stores
 //
@@ -176,8 +174,7 @@ func (sp *Space) giveBack(d *scratch) {
 // InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of x
 // and C entries in a row of S, by algorithm 1 of the notes: the sum of
 // w_i·x_i·s_ij·w_j·y_j over the i with x_i ≠ 0 and the j with s_ij ≠ 0, with Wy
-// in a dense array. It is ±Inf where it is out of range; a coordinate of Wx or
-// Wy that is too small for a float64 counts as 0.
+// in a dense array.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
 	d := sp.scratch.Get().(*scratch)
 	for l, j := range y.Terms {
@@ -188,47 +185,8 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 		r += sp.weights[i] * x.Values[k] * d.row(sp.s, i)
 	}
 	sp.giveBack(d)
-	if !finite(r) { // A sum on the way to it may have been out of range.
-		return sp.innerByParts(x, y)
-	}
 	return r
 }
-
-// innerByParts is [Space.InnerProduct] with the exponents of products kept
-// apart and their sum taken relative to the largest product, so that only the
-// result can be out of range. It takes O(m·n·log C) for m and n coordinates.
-func (sp *Space) innerByParts(x, y Vector) float64 {
-	x, y = x.checked(), y.checked()
-	product := func(k, l int) (m float64, e int) {
-		i, j := x.Terms[k], y.Terms[l]
-		m = 1
-		for _, factor := range []float64{sp.weights[i], x.Values[k], sp.s.At(int(i), int(j)), sp.weights[j], y.Values[l]} {
-			fraction, own := math.Frexp(factor)
-			m, e = m*fraction, e+own
-		}
-		return m, e
-	}
-	largest := math.MinInt
-	for k := range x.Terms {
-		for l := range y.Terms {
-			if m, e := product(k, l); m != 0 {
-				largest = max(largest, e)
-			}
-		}
-	}
-	sum := 0.0
-	for k := range x.Terms {
-		for l := range y.Terms {
-			if m, e := product(k, l); m != 0 {
-				sum += math.Ldexp(m, e-largest)
-			}
-		}
-	}
-	return math.Ldexp(sum, largest)
-}
-
-// inner returns uᵀ·S·v.
-func (sp *Space) inner(u, v Vector) float64 { return sp.combination(u).dot(v) }
 
 // row returns Σ_j s_ij·d_j, and reads only the marked similarities.
 func (d *scratch) row(s *Similarities, i int32) float64 {
@@ -246,114 +204,48 @@ func (d *scratch) row(s *Similarities, i int32) float64 {
 	return sum
 }
 
-// HardNorm returns ‖Wx‖, +Inf where it is out of range.
-func (sp *Space) HardNorm(x Vector) float64 {
-	if norm := sp.hardNorm(x); !math.IsNaN(norm) {
-		return norm
-	}
-	u, e := scaled(x, sp.weights)
-	return math.Ldexp(math.Sqrt(u.dot(u)), e)
-}
-
-// hardNorm returns ‖Wx‖, or NaN where that is so small or large, though not 0,
-// that what is made of it may be out of range.
-func (sp *Space) hardNorm(x Vector) float64 {
-	sum := 0.0
-	for k, i := range x.Terms {
-		v := sp.weights[i] * x.Values[k]
-		sum += v * v
-	}
-	if plain(sum) {
-		return math.Sqrt(sum)
-	}
-	if u, _ := scaled(x, sp.weights); u.Len() == 0 {
-		return 0
-	}
-	return math.NaN()
-}
+// HardNorm returns ‖Wx‖.
+func (sp *Space) HardNorm(x Vector) float64 { return sp.weigh(x).Norm() }
 
 // roundingShare of ‖Wx‖² is how far ⟨x, x⟩ may lie under 0 and still count as
 // 0: some 10,000 products of 53 bits are summed up.
 const roundingShare = 1e-12
 
 // SoftNorm returns √⟨x, x⟩, at least 0. The error wraps [ErrNotReal] where ⟨x,
-// x⟩ is negative by more than 10⁻¹²·‖Wx‖², which is rounding, and [ErrRange]
-// where the norm is out of range.
+// x⟩ is negative by more than 10⁻¹²·‖Wx‖², which is rounding.
 func (sp *Space) SoftNorm(x Vector) (float64, error) {
-	norm, err := sp.softNorm(x)
-	if err != nil || !math.IsNaN(norm) {
-		return norm, err
-	}
-	u, e := scaled(x, sp.weights)
-	norm, err = sp.scaledSoftNorm(u)
-	if err != nil {
-		return 0, err
-	}
-	return inRange("√⟨x, x⟩", math.Ldexp(norm, e))
-}
-
-// softNorm returns √⟨x, x⟩, or NaN as hardNorm does.
-func (sp *Space) softNorm(x Vector) (float64, error) {
-	if square := sp.InnerProduct(x, x); plain(square) {
-		return math.Sqrt(square), nil
-	}
-	u, _ := scaled(x, sp.weights)
-	if norm, err := sp.scaledSoftNorm(u); err != nil || norm == 0 {
-		return 0, err
-	}
-	return math.NaN(), nil
-}
-
-// scaledSoftNorm returns √(uᵀSu).
-func (sp *Space) scaledSoftNorm(u Vector) (float64, error) {
-	square := sp.inner(u, u)
-	if square+roundingShare*u.dot(u) < 0 {
+	square, hard := sp.InnerProduct(x, x), sp.HardNorm(x)
+	if square+roundingShare*hard*hard < 0 {
 		return 0, ErrNotReal
 	}
 	return math.Sqrt(max(square, 0)), nil
 }
 
 // Hard returns the length-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
-// norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂]; ±Inf is out of range.
+// norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂].
 func (sp *Space) Hard(x, y Vector) float64 {
-	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
-		return hard
-	}
-	u, _ := scaled(x, sp.weights)
-	v, _ := scaled(y, sp.weights)
-	return quotient(sp.inner(u, v), u.Norm(), v.Norm())
+	return quotient(sp.InnerProduct(x, y), sp.HardNorm(x), sp.HardNorm(y))
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
 // norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It is not
 // clamped. Errors are those of [Space.SoftNorm].
 func (sp *Space) Soft(x, y Vector) (float64, error) {
-	nx, err := sp.softNorm(x)
+	nx, err := sp.SoftNorm(x)
 	if err != nil {
 		return 0, err
 	}
-	ny, err := sp.softNorm(y)
+	ny, err := sp.SoftNorm(y)
 	if err != nil {
 		return 0, err
 	}
-	if soft := quotient(sp.InnerProduct(x, y), nx, ny); finite(soft) {
-		return soft, nil
-	}
-	u, _ := scaled(x, sp.weights)
-	v, _ := scaled(y, sp.weights)
-	nu, _ := sp.scaledSoftNorm(u) // it is real, as softNorm has seen
-	nv, _ := sp.scaledSoftNorm(v)
-	return inRange("the soft cosine measure", quotient(sp.inner(u, v), nu, nv))
+	return quotient(sp.InnerProduct(x, y), nx, ny), nil
 }
 
 // Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0.
 func (sp *Space) Cosine(x, y Vector) float64 {
-	if cosine := quotient(sp.weigh(x).dot(sp.weigh(y)), sp.hardNorm(x), sp.hardNorm(y)); finite(cosine) {
-		return cosine
-	}
-	u, _ := scaled(x, sp.weights)
-	v, _ := scaled(y, sp.weights)
-	return quotient(u.dot(v), u.Norm(), v.Norm())
+	u, v := sp.weigh(x), sp.weigh(y)
+	return quotient(u.Dot(v), u.Norm(), v.Norm())
 }
 
 // quotient returns a / (b·c), 0 where b or c is 0.
@@ -368,26 +260,10 @@ func quotient(a, b, c float64) float64 {
 // = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
 // length-normalized measure. Terms of weight 0 are left out.
 func (sp *Space) Expand(x Vector) Vector {
-	return sp.transform(x).mapped(func(term int32, v float64) float64 {
+	return sp.DotQuery(x).mapped(func(term int32, v float64) float64 {
 		if sp.weights[term] == 0 {
 			return 0
 		}
 		return v / sp.weights[term]
 	}).checked()
-}
-
-func (sp *Space) transform(x Vector) Vector { return sp.combination(sp.weigh(x)) }
-func (sp *Space) combination(u Vector) Vector {
-	d := sp.scratch.Get().(*scratch)
-	for k, i := range u.Terms {
-		v := u.Values[k]
-		cols, sims := sp.s.Row(int(i))
-		d.add(i, v)
-		for l, j := range cols {
-			d.add(j, v*sims[l])
-		}
-	}
-	out := d.vector()
-	sp.giveBack(d)
-	return out
 }

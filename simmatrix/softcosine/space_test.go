@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // The example of the notes, section 1, and of the thesis, section 4.1:
@@ -290,4 +292,31 @@ func TestASpaceIsSharedByGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestInnerProductsAreTheMatrixProduct(t *testing.T) {
+	// (WX)ᵀ·S·(WY) by dense matrices, as the remark to theorem 3.4 writes it.
+	rng := rand.New(rand.NewPCG(5, 6))
+	sp := mustSpace(t, []float64{1, 2, 0.5, 3, 1, 1}, randomSimilarities(t, rng, 6, form{}))
+	x, y := randomDocuments(rng, 6, 5), randomDocuments(rng, 6, 7)
+	weighted := func(docs []Vector) *mat.Dense {
+		m := mat.NewDense(6, len(docs), nil)
+		for k, d := range docs {
+			for i := range int32(6) {
+				m.Set(int(i), k, sp.Weight(i)*d.At(i))
+			}
+		}
+		return m
+	}
+	s := mat.NewDense(6, 6, nil)
+	s.Apply(func(i, j int, _ float64) float64 { return sp.s.At(i, j) }, s)
+	var want mat.Dense
+	want.Product(weighted(x).T(), s, weighted(y))
+	for i := range x {
+		for k := range y {
+			if got := sp.InnerProduct(x[i], y[k]); !near(got, want.At(i, k), 1e-12) {
+				t.Errorf("(%d, %d): %v, want %v", i, k, got, want.At(i, k))
+			}
+		}
+	}
 }

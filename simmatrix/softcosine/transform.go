@@ -9,22 +9,31 @@ import (
 // notes, theorem 4.1): a store of dot products finds the largest inner products
 // with documents stored as [Space.Weighted], and the largest soft cosines with
 // [Space.DotDocument] (theorem 4.2).
-func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x).checked() }
+func (sp *Space) DotQuery(x Vector) Vector {
+	d := sp.scratch.Get().(*scratch)
+	wx := sp.weigh(x)
+	for k, i := range wx.Terms {
+		v := wx.Values[k]
+		cols, sims := sp.s.Row(int(i))
+		d.add(i, v)
+		for l, j := range cols {
+			d.add(j, v*sims[l])
+		}
+	}
+	out := d.vector()
+	sp.giveBack(d)
+	return out.checked()
+}
 
 // DotDocument returns y' = Wy / √⟨y, y⟩, for which x'ᵀy' = √⟨x, x⟩·soft(x, y)
 // with x' of [Space.DotQuery] (the notes, theorem 4.2). A document of norm 0
 // becomes the zero vector. The error wraps [ErrNotReal] as of [Space.SoftNorm].
 func (sp *Space) DotDocument(y Vector) (Vector, error) {
-	norm, err := sp.softNorm(y)
+	norm, err := sp.SoftNorm(y)
 	if err != nil || norm == 0 {
 		return Vector{}, err
 	}
-	u := sp.weigh(y)
-	if math.IsNaN(norm) {
-		u, _ = scaled(y, sp.weights)
-		norm, _ = sp.scaledSoftNorm(u) // it is real, as softNorm has seen
-	}
-	return u.mapped(func(_ int32, v float64) float64 { return v / norm }), nil
+	return sp.weigh(y).mapped(func(_ int32, v float64) float64 { return v / norm }).checked(), nil
 }
 
 // CosineQuery returns the vector of n+1 coordinates, of length 1,
@@ -34,13 +43,12 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 // for a store of cosines with documents stored as [Space.CosineDocument] (the
 // notes, theorem 4.3); the zero vector where Sᵀ(Wx) = 0.
 func (sp *Space) CosineQuery(x Vector) Vector {
-	u, _ := scaled(x, sp.weights)
-	q := sp.combination(u)
+	q := sp.DotQuery(x)
 	norm := q.Norm()
 	if norm == 0 {
 		return Vector{}
 	}
-	return q.mapped(func(_ int32, v float64) float64 { return v / norm })
+	return q.mapped(func(_ int32, v float64) float64 { return v / norm }).checked()
 }
 
 // CosineDocument returns the vector of n+1 coordinates, of length 1,

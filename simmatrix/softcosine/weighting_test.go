@@ -241,3 +241,17 @@ func TestAnEmptyDocumentStaysEmpty(t *testing.T) {
 		t.Errorf("of weight 0: %v, %v", v, err)
 	}
 }
+
+func TestWeightingsRefuseWhatIsNotFinite(t *testing.T) {
+	st := &Frequencies{Docs: 1000, DocFreqs: []int64{1, 1}, MeanTerms: math.MaxFloat64, MeanBytes: math.SmallestNonzeroFloat64, Slope: 1}
+	large := NewVector(map[int32]float64{0: math.MaxFloat64, 1: math.MaxFloat64})
+	for _, letters := range []string{"nfn", "nfc", "Lnn", "nnc", "nnu", "nnb"} {
+		w, _, err := ParseSMARTPair(letters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := w.Apply(large, 100, st); !errors.Is(err, ErrWeighting) || v.Len() != 0 {
+			t.Errorf("%s: %v, %v", letters, v, err)
+		}
+	}
+}
