@@ -48,8 +48,9 @@ func NewProvider(sample float64, o ...sdk.TracerProviderOption) *sdk.TracerProvi
 
 // Handler traces the requests to h; with a nil provider it is h. The handler of
 // otelhttp puts a body of its own into the request until h has returned, so it
-// gets a copy: net/http looks at the body when h sends the header, would not see
-// that it was not read to its end, and could take the rest for the next request.
+// gets a copy: net/http looks at the body when h sends the header, would not
+// see that it was not read to its end, and could take the rest for the next
+// request.
 func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
 	if p == nil {
 		return h

@@ -42,6 +42,7 @@ func TestBodyThatIsNotReadIsNotTheNextRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer answer.Body.Close()
 			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge || !answer.Close {
 				t.Errorf("answered with %d, the last one: %t, %v", answer.StatusCode, answer.Close, err)
 			}
