@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -21,12 +22,14 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -67,9 +70,12 @@ var errUndecided = errors.New("it is not known yet whether the client may search
 // have akin's credentials, and others must neither cause them nor learn from
 // them.
 type access struct {
-	server   *Server
-	secured  atomic.Bool       // the cluster has security; it stays true, over reloads too
-	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
+	ask      clientCall
+	guard    *recovery.Guard
+	log      *slog.Logger
+	checks   *prometheus.CounterVec // by result
+	secured  atomic.Bool            // the cluster has security; it stays true, over reloads too
+	key      [sha256.Size]byte      // random, so that nobody can compare credentials by what is kept
 	verdicts *otter.Cache[accessKey, verdict]
 	places   *limits.Places // of checks that the cluster works on
 	waiting  *limits.Places // of those and the ones before them
@@ -82,15 +88,19 @@ type access struct {
 	running sync.WaitGroup
 }
 
+// A clientCall asks the cluster with the credentials of a client.
+type clientCall func(ctx context.Context, client *http.Request, path string) (status int, page []byte, err error)
+
 // An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
 // A verdict is what [expand.Request.Allowed] returns.
 type verdict struct{ err error }
 
-func newAccess(s *Server, secured bool) *access {
+func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Logger, checks *prometheus.CounterVec) *access {
 	a := &access{
-		server: s, places: limits.NewPlaces(maxQuestions), waiting: limits.NewPlaces(maxWaiting), pause: deniedPause,
+		ask: ask, guard: guard, log: log, checks: checks,
+		places: limits.NewPlaces(maxQuestions), waiting: limits.NewPlaces(maxWaiting), pause: deniedPause,
 		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
 			MaximumSize: maxVerdicts,
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {
@@ -120,14 +130,11 @@ func (a *access) close() {
 	a.verdicts.StopAllGoroutines()
 }
 
-// checker returns [expand.Request.Allowed] for the client that sent r, nil
-// where the cluster has no security. A check outlives its search, for the next
+// checker returns [expand.Request.Allowed] for the client of a search, with the
+// headers h that the cluster gets. A check outlives its search, for the next
 // one.
-func (a *access) checker(r *http.Request, x *search) func(context.Context, esclient.Indices) error {
-	if !a.secured.Load() {
-		return nil
-	}
-	h, parameters, owner := a.server.sentHeader(r), answer.Unknown(x.rawQuery), x.client.Name
+func (a *access) checker(h http.Header, x *search) func(context.Context, esclient.Indices) error {
+	parameters, owner := answer.Unknown(x.rawQuery), x.client.Name
 	return func(ctx context.Context, indices esclient.Indices) error { //nolint:contextcheck // A check outlives its search.
 		key := a.keyOf(h, parameters, indices)
 		x.asked.Store(key, true)
@@ -176,7 +183,7 @@ func (a *access) settle(life context.Context, key accessKey, owner string, clien
 	}
 	ctx, cancel := context.WithTimeout(life, accessTimeout)
 	defer cancel()
-	err := a.server.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
+	err := a.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
 	result := accessFailed
 	switch {
 	case err == nil:
@@ -191,7 +198,7 @@ func (a *access) settle(life context.Context, key accessKey, owner string, clien
 	} else {
 		a.places.Give(owner)
 	}
-	a.server.metrics.Authorizing.WithLabelValues(result).Inc()
+	a.checks.WithLabelValues(result).Inc()
 	a.verdicts.Set(key, verdict{err})
 	return err
 }
@@ -209,7 +216,7 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.server.ask(ctx, client, http.MethodGet, path, nil, nil)
+	status, page, err := a.ask(ctx, client, path)
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`
@@ -239,7 +246,7 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 // secure notes that the cluster has security, which a status has shown.
 func (a *access) secure(ctx context.Context, status int) {
 	if a.secured.CompareAndSwap(false, true) {
-		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
+		a.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 	}
 }
 

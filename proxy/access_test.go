@@ -412,7 +412,7 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 func askAs(ctx context.Context, s *Server, address, who string) error {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.client.Name = address
-	check := s.access.checker(&http.Request{Header: http.Header{"Authorization": {who}}}, x)
+	check := s.access.checker(http.Header{"Authorization": {who}}, x)
 	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
@@ -474,7 +474,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := s.access.checker(&http.Request{Header: http.Header{}}, searchFor(expand.EndpointSearch, "", "", ""))
+	check := s.access.checker(http.Header{}, searchFor(expand.EndpointSearch, "", "", ""))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- check(ctx, esclient.Indices{Options: "ignore_unavailable=true"}) }()

@@ -32,7 +32,7 @@ type relay struct {
 
 // relayed returns h behind a relay, and counts answers. Panics of its timer are
 // the guard's.
-func relayed(h http.Handler, guard *recovery.Guard, count *report.Traffic) http.Handler {
+func relayed(h http.Handler, guard *recovery.Guard, count *report.Metrics) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w2 := &relay{ResponseWriter: w, guard: guard}
 		began, complete := count.Begin(), false

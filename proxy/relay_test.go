@@ -35,13 +35,13 @@ func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
 }
 
 // noTraffic counts what nobody looks at.
-func noTraffic(t *testing.T) *report.Traffic {
+func noTraffic(t *testing.T) *report.Metrics {
 	t.Helper()
 	m, err := report.NewMetrics(prometheus.NewRegistry(), report.Values{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &m.Traffic
+	return m
 }
 
 // writePieces writes and flushes n pieces with a pause between them.

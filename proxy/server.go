@@ -219,10 +219,13 @@ func New(o Options) (*Server, error) {
 	for i := range o.Trials {
 		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
 	}
-	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
+	s.access = newAccess(o.Secured || o.Previous != nil && o.Previous.access.secured.Load(),
+		func(ctx context.Context, client *http.Request, path string) (int, []byte, error) {
+			return s.ask(ctx, client, http.MethodGet, path, nil, nil)
+		}, s.guard, s.log, s.metrics.Authorizing)
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, &s.metrics.Traffic), o.Tracer != nil, o.AccessLog), o.Tracer)
+	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics), o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s, nil
 }

@@ -29,45 +29,32 @@ const (
 // Metrics are what the proxy counts. Counters of every request are looked up
 // once.
 type Metrics struct {
-	Traffic
-	Searches
-	Cluster
-	Reranking
-	Clients
-	Trials
+	// Of all requests of clients.
+	inFlight      prometheus.Gauge
+	search, other answered
 
-	Shadow Shadows
-}
-
-// Searches tell what became of requests.
-type Searches struct {
+	// What became of requests.
 	requests, clauses        *prometheus.CounterVec
 	PassedThrough, Rewritten prometheus.Counter
 	AddedTerms, noRow        prometheus.Counter
 	Expand, Upstream         prometheus.Observer // the time in akin and in the cluster
-}
 
-// Cluster tells what the cluster did.
-type Cluster struct {
+	// What the cluster did.
 	Errors, Unchecked     prometheus.Counter
 	Rejected, Authorizing *prometheus.CounterVec
-}
 
-// Reranking tells of the hits that were to be reranked, or to add terms.
-type Reranking struct {
+	// Of the hits that were to be reranked, or to add terms.
 	Reranked, Feedback *prometheus.CounterVec
 	RerankTook         prometheus.Observer
-}
 
-// Clients tell of clients' connections and what is wrong with them.
-type Clients struct {
+	// Of clients' connections and what is wrong with them.
 	Connections                      *prometheus.GaugeVec
 	ClosedIdle                       *prometheus.CounterVec
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
-}
 
-// Trials tell of searches in trials, by its name and arm.
-type Trials struct{ arms *prometheus.CounterVec }
+	arms   *prometheus.CounterVec // of searches in trials, by its name and arm
+	Shadow Shadows
+}
 
 // Values are those that labels are known to have. Their series are there from
 // the start, so that an alert on their increase sees the first one.
@@ -121,43 +108,6 @@ func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) 
 		known.Reasons = append(known.Reasons, string(why))
 	}
 	m := &Metrics{
-		Traffic: r.traffic(), Searches: r.searches(&known), Cluster: r.cluster(&known), Reranking: r.reranking(&known),
-		Clients: r.clients(), Trials: r.trials(), Shadow: r.shadow(),
-	}
-	return m, errors.Join(r.errs...)
-}
-
-func (r *registering) searches(known *Values) Searches {
-	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
-	for _, cause := range known.Causes {
-		requests.WithLabelValues(FailedOpen, cause)
-	}
-	for _, why := range known.Reasons {
-		requests.WithLabelValues(Unchanged, why)
-	}
-	clauses := r.counter("akin_clauses_total",
-		"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason")
-	clauses.WithLabelValues(Rewritten, "")
-	for _, why := range reason.All() {
-		clauses.WithLabelValues(Unchanged, string(why))
-		clauses.WithLabelValues(Rewritten, string(why))
-	}
-	// From 50 µs, a search with warm caches, to 7.5 s.
-	stages := r.times("akin_search_stage_duration_seconds",
-		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
-	return Searches{
-		requests: requests, clauses: clauses,
-		PassedThrough: requests.WithLabelValues(passedThrough, ""),
-		Rewritten:     requests.WithLabelValues(Rewritten, ""),
-		AddedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
-		noRow: r.counter("akin_searches_without_row_total",
-			"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues(),
-		Expand: stages.WithLabelValues("expand"), Upstream: stages.WithLabelValues("upstream"),
-	}
-}
-
-func (r *registering) cluster(known *Values) Cluster {
-	return Cluster{
 		Errors: r.counter("akin_upstream_errors_total", "Requests that no node of the cluster answered.").WithLabelValues(),
 		Unchecked: r.counter("akin_unchecked_responses_total",
 			"Responses of status 200 to rewritten searches that could not be checked for failed shards or items.").WithLabelValues(),
@@ -165,43 +115,59 @@ func (r *registering) cluster(known *Values) Cluster {
 			"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent."),
 		Authorizing: r.by("result", known.Authorizing, "akin_authorization_checks_total",
 			"Searches without hits that were sent with a client's credentials to see whether it may search some indices."),
-	}
-}
-
-func (r *registering) reranking(known *Values) Reranking {
-	return Reranking{
 		Reranked: r.by("result", slices.Concat(known.Reranked, known.Causes), "akin_reranked_total",
 			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order."),
 		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
+		arms:   r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
+		Shadow: r.shadow(),
 	}
+	m.addTraffic(r)
+	m.addSearches(r, &known)
+	m.addClients(r)
+	return m, errors.Join(r.errs...)
 }
 
-func (r *registering) clients() Clients {
-	slow := r.counter("akin_slow_clients_total",
-		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
-	open := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
-	r.errs = append(r.errs, r.Register(open))
+func (m *Metrics) addSearches(r *registering, known *Values) {
+	m.requests = r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
+	m.PassedThrough, m.Rewritten = m.requests.WithLabelValues(passedThrough, ""), m.requests.WithLabelValues(Rewritten, "")
+	for _, cause := range known.Causes {
+		m.requests.WithLabelValues(FailedOpen, cause)
+	}
+	for _, why := range known.Reasons {
+		m.requests.WithLabelValues(Unchanged, why)
+	}
+	m.clauses = r.counter("akin_clauses_total",
+		"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason")
+	m.clauses.WithLabelValues(Rewritten, "")
+	for _, why := range reason.All() {
+		m.clauses.WithLabelValues(Unchanged, string(why))
+		m.clauses.WithLabelValues(Rewritten, string(why))
+	}
+	m.AddedTerms = r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues()
+	m.noRow = r.counter("akin_searches_without_row_total",
+		"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues()
+	// From 50 µs, a search with warm caches, to 7.5 s.
+	stages := r.times("akin_search_stage_duration_seconds",
+		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
+	m.Expand, m.Upstream = stages.WithLabelValues("expand"), stages.WithLabelValues("upstream")
+}
+
+func (m *Metrics) addClients(r *registering) {
+	m.Connections = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
+	r.errs = append(r.errs, r.Register(m.Connections))
 	ports := []string{"proxy", "admin"}
 	for _, port := range ports {
-		open.WithLabelValues(port)
+		m.Connections.WithLabelValues(port)
 	}
-	return Clients{
-		Connections: open,
-		ClosedIdle: r.by("port", ports, "akin_idle_connections_closed_total",
-			"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting."),
-		LargeHeads: r.counter("akin_large_headers_total",
-			"Requests that were refused since their heads are larger than 64 KiB.").WithLabelValues(),
-		SlowBodies: slow.WithLabelValues(SlowBody), SlowRead: slow.WithLabelValues(SlowResponse),
-	}
-}
-
-func (r *registering) trials() Trials {
-	return Trials{
-		arms: r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
-	}
+	m.ClosedIdle = r.by("port", ports, "akin_idle_connections_closed_total",
+		"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting.")
+	m.LargeHeads = r.counter("akin_large_headers_total", "Requests that were refused since their heads are larger than 64 KiB.").WithLabelValues()
+	slow := r.counter("akin_slow_clients_total",
+		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
+	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
 }
 
 func (r *registering) shadow() Shadows {
@@ -226,36 +192,36 @@ func (r *registering) shadow() Shadows {
 }
 
 // Unchanged counts a search that was left as it came.
-func (s *Searches) Unchanged(reason string) {
-	s.requests.WithLabelValues(Unchanged, reason).Inc()
+func (m *Metrics) Unchanged(reason string) {
+	m.requests.WithLabelValues(Unchanged, reason).Inc()
 }
 
 // FailedOpen counts a search that was sent as it came since something failed.
-func (s *Searches) FailedOpen(cause string) {
-	s.requests.WithLabelValues(FailedOpen, cause).Inc()
+func (m *Metrics) FailedOpen(cause string) {
+	m.requests.WithLabelValues(FailedOpen, cause).Inc()
 }
 
 // Clauses counts what was done with each field of each clause, and searches
 // with words that are not in the matrix.
-func (s *Searches) Clauses(res *expand.Result) {
+func (m *Metrics) Clauses(res *expand.Result) {
 	for i := range res.Clauses {
 		outcome := Unchanged
 		if res.Clauses[i].Form != "" {
 			outcome = Rewritten
 		}
-		s.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
+		m.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
 	}
 	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
-		s.noRow.Inc()
+		m.noRow.Inc()
 	}
 }
 
 // Trial counts a search that gets an arm of a trial.
-func (t *Trials) Trial(name, arm string) { t.arms.WithLabelValues(name, arm).Inc() }
+func (m *Metrics) Trial(name, arm string) { m.arms.WithLabelValues(name, arm).Inc() }
 
 // Start has the series of a trial there before its first search.
-func (t *Trials) Start(name string, arms []string) {
+func (m *Metrics) Start(name string, arms []string) {
 	for _, arm := range arms {
-		t.arms.WithLabelValues(name, arm)
+		m.arms.WithLabelValues(name, arm)
 	}
 }

@@ -6,12 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Traffic tells of all requests of clients.
-type Traffic struct {
-	inFlight      prometheus.Gauge
-	search, other answered
-}
-
 // answered are answers by the first digit of their status, at 0 those that
 // broke off, and the time that they took.
 type answered struct {
@@ -19,11 +13,11 @@ type answered struct {
 	took  prometheus.Observer
 }
 
-func (r *registering) traffic() Traffic {
-	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{
+func (m *Metrics) addTraffic(r *registering) {
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "akin_requests_in_flight", Help: "Requests of clients whose answer is not sent to its end.",
 	})
-	r.errs = append(r.errs, r.Register(inFlight))
+	r.errs = append(r.errs, r.Register(m.inFlight))
 	codes := r.counter("akin_responses_total",
 		"Answers to clients by kind of request (search, other) and class of status (2xx); aborted ones broke off, as the client or the cluster went away.",
 		"kind", "code")
@@ -37,23 +31,23 @@ func (r *registering) traffic() Traffic {
 		a.took = took.WithLabelValues(kind)
 		return a
 	}
-	return Traffic{inFlight: inFlight, search: of("search"), other: of("other")}
+	m.search, m.other = of("search"), of("other")
 }
 
 // Begin counts a request that has come and returns the time. It is followed by
-// one call of [Traffic.End].
-func (t *Traffic) Begin() time.Time {
-	t.inFlight.Inc()
+// one call of [Metrics.End].
+func (m *Metrics) Begin() time.Time {
+	m.inFlight.Inc()
 	return time.Now()
 }
 
 // End counts the answer to a request that began at a time. status is 0 for one
 // that broke off.
-func (t *Traffic) End(began time.Time, search bool, status int) {
-	t.inFlight.Dec()
-	a := &t.other
+func (m *Metrics) End(began time.Time, search bool, status int) {
+	m.inFlight.Dec()
+	a := &m.other
 	if search {
-		a = &t.search
+		a = &m.search
 	}
 	a.codes[min(status/100, len(a.codes)-1)].Inc()
 	a.took.Observe(time.Since(began).Seconds())
