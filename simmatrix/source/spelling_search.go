@@ -34,7 +34,14 @@ type editSearcher struct {
 	opts *Options
 	k    int // MaxDistance
 
-	query
+	// The query. Lengths are in letters.
+	self              int32
+	letters           []rune // with k of noLetter before and 2k+1 behind
+	length            int
+	shortest, longest int // of the terms that may be neighbors
+	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
+	similarity [MaxDistance + 1][MaxDistance + 1]uint16
+
 	row   []simmatrix.Entry // found so far, in ascending column since the last cut
 	room  int               // length of row at which it is cut
 	floor uint16            // only similarities above it get into the row
@@ -42,16 +49,6 @@ type editSearcher struct {
 	// where none is; lanes[x] has all bits of the lanes up to it.
 	reach [MaxDistance + 1]int
 	lanes [MaxDistance + 1]band
-}
-
-// A query is the term whose neighbors are looked for. Lengths are in letters.
-type query struct {
-	self              int32
-	letters           []rune // with k of noLetter before and 2k+1 behind
-	length            int
-	shortest, longest int // of the terms that may be neighbors
-	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
-	similarity [MaxDistance + 1][MaxDistance + 1]uint16
 }
 
 func newEditSearcher(t *termTree, opts *Options) *editSearcher {

@@ -60,11 +60,7 @@ type remote struct {
 	failures atomic.Int64          // calls that failed or were not made
 	badRows  atomic.Int64          // answers with something that is not a row
 
-	polling
-}
-
-// polling is what only the poll touches.
-type polling struct {
+	// What only the poll touches.
 	names  []*followed
 	polled bool
 	loads  int // versions read so far
