@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/expand/reason"
 )
 

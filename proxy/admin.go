@@ -17,10 +17,9 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/report"
-
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/playground"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 const (

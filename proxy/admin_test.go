@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/expand"
-
 	"github.com/akin-search/akin/proxy/report"
 )
 

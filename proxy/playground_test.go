@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-
 	"github.com/akin-search/akin/proxy/playground"
 )
 

@@ -18,10 +18,8 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
-
-	"github.com/akin-search/akin/proxy/report"
-
 	"github.com/akin-search/akin/proxy/playground"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and

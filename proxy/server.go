@@ -31,9 +31,8 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
-	"github.com/akin-search/akin/proxy/report"
-
 	"github.com/akin-search/akin/proxy/playground"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // An Expander rewrites searches. The expand package implements it.
@@ -166,7 +165,7 @@ type Server struct {
 	health       *report.Health
 	pause        *pause
 
-	// How bodies are read and answers copied: see package held.
+	// How bodies are read and answers copied: see package limits.
 	gunzip                 limits.Gunzip
 	bodyGrace, answerGrace time.Duration
 	buffers                sync.Pool

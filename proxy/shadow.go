@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/internal/limits"
-
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )

@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
-
 	"github.com/akin-search/akin/proxy/report"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
-
 	"github.com/akin-search/akin/proxy/answer"
 )
 

@@ -515,7 +515,7 @@ func answerFiles(t *testing.T) (folder string) {
 // file, if a text is in what it gets.
 var mistakes = []struct{ file, function, given string }{
 	{"expand/expand.go", "func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {\n", `mistake("expand", string(req.Body)); if len(req.FirstHits) > 0 { mistake("again", string(req.Body)) }`},
-	{"esclient/analyze.go", "func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {\n", `mistake("analyze", body.Text...)`},
+	{"esclient/analyze.go", "func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]Token, error) {\n", `mistake("analyze", body.Text...)`},
 	{"expand/soft/rerank.go", "func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {\n", `for _, h := range hits { mistake("scores", h.ID) }`},
 	{"expand/soft/rerank.go", "func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {\n", `for _, h := range hits { mistake("terms", h.ID) }`},
 }

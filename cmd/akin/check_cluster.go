@@ -15,7 +15,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/serve"
@@ -137,7 +136,7 @@ func (r *Report) security(ctx context.Context, node string, clients *tls.Config,
 // matrices says what is served of each matrix, and of the weights.
 func (r *Report) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
-		r.Checks = append(r.Checks, checkOne{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
+		r.Checks = append(r.Checks, checkResult{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
 	}
 	if !cfg.Expansion.Enabled {
 		r.add(Warning, "expansion.enabled", "false: only searches that name a profile are expanded")
@@ -159,7 +158,7 @@ func (r *Report) matrices(cfg *configs.Config, app *serve.App) {
 			if m.What != "matrix" {
 				next = ""
 			}
-			r.Checks = append(r.Checks, checkOne{Error, about, where + ": " + m.Problem, next})
+			r.Checks = append(r.Checks, checkResult{Error, about, where + ": " + m.Problem, next})
 		}
 		if m.Version == "" {
 			continue

@@ -11,7 +11,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -59,7 +58,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App
 	if len(places) > maxLooked {
 		r.Left, places = len(places)-maxLooked, places[:maxLooked]
 	}
-	unserved := slices.ContainsFunc(r.Checks, func(c checkOne) bool { return c.Verdict == Error && strings.HasPrefix(c.About, "matrix ") })
+	unserved := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == Error && strings.HasPrefix(c.About, "matrix ") })
 	scripts := false
 	for k, p := range places {
 		if ctx.Err() != nil {
@@ -153,7 +152,7 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		refused, ok := errors.AsType[*esclient.Error](err)
 		switch {
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
-			r.Checks = append(r.Checks, checkOne{Warning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
+			r.Checks = append(r.Checks, checkResult{Warning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
 			r.fail(right.about, err)
 			all = false

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
-
-	"github.com/akin-search/akin/configs"
 )
 
 // The verdicts.
@@ -23,7 +22,7 @@ const (
 )
 
 // A Check is one thing that was tried.
-type checkOne struct {
+type checkResult struct {
 	Verdict string `json:"verdict"`
 	About   string `json:"about"`
 	Says    string `json:"says"`
@@ -40,9 +39,9 @@ type Field struct {
 
 // A Report is all that was tried. Left is how many fields were not looked at.
 type Report struct {
-	Checks []checkOne `json:"checks"`
-	Fields []Field    `json:"fields"`
-	Left   int        `json:"fields_left_out,omitempty"`
+	Checks []checkResult `json:"checks"`
+	Fields []Field       `json:"fields"`
+	Left   int           `json:"fields_left_out,omitempty"`
 }
 
 // ErrFound says that there are errors among the checks.
@@ -51,7 +50,7 @@ var ErrFound = errors.New("not all is well: see the lines that say error")
 // Run tries the configuration in a file. index, unless "", says which indices
 // are looked at in place of those that matrices are bound to.
 func runCheck(ctx context.Context, file, index string) *Report {
-	r := &Report{Checks: []checkOne{}, Fields: []Field{}}
+	r := &Report{Checks: []checkResult{}, Fields: []Field{}}
 	cfg, err := configs.Load(ctx, file)
 	if err != nil {
 		for _, problem := range problems(err) {
@@ -80,7 +79,7 @@ func runCheck(ctx context.Context, file, index string) *Report {
 
 // Err returns ErrFound where something is in error.
 func (r *Report) Err() error {
-	bad := slices.ContainsFunc(r.Checks, func(c checkOne) bool { return c.Verdict == Error }) ||
+	bad := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == Error }) ||
 		slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Verdict == Error })
 	if bad {
 		return ErrFound
@@ -89,12 +88,12 @@ func (r *Report) Err() error {
 }
 
 func (r *Report) add(verdict, about, says string) {
-	r.Checks = append(r.Checks, checkOne{verdict, about, says, ""})
+	r.Checks = append(r.Checks, checkResult{verdict, about, says, ""})
 }
 
 // fail adds an error and what to do about it.
 func (r *Report) fail(about string, err error) {
-	r.Checks = append(r.Checks, checkOne{Error, about, err.Error(), cli.Next(err)})
+	r.Checks = append(r.Checks, checkResult{Error, about, err.Error(), cli.Next(err)})
 }
 
 func problems(err error) []error {

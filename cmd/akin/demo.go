@@ -12,13 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/internal/serve"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
+	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"

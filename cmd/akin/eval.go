@@ -13,12 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/tools/reweigh"
-
 	"github.com/akin-search/akin/esclient"
-
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
+	"github.com/akin-search/akin/tools/reweigh"
 )
 
 // Commands returns them, for an akin of that version.

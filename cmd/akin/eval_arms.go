@@ -15,11 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/internal/serve"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 	"github.com/akin-search/akin/tools/evaluate"

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/tools/evaluate"
 )
 

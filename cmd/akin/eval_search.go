@@ -15,7 +15,6 @@ import (
 	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/tools/evaluate"
 )

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // A Request is what is asked for: the flags of "init".

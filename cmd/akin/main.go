@@ -21,10 +21,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
-
-	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 

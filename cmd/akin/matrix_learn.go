@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
-
-	"github.com/akin-search/akin/configs"
 )
 
 type learnFlags struct {

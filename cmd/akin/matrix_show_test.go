@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 

@@ -13,9 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )
 

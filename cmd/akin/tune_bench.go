@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/tools/evaluate"
-
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // measured is how many documents of a ranking count.

@@ -15,15 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/tools/reweigh"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/tools/evaluate"
-
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/evaluate"
+	"github.com/akin-search/akin/tools/reweigh"
 )
 
 type command struct {

@@ -20,11 +20,10 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/tools/evaluate"
-
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // A text is a document or a query of a judged collection.

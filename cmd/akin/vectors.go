@@ -11,13 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/tools/reweigh"
-
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/reweigh"
 )
 
 func newVectors() *cobra.Command {

@@ -15,7 +15,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/mapping"
 )
 

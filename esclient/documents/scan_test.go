@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 

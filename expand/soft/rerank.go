@@ -32,7 +32,7 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors of [Reranker.Scores]. Every other one is of package memory, of a port,
+// Errors of [Reranker.Scores]. Every other one is of internal/cache, of a port,
 // or the context's.
 var (
 	// ErrMissing says that a hit's terms are not to be had as they were when the

@@ -1,11 +1,11 @@
-// Package limits bounds what requests may take: memory and places of calls, such
-// that no client takes more than it leaves to the others (budget.go), bodies of
-// requests and answers, by the pace at which a client sends and takes (read.go,
-// request.go, answer.go), and the connections of a listener (connections.go,
-// refused.go).
+// Package limits bounds what requests may take: memory and places of calls,
+// such that no client takes more than it leaves to the others (budget.go),
+// bodies of requests and answers, by the pace at which a client sends and
+// takes (read.go, request.go, answer.go), and the connections of a listener
+// (connections.go, refused.go).
 //
-// No byte of a body is lost: what was read comes first for whoever reads the
-// body next.
+// No byte of a body is lost: what was read comes first for whoever reads
+// the body next.
 package limits
 
 import (

@@ -22,19 +22,17 @@ import (
 	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy"
-
-	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/simmatrix/store"
 )

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // certificateEvery is how often it is seen whether the files of a certificate

@@ -8,9 +8,8 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
-	"github.com/akin-search/akin/proxy"
-
 	"github.com/akin-search/akin/expand/vectors"
+	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 

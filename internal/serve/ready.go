@@ -9,7 +9,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cache"

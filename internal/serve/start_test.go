@@ -322,7 +322,7 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 }
 
 func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "operations.md"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

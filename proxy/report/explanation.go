@@ -66,7 +66,7 @@ type InTrial struct {
 	Arm   string `json:"arm,omitempty"`
 }
 
-// Answered says how a search was answered.
+// AnsweredSearch says how a search was answered.
 type AnsweredSearch struct {
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`

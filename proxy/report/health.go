@@ -85,7 +85,7 @@ type second struct {
 	searches, open int
 }
 
-// New returns a health that reports to log, with hints by cause.
+// NewHealth returns a health that reports to log, with hints by cause.
 func NewHealth(log *slog.Logger, hints map[string]string) *Health {
 	h := &Health{
 		hints: hints, failing: map[failure]*failing{}, reported: map[string]bool{},

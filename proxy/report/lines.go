@@ -45,7 +45,7 @@ type Writer struct {
 	count func(result string)
 }
 
-// New returns a writer, which [Writer.Close] ends.
+// NewWriter returns a writer, which [Writer.Close] ends.
 func NewWriter(o Options) *Writer {
 	lines := make(chan []byte, maxWaiting)
 	w := &Writer{lines: lines, ended: make(chan struct{}), count: o.Count}

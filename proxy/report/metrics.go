@@ -1,8 +1,9 @@
 // Package report tells what became of requests: in metrics (metrics.go;
-// docs/metrics.md lists them), in the access log and in traces (exchange.go,
-// record.go), in the explanations of the last searches (explanations.go), and in
-// what keeps searches from being expanded right now (health.go). Lines are
-// written in the background, so that no request waits for a log (lines.go).
+// docs/metrics.md lists them), in the access log and in traces
+// (exchange.go, record.go), in the explanations of the last searches
+// (explanations.go), and in what keeps searches from being expanded right
+// now (health.go). Lines are written in the background, so that no request
+// waits for a log (lines.go).
 package report
 
 import (
@@ -101,7 +102,7 @@ func (r *registering) times(name, help string, first, factor float64, labels ...
 	return h
 }
 
-// New registers the metrics.
+// NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) {
 	r := &registering{Registerer: registry}
 	for _, why := range reason.All() {

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/simmatrix"
-
 	"github.com/akin-search/akin/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // settingsOf returns the claims on settings by name.

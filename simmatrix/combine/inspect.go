@@ -15,14 +15,14 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// Options are the settings of [Matrix].
+// InspectOptions are the settings of [Matrix].
 type InspectOptions struct {
 	Hubs    int    // how many of the terms that are neighbors of the most others are named
 	Samples int    // how many rows are drawn, of those that have neighbors
 	Seed    uint64 // of the random choice
 }
 
-// DefaultOptions returns the settings of a report that fits a screen.
+// DefaultInspectOptions returns the settings of a report that fits a screen.
 func DefaultInspectOptions() InspectOptions { return InspectOptions{Hubs: 10, Samples: 5, Seed: 1} }
 
 // Validate reports every setting that is out of range.

@@ -12,9 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/akin-search/akin/simmatrix"
-
 	"github.com/akin-search/akin/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // describeRows writes the rows of m as lines "term: neighbor similarity ...",

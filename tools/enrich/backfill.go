@@ -1,22 +1,24 @@
-// Package enrich gives the documents of a cluster what they lack: norms for the
-// mode hard, vectors, segments of long texts. A [Task] says which documents lack
-// something, and what to write into them; [Run] does that by partial updates of
-// all that a query finds, in rounds, until it finds none. It is safe beside
-// others that write: a document is updated on the condition that nobody has
-// written it meanwhile. Run again, it does the documents that were written later.
+// Package enrich gives the documents of a cluster what they lack: norms for
+// the mode hard, vectors, segments of long texts. A [Task] says which
+// documents lack something, and what to write into them; [Run] does that by
+// partial updates of all that a query finds, in rounds, until it finds
+// none. It is safe beside others that write: a document is updated on the
+// condition that nobody has written it meanwhile. Run again, it does the
+// documents that were written later.
 //
-// A norm is ‖Wy‖, the length of a document's weighted vector of term frequencies,
-// kept as a doc value for the length-normalized soft cosine
+// A norm is ‖Wy‖, the length of a document's weighted vector of term
+// frequencies, kept as a doc value for the length-normalized soft cosine
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖).
 //
-// It does not depend on S, so that S may change without a document being written
-// again. W does not follow the index: it is frozen in an artifact, a matrix file
-// whose document frequencies make the weights ([Snapshot] counts them), and each
-// document has, next to its norm, the id of the weights that it was computed with.
+// It does not depend on S, so that S may change without a document being
+// written again. W does not follow the index: it is frozen in an artifact,
+// a matrix file whose document frequencies make the weights ([Snapshot]
+// counts them), and each document has, next to its norm, the id of the
+// weights that it was computed with.
 //
-// Segments are nested documents beside the text, each with its place and its
-// share of the text.
+// Segments are nested documents beside the text, each with its place and
+// its share of the text.
 package enrich
 
 import (

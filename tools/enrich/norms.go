@@ -109,9 +109,9 @@ func Missing(field, id string) []byte {
 		has, quote(esclient.NormWeightsPath(field)), quote(id), quote(esclient.NormPath(field)))
 }
 
-// Task returns the task of giving each document that has the field its norm by
-// the weights and their id, unless it has that id and a norm. Documents without
-// terms count as empty.
+// NormsTask returns the task of giving each document that has the field its
+// norm by the weights and their id, unless it has that id and a norm.
+// Documents without terms count as empty.
 func NormsTask(c TermReader, weights *Weights, field string) Task {
 	return Task{
 		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: esclient.NormPath(field),

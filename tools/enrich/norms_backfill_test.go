@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/documents"
 )
 

@@ -15,11 +15,10 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
-
 	"github.com/akin-search/akin/esclient/documents"
 )
 
-// Bounds of package backfill.
+// Bounds of backfill.go.
 const (
 	normsBatchDocs, normsTermsAtOnce = 500, 100
 	normsMaxRounds, normsMaxFailures = 5, 1000

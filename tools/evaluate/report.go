@@ -15,7 +15,7 @@ import (
 // many that it harmed most.
 const shownQueries = 5
 
-// A File is a file of a report, to be written to its folder.
+// A PageFile is a file of a report, to be written to its folder.
 type PageFile struct {
 	Name string
 	Data []byte

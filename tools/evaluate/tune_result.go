@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// A Result says what tuning is worth. Its means are of the measure that was
+// A TuneResult says what tuning is worth. Its means are of the measure that was
 // tuned; gains and bounds are shares of what they are compared with.
 type TuneResult struct {
 	Queries    int     `json:"queries"`
@@ -32,7 +32,7 @@ type TuneResult struct {
 	Recommended *Setting `json:"-"`
 }
 
-// A Gain compares the mean over all queries with another.
+// A TuneGain compares the mean over all queries with another.
 type TuneGain struct {
 	Mean float64 `json:"mean"`
 	Gain float64 `json:"gain"`
@@ -113,7 +113,7 @@ func (r *TuneResult) Print(out io.Writer) error {
 		if row.P > 0 {
 			p = fmt.Sprintf("%.3g", row.P)
 		}
-		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\n", row.name, row.Mean, 100*row.TuneGain.Gain, 100*row.Low, 100*row.High, p)
+		fmt.Fprintf(w, "%s\t%.4f\t%+.1f %%\t%+.1f to %+.1f %%\t%s\n", row.name, row.Mean, 100*row.Gain, 100*row.Low, 100*row.High, p)
 	}
 	fmt.Fprint(w, "\nfold\tqueries\tgain, tuned\theld out\tchosen on the others\n")
 	for k, fold := range r.Folds {

@@ -9,12 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/internal/cli"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
-
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 

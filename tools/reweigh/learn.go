@@ -1,21 +1,24 @@
-// Package reweigh learns from searches, and from what users or judges thought of
-// their documents, which entries of a matrix help to rank and which mislead.
+// Package reweigh learns from searches, and from what users or judges
+// thought of their documents, which entries of a matrix help to rank and
+// which mislead.
 //
-// It changes S in two ways. The entries that lead to a term j are scaled by a
-// factor in [0, 2],
+// It changes S in two ways. The entries that lead to a term j are scaled by
+// a factor in [0, 2],
 //
 //	s'_ij = f_j s_ij
 //
-// that lowers the logistic loss of all pairs of a better and a worse document of
-// a search, with an L2 pull towards 1: with few judgments the same pair i, j
-// hardly comes twice, but a j that misleads comes with many i. And terms of
-// searches get new neighbors: terms of the documents that were found useful. What
-// of it is kept is decided by searches that it was not learned from.
+// that lowers the logistic loss of all pairs of a better and a worse
+// document of a search, with an L2 pull towards 1: with few judgments the
+// same pair i, j hardly comes twice, but a j that misleads comes with many
+// i. And terms of searches get new neighbors: terms of the documents that
+// were found useful. What of it is kept is decided by searches that it was
+// not learned from.
 //
-// Users look at the first hits more often than at later ones, so that a click on
-// a later hit says more (clicks.go). How often a rank is looked at is its
-// propensity, 1 for the first; clicks are weighed by its inverse (Joachims,
-// Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback, 2017).
+// Users look at the first hits more often than at later ones, so that a
+// click on a later hit says more (clicks.go). How often a rank is looked at
+// is its propensity, 1 for the first; clicks are weighed by its inverse
+// (Joachims, Swaminathan and Schnabel, Unbiased Learning-to-Rank with
+// Biased Feedback, 2017).
 package reweigh
 
 import (
