@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // What became of the first pass of a search, values of the label "result".
@@ -84,14 +85,14 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e
 			}
 		}
 	}
-	s.metrics.Feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
+	x.report.Feedback = map[string]int{feedbackTooMany: first.TooManyFirstPasses}
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		s.metrics.Feedback.WithLabelValues(result).Inc()
-		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms && r.Context().Err() == nil {
-			s.health.FailedOpen(r.Context(), failedFeedback, result, x.index) //nolint:contextcheck // It is the client's.
+		x.report.Feedback[result]++
+		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms {
+			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true})
 		}
 	}
 	return out

@@ -56,6 +56,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, x *search) {
 		again.ServeHTTP(w, r)
 		return
 	}
+	if x != nil {
+		s.tell(r.Context(), x, res)
+	}
 	s.answer(w, res)
 }
 

@@ -283,8 +283,9 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := searchFor(expand.EndpointSearch, "", "", "")
-	s.failedOpen(ctx, x, failedSearch, "client_gone")
-	if x.failedOpen || book.text() != "" {
+	x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: "client_gone"})
+	s.tell(t.Context(), x, nil)
+	if len(x.report.Failures) > 0 || book.text() != "" {
 		t.Errorf("logged: %s", book.text())
 	}
 }

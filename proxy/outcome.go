@@ -1,15 +1,11 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -67,64 +63,11 @@ func reasons() []string {
 	}
 }
 
-// failedOpen notes that a search, or one of several, failed open, unless the
-// client has gone.
-func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
-	if ctx.Err() == nil {
-		x.failedOpen = true
-		report.Note(ctx, report.FailedOpen, cause)
-		s.health.FailedOpen(ctx, what, cause, x.index)
-	}
-}
-
-// unchanged notes that a search is sent as it came, and why.
-func (s *Server) unchanged(r *http.Request, why string) {
-	s.metrics.Unchanged(why)
-	report.Note(r.Context(), report.Unchanged, why)
-}
-
-// searched counts a search when it is known what became of it.
-func (s *Server) searched(x *search) {
-	if x.failedOpen || x.rewritten != nil {
-		s.health.Searched(x.failedOpen)
-	}
-	if x.shadow == nil { // else the shadow is the trial of a pause
-		s.pause.leave(x.ticket)
-	}
-}
-
-// record keeps what became of a search. With no res it failed open for the
-// cause.
-func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
-	coding, _ := answer.ContentEncoding(r.Header)
-	kept := &report.Record{
-		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
-		Original: report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, Packed: coding != "",
-		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
-	}
-	if x.trial != "" {
-		kept.Trial, kept.Arm = x.trial, cmp.Or(x.control.profile, Off)
-	}
-	if res != nil {
-		s.metrics.Clauses(res)
-		kept.Reason = reasonOf(res)
-		shown := *res
-		shown.RawQuery = answer.Known(res.RawQuery)
-		kept.Result = &shown
-	}
-	x.id = s.explanations.Add(kept)
-}
-
-// recordUnchanged keeps why a search was not looked at, if its client asks.
-func (s *Server) recordUnchanged(x *search, r *http.Request, why string) {
-	if x.control.asks() {
-		s.record(x, r, 0, &expand.Result{Reason: reason.Reason(why)}, "")
-	}
-}
-
-// mark names the record of a search in its answer, if the client asked for it.
-func (x *search) mark(res *http.Response) {
-	if x.id != "" && x.control.asks() {
-		res.Header.Set(explanationHeader, x.id)
+// tell tells what became of a search, once, and names its record in the answer
+// res if the client asked for it.
+func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
+	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
+	if x.report.ID != "" && res != nil && x.control.asks() {
+		res.Header.Set(explanationHeader, x.report.ID)
 	}
 }

@@ -48,24 +48,34 @@ func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 	return w.Code
 }
 
+// record tells what the expander made of a search.
+func record(s *Server, x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
+	s.lookedAt(x, r)
+	x.report.Took, x.report.Cause, x.report.Explain = took, cause, true
+	if res != nil {
+		x.made(res)
+	}
+	s.tell(context.Background(), x, nil)
+}
+
 // recorded records a search and returns what the admin port shows of it, less
 // what differs each time.
 func recorded(t *testing.T, s *Server, x *search, r *http.Request, res *expand.Result, cause string) map[string]any {
 	t.Helper()
-	s.record(x, r, 1500*time.Microsecond, res, cause)
-	if len(x.id) < 20 { // base32: 100 bits
-		t.Errorf("the id is %q", x.id)
+	record(s, x, r, 1500*time.Microsecond, res, cause)
+	if len(x.report.ID) < 20 { // base32: 100 bits
+		t.Errorf("the id is %q", x.report.ID)
 	}
 	var shown map[string]any
-	if status := getAdmin(t, s, "/_akin/explanations/"+x.id, &shown); status != http.StatusOK {
+	if status := getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown); status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
 	when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(shown["time"]))
 	if err != nil || time.Since(when) > patience {
 		t.Errorf("time %v, %v", shown["time"], err)
 	}
-	if shown["id"] != x.id {
-		t.Errorf("id %v, want %s", shown["id"], x.id)
+	if shown["id"] != x.report.ID {
+		t.Errorf("id %v, want %s", shown["id"], x.report.ID)
 	}
 	delete(shown, "time")
 	delete(shown, "id")
@@ -189,9 +199,9 @@ func TestTheAdminPortShowsWordsOfTerms(t *testing.T) {
 	}
 	s := newServer(t, o)
 	x := searchFor(expand.EndpointSearch, "help", "", "{}")
-	s.record(x, httptest.NewRequest(http.MethodPost, "/", nil), 0, res, "")
+	record(s, x, httptest.NewRequest(http.MethodPost, "/", nil), 0, res, "")
 	w := httptest.NewRecorder()
-	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, explanationsPath+"/"+x.id, ""))
+	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, explanationsPath+"/"+x.report.ID, ""))
 	if !strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), `"clauses"`) != 1 {
 		t.Errorf("a search that was sent: %s", w.Body)
 	}
@@ -201,8 +211,8 @@ func TestTheAdminPortShowsWordsOfTerms(t *testing.T) {
 func note(s *Server, index string, body []byte) string {
 	x := searchFor(expand.EndpointSearch, index, "", "")
 	x.body.raw = body
-	s.record(x, &http.Request{}, 0, &expand.Result{}, "")
-	return x.id
+	record(s, x, &http.Request{}, 0, &expand.Result{}, "")
+	return x.report.ID
 }
 
 func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
@@ -259,10 +269,9 @@ func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 func TestRefusalIsNotedInTheExplanation(t *testing.T) {
 	s := newServer(t, Options{})
 	x := searchFor(expand.EndpointSearch, "a", "", "")
-	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
+	x.report.Refused = true
+	record(s, x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
 	note(s, "other", nil)
-	s.explanations.Refused(x.id)
-	s.explanations.Refused("gone")
 	var list struct{ Explanations []report.Summary }
 	getAdmin(t, s, "/_akin/explanations", &list)
 	for _, e := range list.Explanations {
@@ -272,21 +281,22 @@ func TestRefusalIsNotedInTheExplanation(t *testing.T) {
 	}
 }
 
-func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
+func TestAnswersNameTheRecordWhereItIsAskedFor(t *testing.T) {
 	for _, tt := range []struct {
-		control control
-		record  string
-		want    string
+		control  control
+		recorded bool
+		want     bool
 	}{
-		{control{}, "id", ""},
-		{control{explain: true}, "id", "id"},
-		{control{dryRun: true}, "id", "id"},
-		{control{explain: true}, "", ""},
+		{control{}, true, false},
+		{control{explain: true}, true, true},
+		{control{dryRun: true}, true, true},
+		{control{explain: true}, false, false},
 	} {
-		res := &http.Response{Header: http.Header{}}
-		(&search{control: tt.control, id: tt.record}).mark(res)
-		if got := res.Header.Get("X-Akin-Explanation"); got != tt.want {
-			t.Errorf("%+v, %q: header %q", tt.control, tt.record, got)
+		x, res := searchFor(expand.EndpointSearch, "", "", ""), &http.Response{Header: http.Header{}}
+		x.control, x.report.Explain = tt.control, tt.recorded
+		newServer(t, Options{}).tell(t.Context(), x, res)
+		if got := res.Header.Get("X-Akin-Explanation"); got != x.report.ID && got != "" || (got != "") != tt.want {
+			t.Errorf("%+v, %v: header %q", tt.control, tt.recorded, got)
 		}
 	}
 }
@@ -294,7 +304,7 @@ func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
 func TestClausesAreCountedByReason(t *testing.T) {
 	o := Options{}
 	s := newServer(t, o)
-	s.record(searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Explanation{
+	record(s, searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Explanation{
 		{Form: "linear", NoRow: []string{"zebra", "yak"}}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
 	if got := counter(t, s.opts.Registry, "akin_searches_without_row_total"); got != 1 {
@@ -317,7 +327,7 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 500 {
-				s.explanations.Refused(note(s, "a", make([]byte, 40<<10)))
+				note(s, "a", make([]byte, 40<<10))
 			}
 		})
 		group.Go(func() {
@@ -357,7 +367,7 @@ func BenchmarkRecord(b *testing.B) {
 		answer.Body.Close()
 		searching += time.Since(start)
 		start = time.Now()
-		s.record(searchFor(expand.EndpointSearch, "help", "", string(body)), r, 0, res, "")
+		record(s, searchFor(expand.EndpointSearch, "help", "", string(body)), r, 0, res, "")
 		recording += time.Since(start)
 	}
 	b.ReportMetric(float64(recording.Nanoseconds())/float64(b.N), "ns/record")
@@ -369,13 +379,13 @@ func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
 	s := newServer(t, Options{})
 	clause := expand.Explanation{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
 	x := searchFor(expand.EndpointSearch, "", "", "")
-	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Explanation{clause}}, "")
+	record(s, x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Explanation{clause}}, "")
 	var shown struct {
 		Added   int                  `json:"added_terms"`
 		Cut     int                  `json:"clauses_cut"`
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	getAdmin(t, s, "/_akin/explanations/"+x.id, &shown)
+	getAdmin(t, s, "/_akin/explanations/"+x.report.ID, &shown)
 	if shown.Added != 2000 || shown.Cut != 1 || len(shown.Clauses) != 1 || shown.Clauses[0].Path != "query.match" || shown.Clauses[0].Added != nil {
 		t.Errorf("shown %+v", shown)
 	}

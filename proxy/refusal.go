@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // Bounds of what is read of an answer that streams on.
@@ -120,7 +121,7 @@ func (s *Server) backsOff(x *search) (why string) {
 // the trial of a pause.
 func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
 	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.MayRepeat() {
-		s.metrics.Rejected.WithLabelValues(originalNotSent).Inc()
+		x.report.Fallback = originalNotSent
 		if r.Busy && r.Whole {
 			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)
 		}
@@ -143,14 +144,14 @@ func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Fail
 // accepted the original. Where it did not, the mistake is the client's, and
 // nothing is learned from it.
 func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
-	s.explanations.Refused(x.id)
+	x.report.Refused = true
 	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
 	original := originalRejected
 	if taken {
 		original = originalAccepted
 	}
-	s.metrics.Rejected.WithLabelValues(original).Inc()
+	x.report.Fallback = original
 	if r.Busy && r.Whole {
 		s.pause.refused(ctx, s.log, x.ticket, r, original)
 	}
@@ -158,7 +159,7 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 		return
 	}
 	if x.shadow == nil { // else no client has felt it
-		s.failedOpen(ctx, x, failedSearch, causeRejected)
+		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeRejected})
 	}
 	if r.Busy || answer.IsDenied(r.Status) {
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/report"
 )
 
 // What became of the hits of a search that were to be reranked, values of the
@@ -69,15 +70,10 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	if err == nil {
 		out, results = s.rerankAnswer(ctx, x.endpoint, reranks, whole)
 	}
-	s.metrics.RerankTook.Observe(time.Since(start).Seconds())
-	s.explanations.Reranked(x.id, results, out == nil)
+	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
 	for _, result := range results {
-		if result == "" {
-			continue
-		}
-		s.metrics.Reranked.WithLabelValues(result).Inc()
-		if result != rerankedHits && result != rerankNothing {
-			s.failedOpen(ctx, x, failedRerank, result)
+		if result != "" && result != rerankedHits && result != rerankNothing {
+			x.report.Fail(ctx, report.Failure{What: failedRerank, Cause: result})
 		}
 	}
 	if out == nil {

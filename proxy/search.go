@@ -65,11 +65,9 @@ type search struct {
 	// rewritten is what is sent first, or as a shadow; nil for the original only.
 	rewritten *rewrittenSearch
 	// shadow rewrites it after the client has the answer to the original.
-	shadow     Expander
-	asked      *sync.Map // the accessKeys of the client
-	failedOpen bool      // something of it did
-	id         string    // of the explanation
-	trial      string    // that it takes part in, "" for none
+	shadow Expander
+	asked  *sync.Map // the accessKeys of the client
+	report report.Search
 }
 
 // A body is that of a search.
@@ -109,7 +107,10 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}}
 	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
 	defer func() {
-		s.searched(x)
+		s.tell(r.Context(), x, nil)
+		if x.shadow == nil { // else the shadow is the trial of a pause
+			s.pause.leave(x.ticket)
+		}
 		x.hold.Release()
 		x.body.arriving.Free()
 	}()
@@ -134,21 +135,40 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	if why == "" {
 		why = s.backsOff(x)
 	}
+	s.lookedAt(x, r)
 	switch {
-	case why == reasonMemory: // it has failed
-		s.metrics.FailedOpen(why)
-		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
-		s.recordUnchanged(x, r, why)
 	case why != "":
-		s.unchanged(r, why)
-		s.recordUnchanged(x, r, why)
+		x.made(&expand.Result{Reason: reason.Reason(why)})
+		x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, why, x.control.asks()
+		if why == reasonMemory { // it has failed
+			x.report.Outcome = report.FailedOpen
+			x.report.Fail(r.Context(), report.Failure{What: failedSearch, Cause: why})
+		}
 	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
-		s.unchanged(r, reasonShadow)
+		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		s.rewriteSearch(r, x, expander)
+		x.rewritten = s.rewriteSearch(r, x, expander)
+	}
+	if x.rewritten == nil { // what comes now is the cluster's affair, and may take long
+		s.tell(r.Context(), x, nil)
 	}
 	s.send(w, r, x)
+}
+
+// lookedAt reports which search it is.
+func (s *Server) lookedAt(x *search, r *http.Request) {
+	coding, _ := answer.ContentEncoding(r.Header)
+	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
+	x.report.Original, x.report.Packed = report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, coding != ""
+	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
+}
+
+// made reports what the expander made of the search.
+func (x *search) made(res *expand.Result) {
+	shown := *res
+	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
+	x.report.Result, x.report.Reason = &shown, reasonOf(res)
 }
 
 // choose returns the expander for a search, or why it is forwarded as it came.
@@ -236,36 +256,31 @@ func reasonOfBody(err error) (reason string, broken error) {
 	return "", err
 }
 
-// rewriteSearch has the search rewritten and counts the outcome. Where it fails
-// the original is sent.
-func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
+// rewriteSearch returns what a search becomes that is rewritten; nil where the
+// original is sent, which the report says why.
+func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) *rewrittenSearch {
 	made, err := s.expand(r.Context(), r, x, e)
-	if err != nil {
-		s.metrics.FailedOpen(s.cause(err))
-		report.Note(r.Context(), report.FailedOpen, s.cause(err))
-		return
-	}
-	for _, failure := range made.Failures {
-		s.metrics.FailedOpen(s.cause(failure))
-	}
+	told := &x.report
 	switch {
-	case !made.Rewritten && len(made.Failures) > 0: // counted already
+	case err != nil:
+		told.Outcome, told.Why = report.FailedOpen, told.Cause
+	case !made.Rewritten && len(made.Failures) > 0: // its parts say it all
 	case !made.Rewritten:
-		s.unchanged(r, reasonOf(made.Result))
+		told.Outcome, told.Why = report.Unchanged, told.Reason
 	case x.control.dryRun:
-		s.unchanged(r, reasonDryRun)
+		told.Outcome, told.Why = report.Unchanged, reasonDryRun
 	case s.opts.Shadow > 0:
-		s.unchanged(r, reasonShadow)
+		told.Outcome, told.Why = report.Unchanged, reasonShadow
 	default:
-		x.rewritten = made
+		told.Outcome, told.Sent = report.Rewritten, true
 		x.hold.Add(int64(len(made.body)))
-		s.metrics.Rewritten.Inc()
-		s.metrics.AddedTerms.Add(float64(made.AddedTerms()))
-		report.Note(r.Context(), report.Rewritten, "")
+		return made
 	}
+	return nil
 }
 
-// expand has the search rewritten within the budget and keeps what came of it.
+// expand has the search rewritten within the budget, and reports what the
+// expander made of it.
 func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
 	defer span.End()
@@ -276,31 +291,31 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 		made, err = s.callExpander(bounded, r, x, e)
 		return err
 	})
-	took := time.Since(start)
-	s.metrics.Expand.Observe(took.Seconds())
+	told := &x.report
+	told.Took, told.Expanded, told.Explain = time.Since(start), true, true
 	if errors.Is(err, errUndecided) {
 		made, err = &rewrittenSearch{Result: &expand.Result{Reason: reasonUndecided}}, nil
 	}
 	if err != nil {
-		cause := s.cause(err)
-		s.failedOpen(ctx, x, failedSearch, cause)
-		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
-		s.record(x, r, took, nil, cause)
+		told.Cause = s.cause(err)
+		told.Fail(ctx, report.Failure{What: failedSearch, Cause: told.Cause})
+		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", told.Cause, "err", err)
 		return nil, err
 	}
 	made.Failures = slices.DeleteFunc(made.Failures, func(err error) bool {
 		undecided := errors.Is(err, errUndecided)
 		if undecided {
-			s.metrics.Unchanged(reasonUndecided)
+			told.Parts = append(told.Parts, report.Part{Outcome: report.Unchanged, Why: reasonUndecided})
 		}
 		return undecided
 	})
 	for _, failure := range made.Failures {
 		cause := s.cause(failure)
-		s.failedOpen(ctx, x, failedSearch, cause)
+		told.Parts = append(told.Parts, report.Part{Outcome: report.FailedOpen, Why: cause})
+		told.Fail(ctx, report.Failure{What: failedSearch, Cause: cause})
 		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
 	}
-	s.record(x, r, took, made.Result, "")
+	x.made(made.Result)
 	if s.opts.LogQueries {
 		s.log.InfoContext(ctx, "search", "index", x.index, "query", answer.Known(x.rawQuery), "body", string(x.body.plain),
 			"rewritten", made.Rewritten, "rewritten_query", answer.Known(made.RawQuery), "rewritten_body", string(made.Body))
@@ -384,7 +399,6 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 		res, err = s.sendRewritten(out, x)
 	}
 	if err == nil {
-		x.mark(res)
 		// An index that is blocked (index.blocks.read) answers 403, too.
 		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.tellsOfBlock(x, res))
 		s.access.learn(out.Context(), x, res.StatusCode, denied)
@@ -436,8 +450,8 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 		return nil, false, gone
 	}
 	if err != nil {
-		s.metrics.Unchecked.Inc()
-		s.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
+		x.report.Unchecked = true
+		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeUnchecked, Minor: true})
 	}
 	if refused != nil && !s.sendsOriginal(ctx, x, refused) {
 		if refused.Status != 0 {

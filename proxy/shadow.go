@@ -54,6 +54,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	default:
 		own := *x // the client's search may not be over yet
 		own.hold = hold
+		own.report = report.Search{Record: x.report.Record}
 		header := res.Header.Clone()
 		res.Body = Keep(res.Body, hold, func(answer []byte, outcome string) {
 			if outcome != "" {
@@ -85,7 +86,11 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case original.Failures != nil:
 		return report.ShadowRejected
 	}
-	defer s.searched(x)
+	defer func() {
+		x.report.Parts = nil // the client's search is counted as it came
+		s.tell(out.Context(), x, nil)
+		s.pause.leave(x.ticket)
+	}()
 	made, err := s.expand(out.Context(), out, x, x.shadow)
 	switch {
 	case err != nil:
@@ -93,7 +98,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case !made.Rewritten:
 		return report.ShadowUnchanged
 	}
-	x.rewritten = made
+	x.rewritten, x.report.Sent = made, true
 	x.hold.Add(int64(len(made.body)))
 	start := time.Now()
 	res, err := s.upstream.RoundTrip(x.asRewritten(out))

@@ -23,7 +23,7 @@ func (s *Server) enroll(x *search, r *http.Request) {
 	if unit != "" && t.Draws(unit) {
 		arm = t.Arms[1]
 	}
-	x.trial = t.Name
+	x.report.Trial, x.report.Arm = t.Name, arm
 	if x.control.off = arm == Off; !x.control.off {
 		x.control.profile = arm
 	}

@@ -34,7 +34,7 @@ const (
 	textBytes  = 16
 )
 
-// A Record is what is known of a search when it was looked at.
+// A Record is what an explanation says of a search.
 type Record struct {
 	Endpoint expand.Endpoint
 	Index    string
@@ -51,6 +51,13 @@ type Record struct {
 	Cause  string
 	// AsItCame says that it is sent as it came: in a dry run, or in shadow mode.
 	AsItCame bool
+	// Refused says that the cluster rejected the rewritten search. Reranked is what
+	// became of the hits of each search, "" where they were not to be reranked. Uncut
+	// says that the client's pages could not be cut out of them: it got the answer to
+	// the original.
+	Refused  bool
+	Reranked []string
+	Uncut    bool
 }
 
 // A Message is the part of a request that is rewritten.
@@ -59,8 +66,8 @@ type Message struct {
 	Body     []byte
 }
 
-// An entry is what is kept of one search, its bodies as they were sent. Later
-// only Sent, Refused and reranked change, under the lock of the ring.
+// An entry is what is kept of one search, its bodies as they were sent. It never
+// changes.
 type entry struct {
 	Explanation
 
@@ -80,11 +87,11 @@ func keepMessage(m Message) ShownMessage {
 
 // keep returns the entry of a search.
 func keep(s *Record) *entry {
-	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, size: entryBytes}
+	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, reranked: s.Reranked, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
 		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Searched: Searched{Index: strings.Clone(s.Index)}, Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, AnsweredSearch: AnsweredSearch{Sent: sentOriginal},
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, AnsweredSearch: AnsweredSearch{Sent: sentOriginal, Refused: s.Refused},
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {
@@ -94,13 +101,13 @@ func keep(s *Record) *entry {
 		}
 		var size int
 		e.Clauses, size, e.Cut = keepClauses(res.Clauses)
-		e.size += size + len(res.Reranks)*textBytes // for what will be known of them
+		e.size += size + len(s.Reranked)*textBytes
 		if e.Outcome = Unchanged; res.Rewritten {
 			rewritten := keepMessage(Message{res.RawQuery, res.Body})
 			e.Outcome, e.Rewritten = Rewritten, &rewritten
 			e.size += cap(rewritten.Body)
 			texts = append(texts, rewritten.RawQuery)
-			if !s.AsItCame {
+			if !s.AsItCame && !s.Refused && !s.Uncut {
 				e.Sent = sentRewritten
 			}
 		} else {
@@ -143,22 +150,6 @@ func (x *Ring) Add(s *Record) (id string) {
 	x.count++
 	x.size += e.size
 	return e.ID
-}
-
-// Refused notes that the cluster rejected the rewritten search with an id.
-func (x *Ring) Refused(id string) {
-	x.find(id, func(e *entry) { e.Refused, e.Sent = true, sentOriginal })
-}
-
-// Reranked notes what became of the hits of each search with an id, "" where
-// they were not to be reranked; original says that the client gets the answer
-// to the original for that. The results must not be modified afterwards.
-func (x *Ring) Reranked(id string, results []string, original bool) {
-	x.find(id, func(e *entry) {
-		if e.reranked = results; original {
-			e.Sent = sentOriginal
-		}
-	})
 }
 
 // find calls f with the entry of an id, under the lock, false for none.

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"context"
+	"time"
+)
+
+// A Search is what became of a search. The goroutine that serves the search
+// fills it in, and tells it once: before the client gets its answer, and of a
+// search that goes out as it came before it is sent. Metrics, access log, health
+// and explanation are all made of it.
+type Search struct {
+	// Record is what its explanation says; ID is that of the explanation once it
+	// was told, "" where none is kept.
+	Record
+	ID string
+	// Explain says whether there is a record: of what the expander made of the
+	// search, and of any other search whose client asks.
+	Explain bool
+
+	// Outcome is one of [Rewritten], [Unchanged] and [FailedOpen], Why the reason
+	// or the cause; "" counts no request. Parts are those of several searches that
+	// failed or were left alone, which count for themselves.
+	Outcome, Why string
+	Parts        []Part
+	// Failures are what failed open, in its order.
+	Failures []Failure
+	// Sent says that the cluster got a rewritten search.
+	Sent bool
+
+	// Expanded says that an expander was asked; Took of the record is how long that
+	// took.
+	Expanded bool
+	// Feedback is what became of first passes, and of how many.
+	Feedback map[string]int
+	// Unchecked says that the answer could not be looked at for failures.
+	Unchecked bool
+	// Fallback is what the cluster said to the original of a rejected search, a
+	// value of the label "original"; "" where none was rejected.
+	Fallback string
+	// RerankTook is the time in which its hits were reranked. What became of them is
+	// in the record.
+	RerankTook time.Duration
+
+	told bool
+}
+
+// A Part is what became of one of several searches.
+type Part struct{ Outcome, Why string }
+
+// A Failure is something that failed open.
+type Failure struct {
+	// What failed, and the cause.
+	What, Cause string
+	// Minor says that the search is rewritten all the same.
+	Minor bool
+}
+
+// Fail notes a failure, unless the client has gone: then that is the cause.
+func (s *Search) Fail(ctx context.Context, f Failure) {
+	if ctx.Err() == nil {
+		s.Failures = append(s.Failures, f)
+	}
+}
+
+// Tell tells metrics, access log, health and explanations of the search; after
+// the first time it does nothing.
+func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *Ring) {
+	if s.told {
+		return
+	}
+	s.told = true
+
+	for _, part := range append(s.Parts, Part{s.Outcome, s.Why}) {
+		switch part.Outcome {
+		case Rewritten:
+			m.Rewritten.Inc()
+			m.AddedTerms.Add(float64(s.Result.AddedTerms()))
+		case Unchanged:
+			m.Unchanged(part.Why)
+		case FailedOpen:
+			m.FailedOpen(part.Why)
+		}
+	}
+	if s.Result != nil {
+		m.Clauses(s.Result)
+	}
+	if s.Expanded {
+		m.Expand.Observe(s.Took.Seconds())
+	}
+	for result, n := range s.Feedback {
+		m.Feedback.WithLabelValues(result).Add(float64(n))
+	}
+	if s.Unchecked {
+		m.Unchecked.Inc()
+	}
+	if s.Fallback != "" {
+		m.Rejected.WithLabelValues(s.Fallback).Inc()
+	}
+	if s.Reranked != nil {
+		m.RerankTook.Observe(s.RerankTook.Seconds())
+	}
+	for _, result := range s.Reranked {
+		if result != "" {
+			m.Reranked.WithLabelValues(result).Inc()
+		}
+	}
+
+	if s.Outcome != "" {
+		Note(ctx, s.Outcome, s.Why)
+	}
+	open := false
+	for _, f := range s.Failures {
+		if !f.Minor {
+			open = true
+			Note(ctx, FailedOpen, f.Cause)
+		}
+		h.FailedOpen(ctx, f.What, f.Cause, s.Index)
+	}
+	if open || s.Sent {
+		h.Searched(open)
+	}
+
+	if s.Explain {
+		s.ID = explanations.Add(&s.Record)
+	}
+}
