@@ -97,9 +97,9 @@ func TestLargeHeadsHangNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Content-Type", "application/json")
-			large := 9 << 10
-			if e.family == "elasticsearch" {
-				large = 17 << 10
+			large := 17 << 10
+			if e.name == "opensearch2" {
+				large = 9 << 10
 			}
 			req.Header.Set("X-Large", strings.Repeat("x", large))
 			res, err := client.Do(req)

@@ -53,14 +53,6 @@ const (
 	deniedPause  = time.Second
 )
 
-// What the cluster says of a client, values of the label "result".
-const (
-	accessAllowed = "allowed"
-	accessDenied  = "denied"
-	accessNoIndex = "no_index"
-	accessFailed  = "failed"
-)
-
 // errUndecided says that it was not found out in time whether the client may
 // search. It says nothing of akin's state: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")

@@ -27,13 +27,6 @@ const (
 	controlNoFeedback = "no-feedback" // none are
 )
 
-// Reasons not to rewrite a search that lie in what it asks for.
-const (
-	reasonOff            = "off"             // the client asked for it
-	reasonDisabled       = "disabled"        // there is no expander, or the profile is switched off
-	reasonUnknownProfile = "unknown_profile" // no profile has the name that the client gave
-)
-
 // A control is what a client asks of akin for one search, of no client the zero
 // value. The profile "" is the configuration's own.
 type control struct {
@@ -84,19 +77,4 @@ func (c *control) ask(list string) {
 			c.feedback = expand.FeedbackOff
 		}
 	}
-}
-
-// expanderFor returns the expander of a profile, or why there is none.
-func (s *Server) expanderFor(profile string) (e Expander, reason string) {
-	e, known := s.opts.Expander, true
-	if profile != "" {
-		e, known = s.opts.Profiles[profile]
-	}
-	if !known {
-		return nil, reasonUnknownProfile
-	}
-	if e == nil {
-		return nil, reasonDisabled
-	}
-	return e, ""
 }

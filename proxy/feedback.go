@@ -5,29 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/internal/tracing"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/report"
-)
-
-// What became of the first pass of a search, values of the label "result".
-// Others are causes of errors: of the expander, or of [Options.HitTerms]. With
-// any but the first the search goes out as it was expanded without feedback.
-const (
-	feedbackUsed    = "used"
-	feedbackNoHits  = "no_hits"  // it finds none
-	feedbackRefused = "refused"  // the cluster does not answer it with a 200
-	feedbackAnswer  = "answer"   // the answer cannot be read
-	feedbackPartial = "partial"  // it timed out, or a shard failed: other hits may be the first
-	feedbackNoTerms = "no_terms" // the cluster tells the terms of none of the hits
-	feedbackBusy    = "busy"     // as many first passes are under way as may be
-	feedbackTooMany = "searches" // the request has more searches than get feedback
 )
 
 const (
@@ -47,84 +31,50 @@ type HitTerms interface {
 	Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error)
 }
 
-// withFeedback returns the result of a second expansion, which knows the first
-// hits that the first one asks for; where that fails, the first.
-func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
-	if s.opts.HitTerms == nil {
-		return first
-	}
-	ctx, span := tracing.Start(ctx, "feedback")
-	defer span.End()
-	second := *in
-	second.Pins = first.Pins
-	second.FirstHits = make([][]expand.FirstHit, len(first.FirstPasses))
-	results := make([]string, len(first.FirstPasses))
-	var passes errgroup.Group
-	passes.SetLimit(feedbackSideBySide)
-	for i, pass := range first.FirstPasses {
+// feedback finds the first hits of searches, and their terms.
+type feedback struct {
+	terms  HitTerms // nil for none
+	guard  *recovery.Guard
+	places *limits.Places // of first passes under way
+	cause  func(error) string
+}
+
+// An askFunc makes a call of akin's own with the credentials of a client.
+type askFunc func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
+
+// firstHits returns the hits that each of the passes finds, with their terms,
+// and what became of each pass, "" for a nil one. It asks as the client with
+// the name; what the hits take is held in hold.
+func (f *feedback) firstHits(
+	ctx context.Context, passes []*expand.FirstPass, client string, hold *limits.Hold, ask askFunc,
+) (hits [][]expand.FirstHit, results []string) {
+	hits, results = make([][]expand.FirstHit, len(passes)), make([]string, len(passes))
+	var running errgroup.Group
+	running.SetLimit(feedbackSideBySide)
+	for i, pass := range passes {
 		if pass != nil {
-			passes.Go(func() error {
-				if err := s.guard.Do("asking for the first hits", func() error {
-					second.FirstHits[i], results[i] = s.firstHits(ctx, r, x, pass)
+			running.Go(func() error {
+				if err := f.guard.Do("asking for the first hits", func() error {
+					hits[i], results[i] = f.hitsOf(ctx, pass, "client "+client, hold, ask)
 					return nil
 				}); err != nil {
-					results[i] = s.cause(err)
+					results[i] = f.cause(err)
 				}
 				return nil
 			})
 		}
 	}
-	_ = passes.Wait() // each has a result of its own
-	out := first
-	if slices.Contains(results, feedbackUsed) {
-		var result string
-		out, result = s.expandAgain(ctx, e, &second, first)
-		for i := range results {
-			if results[i] == feedbackUsed {
-				results[i] = result
-			}
-		}
-	}
-	x.report.Feedback = map[string]int{feedbackTooMany: first.TooManyFirstPasses}
-	for _, result := range results {
-		if result == "" {
-			continue
-		}
-		x.report.Feedback[result]++
-		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms {
-			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true})
-		}
-	}
-	return out
+	_ = running.Wait() // each has a result of its own
+	return hits, results
 }
 
-// expandAgain returns the result of the second expansion, and what became of
-// the feedback; where one of the searches fails, that of the first.
-func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
-	err := s.guard.Do("expanding", func() (err error) {
-		out, err = e.Expand(ctx, in)
-		return err
-	})
-	if err == nil && len(out.Failures) > len(first.Failures) {
-		err = out.Failures[0]
-	}
-	switch {
-	case err != nil:
-		return first, s.cause(err)
-	case !out.Rewritten:
-		return first, feedbackNoTerms
-	}
-	return out, feedbackUsed
-}
-
-// firstHits returns the hits of a first pass with their terms, and what became
-// of it. It asks as the client that sent r.
-func (s *Server) firstHits(ctx context.Context, r *http.Request, x *search, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
-	owner := "client " + x.client.Name
-	if !s.firstPasses.Take(owner) {
+// hitsOf returns the hits of a first pass with their terms, and what became of
+// it.
+func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask askFunc) (first []expand.FirstHit, result string) {
+	if !f.places.Take(owner) {
 		return nil, feedbackBusy
 	}
-	defer s.firstPasses.Give(owner)
+	defer f.places.Give(owner)
 	path := "/_search?filter_path=" + answer.HitsPath
 	if pass.Index != "" {
 		path = "/" + url.PathEscape(pass.Index) + path
@@ -132,10 +82,10 @@ func (s *Server) firstHits(ctx context.Context, r *http.Request, x *search, pass
 	if pass.RawQuery != "" {
 		path += "&" + pass.RawQuery
 	}
-	status, body, err := s.ask(ctx, r, http.MethodPost, path, pass.Body, x.hold)
+	status, body, err := ask(ctx, http.MethodPost, path, pass.Body)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, s.cause(ctx.Err())
+		return nil, f.cause(ctx.Err())
 	case errors.Is(err, limits.ErrNoRoom):
 		return nil, reasonMemory
 	case err != nil, status != http.StatusOK:
@@ -150,23 +100,23 @@ func (s *Server) firstHits(ctx context.Context, r *http.Request, x *search, pass
 	case len(hits) == 0:
 		return nil, feedbackNoHits
 	}
-	documents, err := s.opts.HitTerms.Terms(ctx, pass.Fields, hits)
+	documents, err := f.terms.Terms(ctx, pass.Fields, hits)
 	if err != nil {
-		return nil, s.cause(err)
+		return nil, f.cause(err)
 	}
 	terms := 0
 	for i, fields := range documents {
 		if fields != nil && scores[i] > 0 {
 			first = append(first, expand.FirstHit{ID: hits[i].ID, Score: scores[i], Fields: fields})
-			for _, f := range fields {
-				terms += len(f.Terms)
+			for _, field := range fields {
+				terms += len(field.Terms)
 			}
 		}
 	}
 	switch {
 	case len(first) == 0:
 		return nil, feedbackNoTerms
-	case !x.hold.Take(int64(terms) * hitTermBytes): // until the end of the search
+	case !hold.Take(int64(terms) * hitTermBytes): // until the end of the search
 		return nil, reasonMemory
 	}
 	return first, feedbackUsed

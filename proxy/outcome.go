@@ -1,18 +1,12 @@
 package proxy
 
 import (
-	"context"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
-
-// explanationHeader names the record of a search that asked for it in its
-// answer.
-const explanationHeader = "X-Akin-Explanation"
 
 // What fails open, for the log.
 const (
@@ -27,6 +21,68 @@ const (
 	causePanic     = "panic"
 	causeRejected  = "rejected"  // the cluster rejected the rewritten search and accepted the original
 	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
+)
+
+// Reasons of the proxy's own to leave a search alone; the expander has more.
+const (
+	reasonNothing     = "nothing_added"         // the expander gave no reason
+	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
+	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
+	reasonDryRun      = "dry_run"               // the client asked for it
+	reasonShadow      = "shadow"                // [Options.Shadow] is set
+	reasonPaused      = "paused"                // the cluster refuses rewritten searches as a whole: see pause
+	reasonUndecided   = "authorization_pending" // errUndecided
+	reasonRejected    = "rejected_before"       // the cluster recently rejected searches of the same client and shape
+	reasonContentType = "content_type"          // neither JSON nor, where that is asked for, lines of JSON
+	reasonEncoding    = "content_encoding"      // neither plain nor sound gzip
+	reasonTooLarge    = "body_too_large"        // before or after decompression
+	reasonSlow        = "slow_body"             // it comes too slowly to wait for
+	reasonMemory      = "memory"                // other requests use too much
+)
+
+// Reasons not to rewrite a search that lie in what it asks for.
+const (
+	reasonOff            = "off"             // the client asked for it
+	reasonDisabled       = "disabled"        // there is no expander, or the profile is switched off
+	reasonUnknownProfile = "unknown_profile" // no profile has the name that the client gave
+)
+
+// Values of the label "original" of rejected searches.
+const (
+	originalAccepted = "accepted"
+	originalRejected = "rejected"
+	originalNotSent  = "not_sent"
+)
+
+// What became of the first pass of a search, values of the label "result".
+// Others are causes of errors: of the expander, or of [Options.HitTerms]. With
+// any but the first the search goes out as it was expanded without feedback.
+const (
+	feedbackUsed    = "used"
+	feedbackNoHits  = "no_hits"  // it finds none
+	feedbackRefused = "refused"  // the cluster does not answer it with a 200
+	feedbackAnswer  = "answer"   // the answer cannot be read
+	feedbackPartial = "partial"  // it timed out, or a shard failed: other hits may be the first
+	feedbackNoTerms = "no_terms" // the cluster tells the terms of none of the hits
+	feedbackBusy    = "busy"     // as many first passes are under way as may be
+	feedbackTooMany = "searches" // the request has more searches than get feedback
+)
+
+// What became of the hits of a search that were to be reranked, values of the
+// label "result". Others are causes of errors of [Options.Reranker].
+const (
+	rerankedHits     = "reranked"
+	rerankNothing    = "no_hits"    // there are none
+	rerankUnnamed    = "no_ids"     // hits lack ids, scores, versions or sequence numbers: the engine's order goes out
+	rerankUnreadable = "unreadable" // the answer is too long, or cannot be read or cut: the original search is sent
+)
+
+// What the cluster says of a client, values of the label "result".
+const (
+	accessAllowed = "allowed"
+	accessDenied  = "denied"
+	accessNoIndex = "no_index"
+	accessFailed  = "failed"
 )
 
 // ownHints say what an operator can do about the causes above.
@@ -60,14 +116,5 @@ func reasons() []string {
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		ReasonParameters, ReasonBody, ReasonTooMany, ReasonNotRendered,
-	}
-}
-
-// tell tells what became of a search, once, and names its record in the answer
-// res if the client asked for it.
-func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
-	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
-	if x.report.ID != "" && res != nil && x.control.asks() {
-		res.Header.Set(explanationHeader, x.report.ID)
 	}
 }

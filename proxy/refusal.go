@@ -23,13 +23,6 @@ const (
 	maxLooked  = 64 << 10
 )
 
-// Values of the label "original" of rejected searches.
-const (
-	originalAccepted = "accepted"
-	originalRejected = "rejected"
-	originalNotSent  = "not_sent"
-)
-
 // errUnchecked says that an answer cannot be looked at.
 var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 

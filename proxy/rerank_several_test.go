@@ -132,7 +132,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results := s.rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		_, results := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -316,7 +316,7 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 		return nil, nil
 	})})
 	r := &expand.Rerank{Window: 3, Size: 2}
-	out, results := s.rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	out, results := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
 	}

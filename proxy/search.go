@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,23 +27,6 @@ import (
 // reads it, rewriteSearch has it rewritten, and send (forward.go) sends it with
 // forward: that sends the rewritten search, looks at the answer and takes it, or
 // sends the original.
-
-// Reasons of the proxy's own to leave a search alone; the expander has more.
-const (
-	reasonNothing     = "nothing_added"         // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
-	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
-	reasonDryRun      = "dry_run"               // the client asked for it
-	reasonShadow      = "shadow"                // [Options.Shadow] is set
-	reasonPaused      = "paused"                // the cluster refuses rewritten searches as a whole: see pause
-	reasonUndecided   = "authorization_pending" // errUndecided
-	reasonRejected    = "rejected_before"       // the cluster recently rejected searches of the same client and shape
-	reasonContentType = "content_type"          // neither JSON nor, where that is asked for, lines of JSON
-	reasonEncoding    = "content_encoding"      // neither plain nor sound gzip
-	reasonTooLarge    = "body_too_large"        // before or after decompression
-	reasonSlow        = "slow_body"             // it comes too slowly to wait for
-	reasonMemory      = "memory"                // other requests use too much
-)
 
 const (
 	// maxKeptBody is the largest body that is kept though akin does not look at it.
@@ -117,7 +101,15 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.client.Name))
 	report.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	s.enroll(x, r)
+	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 {
+		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
+	}
+	if x.report.Trial != "" {
+		s.metrics.Trial(x.report.Trial, x.report.Arm)
+		if x.control.off = x.report.Arm == Off; !x.control.off {
+			x.control.profile = x.report.Arm
+		}
+	}
 	expander, why := s.choose(x, r.Header)
 	var err error
 	if why == "" {
@@ -156,6 +148,19 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	s.send(w, r, x)
 }
 
+// explanationHeader names the record of a search that asked for it in its
+// answer.
+const explanationHeader = "X-Akin-Explanation"
+
+// tell tells what became of a search, once, and names its record in the answer
+// res if the client asked for it.
+func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
+	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
+	if x.report.ID != "" && res != nil && x.control.asks() {
+		res.Header.Set(explanationHeader, x.report.ID)
+	}
+}
+
 // lookedAt reports which search it is.
 func (s *Server) lookedAt(x *search, r *http.Request) {
 	coding, _ := answer.ContentEncoding(r.Header)
@@ -187,6 +192,21 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 		reason = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, h)
 	}
 	return e, reason
+}
+
+// expanderFor returns the expander of a profile, or why there is none.
+func (s *Server) expanderFor(profile string) (e Expander, reason string) {
+	e, known := s.opts.Expander, true
+	if profile != "" {
+		e, known = s.opts.Profiles[profile]
+	}
+	if !known {
+		return nil, reasonUnknownProfile
+	}
+	if e == nil {
+		return nil, reasonDisabled
+	}
+	return e, ""
 }
 
 // readBody reads and decompresses the body of a search, or returns why the
@@ -336,7 +356,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	var t *Rendering
 	if x.isTemplate() {
 		var why string
-		if t, why, err = s.renderer(r, x).Render(ctx, in); err != nil {
+		if t, why, err = (&Renderer{Guard: s.guard, Ask: s.asking(r, x)}).Render(ctx, in); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
@@ -356,6 +376,74 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	}
 	made.rawQuery, made.filtered = answer.ShowFailures(x.endpoint, made.RawQuery)
 	return made, err
+}
+
+// fixed returns why the hits of the answer to a request cannot be reranked, ""
+// where they can. The expander reads filter_path, but not of several searches.
+func (s *Server) fixed(x *search, h http.Header) reason.Reason {
+	switch {
+	case x.isAsync():
+		return reason.Endpoint
+	case !answer.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
+		return reason.Answer
+	case s.unfit.has(s.unfit.hash(x).Sum64()):
+		return reason.TooLong
+	}
+	return ""
+}
+
+// withFeedback returns the result of a second expansion, which knows the first
+// hits that the first one asks for; where that fails, the first.
+func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
+	if s.feedback.terms == nil {
+		return first
+	}
+	ctx, span := tracing.Start(ctx, "feedback")
+	defer span.End()
+	second := *in
+	second.Pins = first.Pins
+	var results []string
+	second.FirstHits, results = s.feedback.firstHits(ctx, first.FirstPasses, x.client.Name, x.hold, s.asking(r, x))
+	out := first
+	if slices.Contains(results, feedbackUsed) {
+		var result string
+		out, result = s.expandAgain(ctx, e, &second, first)
+		for i := range results {
+			if results[i] == feedbackUsed {
+				results[i] = result
+			}
+		}
+	}
+	x.report.Feedback = map[string]int{feedbackTooMany: first.TooManyFirstPasses}
+	for _, result := range results {
+		if result == "" {
+			continue
+		}
+		x.report.Feedback[result]++
+		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms {
+			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true})
+		}
+	}
+	return out
+}
+
+// expandAgain returns the result of the second expansion, and what became of
+// the feedback; where one of the searches fails, that of the first.
+func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
+	err := s.guard.Do("expanding", func() (err error) {
+		out, err = e.Expand(ctx, in)
+		return err
+	})
+	if err == nil && len(out.Failures) > len(first.Failures) {
+		err = out.Failures[0]
+	}
+	switch {
+	case err != nil:
+		return first, s.cause(err)
+	case !out.Rewritten:
+		return first, feedbackNoTerms
+	}
+	return out, feedbackUsed
 }
 
 func (s *Server) cause(err error) string {
@@ -511,6 +599,52 @@ func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Failure
 		err = read(bytes.NewReader(whole))
 	}
 	return refused, err
+}
+
+// rerank reranks the hits of an answer and cuts the client's pages out of them.
+// It reports false where it cannot: then the client must not get the answer. An
+// error says that the client has gone.
+func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
+	var whole, out []byte
+	err := errUnchecked // also where it is encoded, which was not asked for
+	if len(res.Header["Content-Encoding"]) == 0 && answer.IsJSON(res.Header["Content-Type"]) {
+		whole, err = x.client.Whole(s.opts.Memory, res)
+	}
+	if err != nil && ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	ctx, span := tracing.Start(ctx, "rerank")
+	defer span.End()
+	reranks := x.rewritten.Reranks
+	results := ofEach(reranks, rerankUnreadable)
+	start := time.Now()
+	if err == nil {
+		out, results = s.reranking.answer(ctx, x.endpoint, reranks, whole)
+	}
+	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
+	for _, result := range results {
+		if result != "" && result != rerankedHits && result != rerankNothing {
+			x.report.Fail(ctx, report.Failure{What: failedRerank, Cause: result})
+		}
+	}
+	if out == nil {
+		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) {
+			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
+		}
+		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
+		return false, nil
+	}
+	s.replace(x, res, out)
+	return true, nil
+}
+
+// replace puts another body in the place of an answer.
+func (s *Server) replace(x *search, res *http.Response, body []byte) {
+	x.client.Replace(s.opts.Memory, res, body)
+	if res.ContentLength >= 0 {
+		res.ContentLength = int64(len(body))
+		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 }
 
 func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, error) {

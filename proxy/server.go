@@ -175,9 +175,10 @@ type Server struct {
 	// the engine's order; shapes those that were rejected.
 	unfit, shapes *backoffs
 
-	// The first passes under way, and what no client waits for: shadows, and ends
-	// of scrolls.
-	firstPasses       *limits.Places
+	feedback  feedback
+	reranking reranking
+
+	// What no client waits for: shadows, and ends of scrolls.
 	shadows, clearing *Runner
 }
 
@@ -189,7 +190,7 @@ func New(o Options) (*Server, error) {
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unfit: newBackoffs(), shapes: newBackoffs(),
-		firstPasses: limits.NewPlaces(maxFirstPasses), shadows: NewRunner(), clearing: NewRunner(),
+		shadows: NewRunner(), clearing: NewRunner(),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
@@ -222,6 +223,8 @@ func New(o Options) (*Server, error) {
 		func(ctx context.Context, client *http.Request, path string) (int, []byte, error) {
 			return s.ask(ctx, client, http.MethodGet, path, nil, nil)
 		}, s.guard, s.log, s.metrics.Authorizing)
+	s.feedback = feedback{terms: o.HitTerms, guard: s.guard, places: limits.NewPlaces(maxFirstPasses), cause: s.cause}
+	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
 	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics), o.Tracer != nil, o.AccessLog), o.Tracer)

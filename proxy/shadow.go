@@ -133,7 +133,7 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 		return hits, err
 	}
 	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _ := s.rerankAnswer(ctx, x.endpoint, reranks, answer); reranked != nil {
+		if reranked, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			answer = reranked
 		}

@@ -1,31 +1,62 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"net/http"
 	"slices"
-
-	"github.com/akin-search/akin/proxy/playground"
 )
 
-// enroll has a search take part in the first trial of its index, unless the
-// client says how it is to be searched, or it is no user's: it becomes one of
-// the profile that its arm names.
-func (s *Server) enroll(x *search, r *http.Request) {
-	at := slices.IndexFunc(s.opts.Trials, func(t Trial) bool { return t.Covers(x.index) })
-	if _, tried := playground.Adjusted(r.Context()); tried || at < 0 || x.control.off || x.control.profile != "" || x.control.feedback != 0 {
-		return
+// Off is the arm whose searches go out as they came. The others are profiles.
+const Off = "off"
+
+// A Trial is two arms and the searches that take part.
+type Trial struct {
+	// Name is that in metrics and explanations.
+	Name string
+	// Covers reports whether the searches of an index expression take part.
+	Covers func(index string) bool
+	// Arms are the way that searches go without the trial, and the new one.
+	Arms [2]string
+	// Share in [0, 1] is how many of the units get the second arm; the others get
+	// the first one.
+	Share float64
+	// Header has the unit that arms are drawn for, such as a session; "" draws
+	// for the address of the client.
+	Header string
+}
+
+// drawArm returns the first trial that covers an index expression and the arm
+// that a search gets in it, "" for none. A search without the header of the
+// trial gets the first arm.
+func drawArm(trials []Trial, index, client string, h http.Header) (trial, arm string) {
+	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Covers(index) })
+	if at < 0 {
+		return "", ""
 	}
-	t, unit := &s.opts.Trials[at], x.client.Name
+	t, unit := &trials[at], client
 	if t.Header != "" {
-		unit = r.Header.Get(t.Header)
+		unit = h.Get(t.Header)
 	}
-	arm := t.Arms[0]
 	if unit != "" && t.Draws(unit) {
-		arm = t.Arms[1]
+		return t.Name, t.Arms[1]
 	}
-	x.report.Trial, x.report.Arm = t.Name, arm
-	if x.control.off = arm == Off; !x.control.off {
-		x.control.profile = arm
+	return t.Name, t.Arms[0]
+}
+
+// Draws reports whether a unit is in the share: the same each time, in every
+// process, and apart from other trials.
+func (t *Trial) Draws(unit string) bool {
+	const all = 1 << 53 // what a float64 holds exactly
+	return float64(drawOf(t.Name, unit)%all)/all < t.Share
+}
+
+// drawOf hashes texts such that the end of each is seen.
+func drawOf(texts ...string) uint64 {
+	h := sha256.New()
+	for _, text := range texts {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // a hash takes all
+		_, _ = h.Write([]byte(text))
 	}
-	s.metrics.Trial(t.Name, arm)
+	return binary.BigEndian.Uint64(h.Sum(nil))
 }

@@ -83,11 +83,11 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	return res.StatusCode, text, err
 }
 
-// renderer has templates rendered as the client that sent r.
-func (s *Server) renderer(r *http.Request, x *search) *Renderer {
-	return &Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+// asking has calls made as the client that sent the search x.
+func (s *Server) asking(r *http.Request, x *search) askFunc {
+	return func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 		return s.ask(ctx, r, method, path, body, x.hold)
-	}}
+	}
 }
 
 // notAsked are the headers of a client that a call made for it has not.
