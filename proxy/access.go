@@ -123,13 +123,13 @@ func (a *access) close() {
 }
 
 // checker returns [expand.Request.Allowed] for the client of a search, with the
-// headers h that the cluster gets. A check outlives its search, for the next
-// one.
-func (a *access) checker(h http.Header, x *search) func(context.Context, esclient.Indices) error {
-	parameters, owner := answer.Unknown(x.rawQuery), x.client.Name
+// headers h and the raw query that the cluster gets, and the name owner. It adds
+// what was asked to asked. A check outlives its search, for the next one.
+func (a *access) checker(h http.Header, rawQuery, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
+	parameters := answer.Unknown(rawQuery)
 	return func(ctx context.Context, indices esclient.Indices) error { //nolint:contextcheck // A check outlives its search.
 		key := a.keyOf(h, parameters, indices)
-		x.asked.Store(key, true)
+		asked.Store(key, true)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
@@ -242,18 +242,18 @@ func (a *access) secure(ctx context.Context, status int) {
 	}
 }
 
-// learn notes the status of the answer to a client's search, and whether it
-// denies the client the search. A good answer to several searches says nothing
-// about any of them.
-func (a *access) learn(ctx context.Context, x *search, status int, denied bool) {
+// learn notes the status of the answer to a client's search, for which was
+// asked what asked has, and whether it denies the client the search. A good
+// answer to several searches says nothing about any of them.
+func (a *access) learn(ctx context.Context, asked *sync.Map, several bool, status int, denied bool) {
 	if denied {
 		a.secure(ctx, status)
 	}
-	for k := range x.asked.Range {
+	for k := range asked.Range {
 		key := k.(accessKey)
 		if denied {
 			a.verdicts.Set(key, verdict{expand.ErrNotAuthorized})
-		} else if status < http.StatusBadRequest && x.endpoint != expand.EndpointMultiSearch {
+		} else if status < http.StatusBadRequest && !several {
 			if v, known := a.verdicts.GetIfPresent(key); known && v.err == nil {
 				a.verdicts.SetExpiresAfter(key, acceptedTime)
 			}
@@ -297,4 +297,10 @@ func (a *access) keyOf(h http.Header, parameters string, indices esclient.Indice
 func addText(to hash.Hash, text string) {
 	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash takes all
 	_, _ = to.Write([]byte(text))
+}
+
+// asClient returns what [Server.ask] takes of a request, as a copy for later:
+// who its client is.
+func asClient(header http.Header, rawQuery string) *http.Request {
+	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(answer.Unknown(rawQuery))}}
 }

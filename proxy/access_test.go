@@ -412,7 +412,7 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 func askAs(ctx context.Context, s *Server, address, who string) error {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.client.Name = address
-	check := s.access.checker(http.Header{"Authorization": {who}}, x)
+	check := s.access.checker(http.Header{"Authorization": {who}}, x.rawQuery, x.client.Name, x.asked)
 	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
@@ -474,7 +474,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := s.access.checker(http.Header{}, searchFor(expand.EndpointSearch, "", "", ""))
+	check := s.access.checker(http.Header{}, "", "", new(sync.Map))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- check(ctx, esclient.Indices{Options: "ignore_unavailable=true"}) }()
@@ -518,7 +518,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		s.access.verdicts.SetExpiresAfter(key, time.Hour)
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.asked.Store(key, true)
-		s.access.learn(t.Context(), x, http.StatusOK, false)
+		s.access.learn(t.Context(), x.asked, false, http.StatusOK, false)
 		entry, _ = s.access.verdicts.GetEntryQuietly(key)
 		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
 			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -122,10 +124,11 @@ func (m *backoffs) has(key uint64) (has bool) {
 	return has
 }
 
-// wasRejected reports whether the cluster recently rejected rewritten searches
-// of this client and shape, and accepted the originals.
-func (s *Server) wasRejected(x *search) bool {
-	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
+// A kind is what searches have in common that fare alike: endpoint, index
+// expression and profile.
+type kind struct {
+	endpoint       expand.Endpoint
+	index, profile string
 }
 
 // shapeOf returns a hash of a search without its words and numbers: client,
@@ -133,20 +136,20 @@ func (s *Server) wasRejected(x *search) bool {
 // members of its body, and what is a list, an object or a value there. A client
 // is an address and what tells users behind it apart, so that no user switches
 // expansion off for others.
-func (s *Server) shapeOf(x *search) uint64 {
-	h := s.shapes.hash(x)
-	writePart(h, x.client.Name)
-	for _, name := range slices.Sorted(maps.Keys(x.header)) {
+func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery string, body []byte) uint64 {
+	h := m.hash(k)
+	writePart(h, client)
+	for _, name := range slices.Sorted(maps.Keys(header)) {
 		if identifies(name) {
 			writePart(h, name)
-			for _, value := range x.header[name] {
+			for _, value := range header[name] {
 				writePart(h, value)
 			}
 		}
 	}
-	answer.EachParameter(x.rawQuery, func(name, _ string) { writePart(h, name) })
+	answer.EachParameter(rawQuery, func(name, _ string) { writePart(h, name) })
 	var last jsontext.Kind
-	for d := jsontext.NewDecoder(bytes.NewReader(x.body.plain), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
+	for d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
 		t, err := d.ReadToken()
 		if err != nil {
 			return h.Sum64()
@@ -164,13 +167,13 @@ func (s *Server) shapeOf(x *search) uint64 {
 	}
 }
 
-// hash begins a hash with what all that is remembered has.
-func (m *backoffs) hash(x *search) *maphash.Hash {
+// hash begins the hash of a search of a kind.
+func (m *backoffs) hash(k kind) *maphash.Hash {
 	h := new(maphash.Hash)
 	h.SetSeed(m.seed)
-	_ = h.WriteByte(byte(x.endpoint)) // it never fails
-	writePart(h, x.index)
-	writePart(h, x.control.profile)
+	_ = h.WriteByte(byte(k.endpoint)) // it never fails
+	writePart(h, k.index)
+	writePart(h, k.profile)
 	return h
 }
 

@@ -227,7 +227,8 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.rewritten = new(rewrittenSearch)
-		said, err := s.verdict(x, res)
+		v := s.judge.verdict(x.sent(), res)
+		said, err := v.refused, v.err
 		if read := len(body) - source.Len(); said != nil || err == nil || read > maxLooked {
 			t.Errorf("%q: %d bytes are read, %+v, %v", encoding, read, said, err)
 		}
@@ -259,7 +260,7 @@ func FuzzPartial(f *testing.F) {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
 			x := searchFor(expand.EndpointSearch, "", "", "")
 			x.rewritten = new(rewrittenSearch)
-			said, _ := s.verdict(x, res)
+			said := s.judge.verdict(x.sent(), res).refused
 			if said != nil && len(said.Causes) > 64 {
 				t.Errorf("%q: reported %d causes", body, len(said.Causes))
 			}
@@ -288,8 +289,8 @@ func BenchmarkPartial(b *testing.B) {
 		res := &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.rewritten = new(rewrittenSearch)
-		if said, err := s.verdict(x, res); said != nil || err != nil {
-			b.Fatal(said, err)
+		if v := s.judge.verdict(x.sent(), res); v.refused != nil || v.err != nil {
+			b.Fatal(v)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,6 +162,25 @@ func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	}
 }
 
+func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
+
+// sent is what an answer to it is the answer to.
+func (x *search) sent() *sentSearch {
+	to := &sentSearch{client: &x.client, endpoint: x.endpoint}
+	if w := x.rewritten; w != nil {
+		if to.strict = w.strict; !w.filtered {
+			to.rewrote = w.rewrote
+		}
+	}
+	return to
+}
+
+// shapeOf returns the hash by which it is remembered that the cluster rejects
+// searches like x of its client.
+func (s *Server) shapeOf(x *search) uint64 {
+	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
+}
+
 // lookedAt reports which search it is.
 func (s *Server) lookedAt(x *search, r *http.Request) {
 	coding, _ := answer.ContentEncoding(r.Header)
@@ -276,6 +296,22 @@ func reasonOfBody(err error) (reason string, broken error) {
 	return "", err
 }
 
+// backsOff returns why a search is not rewritten, since the cluster recently
+// refused others that were, "" where it is.
+func (s *Server) backsOff(x *search) (why string) {
+	paused := false
+	switch {
+	case s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x)):
+		return reasonRejected
+	case !x.control.dryRun: // else no rewritten search is sent
+		x.ticket, paused = s.pause.enter()
+	}
+	if paused {
+		return reasonPaused
+	}
+	return ""
+}
+
 // rewriteSearch returns what a search becomes that is rewritten; nil where the
 // original is sent, which the report says why.
 func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) *rewrittenSearch {
@@ -351,7 +387,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		Adjusted: adjusted, Fixed: s.fixed(x, r.Header), Feedback: x.control.feedback,
 	}
 	if s.access.secured.Load() {
-		in.Allowed = s.access.checker(s.sentHeader(r), x)
+		in.Allowed = s.access.checker(s.sentHeader(r), x.rawQuery, x.client.Name, x.asked)
 	}
 	var t *Rendering
 	if x.isTemplate() {
@@ -386,7 +422,7 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 		return reason.Endpoint
 	case !answer.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unfit.has(s.unfit.hash(x).Sum64()):
+	case s.unfit.has(s.unfit.hash(x.kind()).Sum64()):
 		return reason.TooLong
 	}
 	return ""
@@ -474,7 +510,7 @@ func reasonOf(res *expand.Result) string {
 func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err error) {
 	out = markSafe(out, s.upstream, x != nil)
 	if x == nil {
-		if res, err = s.transport.RoundTrip(out); err == nil && s.showsSecurity(res) {
+		if res, err = s.transport.RoundTrip(out); err == nil && s.judge.showsSecurity(res) {
 			s.access.secure(out.Context(), res.StatusCode)
 		}
 		return res, err
@@ -488,8 +524,8 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	}
 	if err == nil {
 		// An index that is blocked (index.blocks.read) answers 403, too.
-		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.tellsOfBlock(x, res))
-		s.access.learn(out.Context(), x, res.StatusCode, denied)
+		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.judge.tellsOfBlock(x.sent(), res))
+		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, denied)
 	}
 	return res, err
 }
@@ -533,11 +569,12 @@ func (s *Server) sendRewritten(out *http.Request, x *search) (*http.Response, er
 // against the search. An error says that the client has gone and broke the
 // answer off.
 func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Failure, fits bool, gone error) {
-	refused, err := s.verdict(x, res)
+	v := s.judge.verdict(x.sent(), res)
+	refused, x.rewritten.scroll = v.refused, v.scroll
 	if gone = ctx.Err(); gone != nil {
 		return nil, false, gone
 	}
-	if err != nil {
+	if v.err != nil {
 		x.report.Unchecked = true
 		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeUnchecked, Minor: true})
 	}
@@ -554,51 +591,6 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 	}
 	fits, gone = s.rerank(ctx, x, res)
 	return nil, fits, gone
-}
-
-// verdict returns what the cluster has against a rewritten search, nil for
-// nothing. It reads the answer, or its beginning, and puts it back. An error
-// says that it cannot be looked at.
-func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Failure, err error) {
-	coding, known := answer.ContentEncoding(res.Header)
-	readable := known && answer.IsJSON(res.Header["Content-Type"])
-	switch {
-	case answer.IsDenied(res.StatusCode):
-		return &answer.Failure{Status: res.StatusCode}, nil
-	case res.StatusCode >= http.StatusBadRequest:
-		return s.readRefusal(x, res), nil
-	case x.rewritten.strict, x.endpoint == expand.EndpointExplain:
-		return nil, nil
-	case !readable:
-		return nil, errUnchecked
-	case !answer.TellsInside(x.endpoint): // failures of shards stand at the beginning
-		err = s.peek(x, res, maxLooked, func(r io.Reader) (err error) {
-			refused, x.rewritten.scroll, err = answer.ReadSearch(r)
-			return err
-		})
-		return refused, err
-	}
-	whole, err := x.client.Whole(s.opts.Memory, res)
-	if err != nil {
-		return nil, err
-	}
-	read := func(r io.Reader) (err error) {
-		rewrote := x.rewritten.rewrote
-		if x.rewritten.filtered {
-			rewrote = nil
-		}
-		refused, err = answer.ReadSeveral(r, x.endpoint, rewrote)
-		return err
-	}
-	switch {
-	case coding != "":
-		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, limits.MaxAnswer)) })
-	case x.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
-		// The usual case, without reading a token.
-	default:
-		err = read(bytes.NewReader(whole))
-	}
-	return refused, err
 }
 
 // rerank reranks the hits of an answer and cuts the client's pages out of them.
@@ -629,7 +621,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) {
-			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
+			s.unfit.note(s.unfit.hash(x.kind()).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil
@@ -644,6 +636,68 @@ func (s *Server) replace(x *search, res *http.Response, body []byte) {
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(body))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+}
+
+// sendsOriginal decides whether the original of a rejected search is sent, to
+// an overloaded cluster only within the retry budget, or where the search is
+// the trial of a pause.
+func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure) bool {
+	if answer.IsDenied(r.Status) || r.Busy && x.ticket == 0 && !s.upstream.MayRepeat() {
+		x.report.Fallback = originalNotSent
+		if r.Busy && r.Whole {
+			s.pause.refused(ctx, s.log, x.ticket, r, originalNotSent)
+		}
+		return false
+	}
+	return true
+}
+
+// originalAnswered notes the answer to the original of a rejected search.
+func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Failure, res *http.Response, err error) {
+	taken := err == nil && res.StatusCode < http.StatusBadRequest
+	if taken {
+		taken = s.judge.verdict(x.sent(), res).refused == nil // one that cannot be looked at counts as good
+	}
+	s.refused(ctx, x, taken, r)
+}
+
+// refused notes that the cluster rejected a rewritten search, and whether it
+// accepted the original. Where it did not, the mistake is the client's, and
+// nothing is learned from it.
+func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
+	x.report.Refused = true
+	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+		"busy", r.Busy, "original_accepted", taken)
+	original := originalRejected
+	if taken {
+		original = originalAccepted
+	}
+	x.report.Fallback = original
+	if r.Busy && r.Whole {
+		s.pause.refused(ctx, s.log, x.ticket, r, original)
+	}
+	if !taken {
+		return
+	}
+	if x.shadow == nil { // else no client has felt it
+		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeRejected})
+	}
+	if r.Busy || answer.IsDenied(r.Status) {
+		return
+	}
+	news := s.opts.OnRefused != nil &&
+		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
+	if !news { // the next one like it would probably be refused, too
+		s.shapes.failure(s.shapeOf(x))
+	}
+}
+
+// accepted notes that the cluster accepted a rewritten search.
+func (s *Server) accepted(ctx context.Context, x *search) {
+	s.pause.accepted(ctx, s.log, x.ticket)
+	if s.shapes.count.Load() > 0 {
+		s.shapes.reset(s.shapeOf(x))
 	}
 }
 
@@ -683,4 +737,30 @@ func (x *search) asRewritten(out *http.Request) *http.Request {
 func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+// indexOf returns the index expression of the k-th search of a request whose
+// path has the one given. Where it is not known which of several differing ones
+// it is, that is "": a search of all indices goes to that one, too.
+func (w *rewrittenSearch) indexOf(path string, k int) string {
+	all := slices.Compact(slices.Clone(w.Indices))
+	switch {
+	case len(all) == 0:
+		return path
+	case k >= 0 && k < len(w.Indices):
+		return w.Indices[k]
+	case len(all) > 1:
+		return ""
+	}
+	return all[0]
+}
+
+// rewrote reports whether the k-th search of a request with several is another
+// than the client's: something was added, or it asks for other hits.
+func (w *rewrittenSearch) rewrote(k int) bool {
+	if k < len(w.Reranks) && w.Reranks[k] != nil {
+		return true
+	}
+	prefix := "[" + strconv.Itoa(k) + "]"
+	return slices.ContainsFunc(w.Clauses, func(c expand.Explanation) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }

@@ -175,6 +175,7 @@ type Server struct {
 	// the engine's order; shapes those that were rejected.
 	unfit, shapes *backoffs
 
+	judge     judge
 	feedback  feedback
 	reranking reranking
 
@@ -223,6 +224,7 @@ func New(o Options) (*Server, error) {
 		func(ctx context.Context, client *http.Request, path string) (int, []byte, error) {
 			return s.ask(ctx, client, http.MethodGet, path, nil, nil)
 		}, s.guard, s.log, s.metrics.Authorizing)
+	s.judge = judge{memory: s.opts.Memory, gunzip: &s.gunzip}
 	s.feedback = feedback{terms: o.HitTerms, guard: s.guard, places: limits.NewPlaces(maxFirstPasses), cause: s.cause}
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
 	s.transport = s.upstream

@@ -109,7 +109,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	expandedTook := time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
-		s.refused(out.Context(), x, true, s.readRefusal(x, res))
+		s.refused(out.Context(), x, true, s.judge.readRefusal(x.sent(), res))
 		return report.ShadowRejected
 	}
 	expanded, err := s.readShadow(out.Context(), x, res)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -35,12 +34,6 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 	pr := httputil.ProxyRequest{In: r, Out: &http.Request{Header: r.Header.Clone()}}
 	pr.SetXForwarded()
 	return pr.Out.Header
-}
-
-// asClient returns what [Server.ask] takes of a request, as a copy for later:
-// who its client is.
-func asClient(header http.Header, rawQuery string) *http.Request {
-	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(answer.Unknown(rawQuery))}}
 }
 
 // ask makes a call of akin's own with the credentials of the client that sent

@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/proxy/answer"
+)
+
+// Bounds of what is read of an answer that streams on.
+const (
+	// maxRefusal is what is read of a rejection, maxLooked of another answer for
+	// shards that failed: identifiers of several kilobytes may come before them.
+	maxRefusal = 64 << 10
+	maxLooked  = 64 << 10
+)
+
+// errUnchecked says that an answer cannot be looked at.
+var errUnchecked = errors.New("no JSON, or in a coding that is not known")
+
+// A judge looks at answers.
+type judge struct {
+	memory *limits.Budget
+	gunzip *limits.Gunzip
+}
+
+// A sentSearch is what an answer is the answer to.
+type sentSearch struct {
+	client   *limits.Recipient
+	endpoint expand.Endpoint
+	strict   bool             // the cluster rejects the search where a shard fails
+	rewrote  func(k int) bool // whether the k-th of several searches was rewritten; nil where the answer does not tell them apart
+}
+
+// A judgment is what an answer says of the search.
+type judgment struct {
+	refused *answer.Failure // what the cluster has against it, nil for nothing
+	scroll  string          // that the answer opened, "" for none
+	err     error           // the answer cannot be looked at
+}
+
+// verdict returns what an answer says of the search. It reads the answer, or its
+// beginning, and puts it back.
+func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
+	coding, known := answer.ContentEncoding(res.Header)
+	readable := known && answer.IsJSON(res.Header["Content-Type"])
+	switch {
+	case answer.IsDenied(res.StatusCode):
+		return judgment{refused: &answer.Failure{Status: res.StatusCode}}
+	case res.StatusCode >= http.StatusBadRequest:
+		return judgment{refused: j.readRefusal(to, res)}
+	case to.strict, to.endpoint == expand.EndpointExplain:
+		return judgment{}
+	case !readable:
+		return judgment{err: errUnchecked}
+	case !answer.TellsInside(to.endpoint): // failures of shards stand at the beginning
+		v.err = j.peek(to.client, res, maxLooked, func(r io.Reader) (err error) {
+			v.refused, v.scroll, err = answer.ReadSearch(r)
+			return err
+		})
+		return v
+	}
+	whole, err := to.client.Whole(j.memory, res)
+	if err != nil {
+		return judgment{err: err}
+	}
+	read := func(r io.Reader) (err error) {
+		v.refused, err = answer.ReadSeveral(r, to.endpoint, to.rewrote)
+		return err
+	}
+	switch {
+	case coding != "":
+		v.err = j.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, limits.MaxAnswer)) })
+	case to.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
+		// The usual case, without reading a token.
+	default:
+		v.err = read(bytes.NewReader(whole))
+	}
+	return v
+}
+
+// readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
+// it back.
+func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer.Failure) {
+	if j.peek(to.client, res, maxRefusal, func(r io.Reader) error {
+		refused = answer.ReadRefusal(r, res.StatusCode, to.strict)
+		return nil
+	}) != nil {
+		refused = &answer.Failure{Status: res.StatusCode, Busy: answer.IsBusy(res.StatusCode, nil), Whole: true, Search: answer.UnknownSearch}
+	}
+	return refused
+}
+
+// tellsOfBlock reports whether an answer of status 403 tells of a block, and
+// not of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand
+// in plain text.
+func (j *judge) tellsOfBlock(to *sentSearch, res *http.Response) bool {
+	if answer.IsJSON(res.Header["Content-Type"]) {
+		return j.readRefusal(to, res).Blocks()
+	}
+	var text []byte
+	err := j.peek(to.client, res, maxRefusal, func(r io.Reader) (err error) {
+		text, err = io.ReadAll(r)
+		return err
+	})
+	return err == nil && bytes.Contains(text, []byte("cluster_block_exception"))
+}
+
+// showsSecurity reports whether the answer to a request that is no search shows
+// that the cluster has security: a 401, or a 403 that tells of something else
+// than a block. Of a 403 it reads what comes first, and puts it back; one
+// without a body may be a block.
+func (j *judge) showsSecurity(res *http.Response) bool {
+	if res.StatusCode != http.StatusForbidden {
+		return res.StatusCode == http.StatusUnauthorized
+	}
+	first := make([]byte, 4<<10)
+	n, _ := res.Body.Read(first) // an error comes again
+	text := first[:n]
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
+	if coding, _ := answer.ContentEncoding(res.Header); coding != "" {
+		_ = j.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
+			text, _ = io.ReadAll(io.LimitReader(r, maxRefusal))
+			return nil
+		})
+	}
+	return len(text) > 0 && !bytes.Contains(text, []byte("cluster_block_exception"))
+}
+
+// peek has the beginning of an answer read, at most limit bytes, decompressed
+// as many, and puts all of it back.
+func (j *judge) peek(client *limits.Recipient, res *http.Response, limit int64, read func(io.Reader) error) error {
+	coding, known := answer.ContentEncoding(res.Header)
+	if !known {
+		return errUnchecked
+	}
+	return client.Peek(j.memory, res, limit, func(r io.Reader) error {
+		if coding == "" {
+			return read(r)
+		}
+		return j.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
+	})
+}
