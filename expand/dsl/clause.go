@@ -2,7 +2,6 @@ package dsl
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,109 +10,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
-
-// A Clause is one query of the body that looks for a text in fields.
-type Clause struct {
-	// At is where the whole query object stands, {"match": …}, and Path leads to
-	// it. Depth is the number of queries that it stands in.
-	At    jsonspan.Span
-	Path  string
-	Depth int
-	// Text is what is looked for, and Analyzer the analyzer that is named, "" for
-	// the fields' own.
-	Text, Analyzer string
-	// Fields are those named, in the order of the clause.
-	Fields []BoostedField
-	// Boost multiplies the score of the clause. TieBreaker combines the fields:
-	// the best field's score plus TieBreaker times the others'.
-	Boost, TieBreaker float64
-	// OperatorAnd says that each term of the text has to match, and
-	// MinimumShouldMatch is the value of the option as it stands in the body.
-	OperatorAnd        bool
-	MinimumShouldMatch []byte
-	Traits
-	// Reason says why the clause is left alone, "" where it is not.
-	Reason reason.Reason
-}
-
-// Traits are what the kind of a clause and its options mean for its
-// rewriting.
-type Traits struct {
-	// Additive says that the score is the sum of the scores of the text's terms,
-	// so that another way of scoring the terms may take its place.
-	Additive bool
-	// SameMatches says that the clause has to match what the original matches.
-	SameMatches bool
-	// TermCentric says that the clause looks for each term in all fields together
-	// (cross_fields, combined_fields).
-	TermCentric bool
-	// ByField says that the score combines those of the fields, and that with one
-	// name in the member fields the query is the query for that field.
-	ByField  bool
-	Prefix   bool // the last term of the text is the beginning of one
-	Patterns bool // names of fields may be patterns
-	Phrase   bool // it looks for a phrase
-	Fuzzy    bool // the original finds words that are spelled alike
-	Segments bool // it is not the client's, but was written for segments
-	// Note says that there is nothing to rewrite: the clause only says why a
-	// query of another kind is left alone.
-	Note bool
-}
-
-// A BoostedField is a field of a clause with its own factor, as in "title^3".
-type BoostedField struct {
-	Name  string
-	Boost float64
-}
-
-// String shows the clause: its path, the text, the fields, what is not
-// usual, and the reason to leave it alone.
-func (c *Clause) String() string {
-	var b strings.Builder
-	b.WriteString(c.Path)
-	if !c.Note {
-		fmt.Fprintf(&b, " %q", c.Text)
-	}
-	for _, f := range c.Fields {
-		b.WriteString(" " + f.Name)
-		if f.Boost != 1 {
-			fmt.Fprintf(&b, "^%v", f.Boost)
-		}
-	}
-	for _, option := range []struct {
-		on   bool
-		text string
-	}{
-		{c.Analyzer != "", "analyzer=" + c.Analyzer},
-		{c.OperatorAnd, "operator=and"},
-		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
-		{c.Boost != 1 && !c.Note, fmt.Sprintf("boost=%v", c.Boost)},
-		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
-		{!c.Additive && !c.Note, "not additive"},
-		{c.SameMatches, "same matches"},
-		{c.TermCentric, "term-centric"},
-		{c.Prefix, "prefix"},
-		{c.Phrase, "phrase"},
-		{c.Fuzzy, "fuzzy"},
-		{c.Reason != "", "(" + string(c.Reason) + ")"},
-	} {
-		if option.on {
-			b.WriteString(", " + option.text)
-		}
-	}
-	return b.String()
-}
-
-// FieldCount returns the number of fields of all clauses to expand; one that
-// names none has at least one.
-func (s *Search) FieldCount() (n int) {
-	for i := range s.Clauses {
-		if c := &s.Clauses[i]; c.Reason == "" {
-			n += max(len(c.Fields), 1)
-		}
-	}
-	return n
-}
 
 // Errors of a clause's options.
 var (

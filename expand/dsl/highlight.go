@@ -1,7 +1,6 @@
 package dsl
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -14,53 +13,6 @@ const (
 	// of the body.
 	highlightRoom = 1 << 20
 )
-
-// A Highlight is a place of the body that has words marked and does not say
-// which.
-type Highlight struct {
-	// At is the place behind the "{" of the object, and Empty says that the
-	// object has no members.
-	At    int
-	Empty bool
-	// Queries are those whose words are marked, in the order of the body; while the
-	// body is read nil where they are not known yet.
-	Queries []jsonspan.Span
-	// Originals are what they were in another body that this one was made of, nil
-	// where there is none.
-	Originals [][]byte
-}
-
-// Query returns query number i of body, or its original.
-func (h *Highlight) Query(i int, body []byte) []byte {
-	if h.Originals != nil {
-		return h.Originals[i]
-	}
-	return h.Queries[i].Of(body)
-}
-
-// Replaced reports whether one of its queries is not its original.
-func (h *Highlight) Replaced(body []byte) bool {
-	for i := range h.Queries {
-		if !bytes.Equal(h.Query(i, body), h.Queries[i].Of(body)) {
-			return true
-		}
-	}
-	return false
-}
-
-// Covers reports whether the place is in one of the queries.
-func (h *Highlight) Covers(at jsonspan.Span) bool {
-	last := len(h.Queries) - 1
-	return last >= 0 && jsonspan.Span{Start: h.Queries[0].Start, End: h.Queries[last].End}.Holds(at)
-}
-
-// Len returns the length of the queries together.
-func (h *Highlight) Len() (n int) {
-	for _, q := range h.Queries {
-		n += q.Len()
-	}
-	return n
-}
 
 // highlight notes a highlight object that needs a highlight_query.
 func (p *Parser) highlight() error {

@@ -10,27 +10,6 @@ import (
 // defaultSize is how many hits the engines return by default.
 const defaultSize = 10
 
-// keepsHits reports whether filter_path leaves all of the hits in the answer.
-func keepsHits(filter string) bool {
-	some, kept := false, false
-	for pattern := range strings.SplitSeq(filter, ",") {
-		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
-		first, _, _ := strings.Cut(pattern, ".")
-		switch {
-		case excludes && (first == "hits" || strings.Contains(first, "*")):
-			return false
-		case excludes || pattern == "":
-			continue
-		}
-		some = true
-		switch pattern {
-		case "*", "**", "hits", "hits.*", "hits.**", "hits.hits", "hits.hits.*", "hits.hits.**":
-			kept = true
-		}
-	}
-	return kept || !some
-}
-
 // A Page is what the client asks for of the hits: Size of them behind the
 // first From, and whether with sequence numbers and versions.
 type Page struct {
@@ -66,13 +45,3 @@ func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 	}
 	return page, ok && errFrom == nil && errSize == nil && size > 0
 }
-
-// The values of a switch. The engines take them in quotes, too.
-const (
-	isTrue  = "true"
-	isFalse = "false"
-)
-
-func isBoolean(text string) bool { return text == isTrue || text == isFalse }
-
-func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

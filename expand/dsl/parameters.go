@@ -220,3 +220,34 @@ func FirstPass(raw string) string {
 	}
 	return strings.Join(kept, "&")
 }
+
+// keepsHits reports whether filter_path leaves all of the hits in the answer.
+func keepsHits(filter string) bool {
+	some, kept := false, false
+	for pattern := range strings.SplitSeq(filter, ",") {
+		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
+		first, _, _ := strings.Cut(pattern, ".")
+		switch {
+		case excludes && (first == "hits" || strings.Contains(first, "*")):
+			return false
+		case excludes || pattern == "":
+			continue
+		}
+		some = true
+		switch pattern {
+		case "*", "**", "hits", "hits.*", "hits.**", "hits.hits", "hits.hits.*", "hits.hits.**":
+			kept = true
+		}
+	}
+	return kept || !some
+}
+
+// The values of a switch. The engines take them in quotes, too.
+const (
+	isTrue  = "true"
+	isFalse = "false"
+)
+
+func isBoolean(text string) bool { return text == isTrue || text == isFalse }
+
+func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

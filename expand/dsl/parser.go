@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -15,21 +14,6 @@ var (
 	errTooDeep = errors.New("queries nested too deep")
 	errNotJSON = errors.New("not a JSON object")
 )
-
-// A Parser reads search bodies, one after the other with the same memory.
-// The zero Parser leaves phrases and rescore queries alone.
-type Parser struct {
-	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
-	Phrases, Rescores bool
-
-	json jsonspan.Reader
-	path []byte
-	// standards are the queries of the standard retrievers.
-	standards []jsonspan.Span
-	// texts is the number of clauses to expand, notes that of the others.
-	texts, notes int
-	search       Search
-}
 
 // Parse reads a body, which must be one JSON object, with the parameters of
 // its request, which go before what it says. It returns the reason to leave
@@ -91,36 +75,6 @@ func (p *Parser) member(name []byte) (err error) {
 		return err
 	}
 	return s.option(string(name), v)
-}
-
-func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
-
-// members reads an object by f, with the path of the member in p.path, and
-// passes over what is none.
-func (p *Parser) members(f func(name []byte) error) error {
-	if !p.isObject() {
-		return p.json.Skip()
-	}
-	pathLen := len(p.path)
-	err := p.json.Object(func(name []byte) error {
-		if p.path = p.path[:pathLen]; pathLen > 0 {
-			p.path = append(p.path, '.')
-		}
-		p.path = append(p.path, name...)
-		return f(name)
-	})
-	p.path = p.path[:pathLen]
-	return err
-}
-
-// only reads the one member named of an object by f.
-func (p *Parser) only(member string, f func() error) error {
-	return p.members(func(name []byte) error {
-		if string(name) == member {
-			return f()
-		}
-		return p.json.Skip()
-	})
 }
 
 // option takes a member of the body that has no query to expand.
@@ -322,20 +276,6 @@ func (p *Parser) leave(why reason.Reason) error {
 // value: each takes two objects, {"kind": {…}}, or one in the object of its
 // parent.
 func queriesIn(raw []byte) int { return 1 + bytes.Count(raw, []byte("{"))/2 }
-
-func (p *Parser) oneOrMore(f func() error) error {
-	if p.json.Kind() != '[' {
-		return f()
-	}
-	pathLen := len(p.path)
-	err := p.json.List(func(i int) error {
-		p.path = strconv.AppendInt(append(p.path[:pathLen], '['), int64(i), 10)
-		p.path = append(p.path, ']')
-		return f()
-	})
-	p.path = p.path[:pathLen]
-	return err
-}
 
 // retriever reads a retriever, {"kind": …}, or an entry of a list of them
 // that has one in its member "retriever".

@@ -1,0 +1,67 @@
+package dsl
+
+import (
+	"strconv"
+
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A Parser reads search bodies, one after the other with the same memory.
+// The zero Parser leaves phrases and rescore queries alone.
+type Parser struct {
+	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
+	Phrases, Rescores bool
+
+	json jsonspan.Reader
+	path []byte
+	// standards are the queries of the standard retrievers.
+	standards []jsonspan.Span
+	// texts is the number of clauses to expand, notes that of the others.
+	texts, notes int
+	search       Search
+}
+
+func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
+
+// members reads an object by f, with the path of the member in p.path, and
+// passes over what is none.
+func (p *Parser) members(f func(name []byte) error) error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	pathLen := len(p.path)
+	err := p.json.Object(func(name []byte) error {
+		if p.path = p.path[:pathLen]; pathLen > 0 {
+			p.path = append(p.path, '.')
+		}
+		p.path = append(p.path, name...)
+		return f(name)
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+// only reads the one member named of an object by f.
+func (p *Parser) only(member string, f func() error) error {
+	return p.members(func(name []byte) error {
+		if string(name) == member {
+			return f()
+		}
+		return p.json.Skip()
+	})
+}
+
+// oneOrMore reads a value, or each one of a list, by f.
+func (p *Parser) oneOrMore(f func() error) error {
+	if p.json.Kind() != '[' {
+		return f()
+	}
+	pathLen := len(p.path)
+	err := p.json.List(func(i int) error {
+		p.path = strconv.AppendInt(append(p.path[:pathLen], '['), int64(i), 10)
+		p.path = append(p.path, ']')
+		return f()
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
