@@ -65,13 +65,13 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App
 			r.Left += len(places) - k
 			break
 		}
-		sight, err := app.Look(ctx, p.index, p.field)
-		f := judge(&sight, err)
+		report, err := app.Preview(ctx, p.index, p.field)
+		f := judge(&report, err)
 		if f.Reason == reason.NoMatrix && unserved {
 			f.Verdict, f.Says = Warning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
 		}
 		r.Fields = append(r.Fields, f)
-		scripts = scripts || sight.Scripts
+		scripts = scripts || report.Scripts
 	}
 	r.scripts(cfg, scripts)
 }
@@ -181,8 +181,8 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 	return errors.Join(err, call(http.MethodDelete, "/_search/scroll", esclient.Object{"scroll_id": []string{page.ID}}))
 }
 
-// judge says what a sight means.
-func judge(s *serve.Sight, err error) Field {
+// judge says what a report means.
+func judge(s *serve.FieldReport, err error) Field {
 	f := Field{OK, *s, ""}
 	if err != nil {
 		f.Verdict, f.Says = Error, err.Error()

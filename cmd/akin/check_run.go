@@ -32,7 +32,7 @@ type checkResult struct {
 // A Field is what becomes of searches in a field.
 type Field struct {
 	Verdict string `json:"verdict"`
-	serve.Sight
+	serve.FieldReport
 
 	Says string `json:"says,omitempty"` // why not all is well
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// A Sight is what becomes of searches in a field of an index, an alias or a
-// data stream.
-type Sight struct {
+// A FieldReport is what becomes of searches in a field of an index, an alias or
+// a data stream.
+type FieldReport struct {
 	Index string `json:"index"`
 	Field string `json:"field"`
 	// Matrix names the matrix and version that is bound, "" for none.
@@ -47,25 +47,25 @@ type Sight struct {
 }
 
 // ByVectors reports whether searches are scored by vectors of the documents.
-func (s *Sight) ByVectors() bool { return s.Form == form.Vectors.String() }
+func (s *FieldReport) ByVectors() bool { return s.Form == form.Vectors.String() }
 
-// sightTexts and sightWords are how many texts are looked at, and how much of
-// each; sightSearches how many of them are expanded until terms are added.
-const sightTexts, sightWords, sightSearches = 20, 30, 3
+// previewTexts and previewWords are how many texts are looked at, and how much of
+// each; previewSearches how many of them are expanded until terms are added.
+const previewTexts, previewWords, previewSearches = 20, 30, 3
 
-// Look expands searches for texts that documents have in the field, as if a
+// Preview expands searches for texts that documents have in the field, as if a
 // client had sent them. None goes to the cluster.
-func (a *App) Look(ctx context.Context, index, field string) (Sight, error) {
-	s := Sight{Index: index, Field: field, Reason: reason.NoMatrix}
+func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, error) {
+	s := FieldReport{Index: index, Field: field, Reason: reason.NoMatrix}
 	if a.expander == nil {
 		return s, nil
 	}
-	texts, err := a.client.SampleTexts(ctx, index, field, sightTexts, sightWords)
+	texts, err := a.client.SampleTexts(ctx, index, field, previewTexts, previewWords)
 	if err != nil && !esclient.IsUnknown(err) {
 		return s, err
 	}
 	s.Texts = len(texts)
-	searches := texts[:min(len(texts), sightSearches)]
+	searches := texts[:min(len(texts), previewSearches)]
 	if len(searches) == 0 {
 		searches = []string{field} // some text: the field itself says why nothing is added
 	}
@@ -109,7 +109,7 @@ func preview(ctx context.Context, expander *expand.Expander, index, field, text 
 }
 
 // count counts the frequent terms of a text, and those that the matrix knows.
-func (a *App) count(ctx context.Context, s *Sight, text string) error {
+func (a *App) count(ctx context.Context, s *FieldReport, text string) error {
 	indices := esclient.Indices{Expression: s.Index}
 	bound, err := matrices{a.store, a.cluster, nil}.Pin().For(ctx, indices, s.Field)
 	if err != nil || bound.Rows == nil || text == "" {

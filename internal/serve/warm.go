@@ -1,0 +1,210 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/simmatrix/store"
+)
+
+const (
+	askTimeout = time.Second            // of the question what the cluster runs
+	askAgain   = 500 * time.Millisecond // until it is asked again where no node answers
+	warmLimit  = 5 * time.Second        // of the warm-up; then akin is ready all the same
+	maxWarm    = 32                     // fields of indices that are warmed up: a second or two on a cluster just started
+	sideBySide = 4                      // of them at a time
+)
+
+// reach returns nil where some node answers, whatever that is.
+func (a *App) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return a.nodes.Reach(ctx)
+}
+
+func (a *App) ask(ctx context.Context) (esclient.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return a.client.Info(ctx)
+}
+
+func describe(i esclient.Info) string { return i.Distribution + " " + i.Version }
+
+// binding is what the start-up line says of a matrix or of weights.
+type binding struct {
+	Name    string   `json:"name"`
+	Indices []string `json:"indices"`
+	Fields  []string `json:"fields"`
+	Source  string   `json:"source"`
+	Version string   `json:"version"`
+	Terms   uint64   `json:"terms"`
+}
+
+// announce logs what was started, once, and what is missing for it to do what
+// it is there for.
+func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
+	cluster, level, missing := describe(info), slog.LevelInfo, []string{}
+	if a.store == nil {
+		missing = append(missing, "no matrices: searches are forwarded unexpanded")
+	}
+	if d, ok := degradation(err); ok {
+		cluster = "unknown"
+		missing = append(missing, d.Detail+": "+err.Error())
+	}
+	for _, d := range a.incomplete() {
+		missing = append(missing, d.Detail)
+	}
+	if len(missing) > 0 {
+		level = slog.LevelWarn // what is below is wanted so
+	}
+	e := &a.cfg.Expansion
+	if !e.Enabled {
+		missing = append(missing, "expansion.enabled is false: only searches that name a profile are expanded")
+	}
+	if a.cfg.Admin.Exposed() && a.cfg.Admin.Token.Reveal() == "" {
+		missing = append(missing, "admin.token_file or "+configs.EnvAdminToken+": without a token /playground and /_akin answer 403 on this address")
+	}
+	if e.Shadow > 0 {
+		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
+	}
+	a.log.Log(ctx, level, "started", "akin", a.process.build.String(), "cluster", cluster,
+		"mode", e.Mode, "scoring", e.Scoring, "matching", e.Matching,
+		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
+}
+
+func bindings(entries []configs.Matrix, store *store.Store) []binding {
+	all := make([]binding, 0, len(entries))
+	for _, m := range entries {
+		b := binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields}
+		for _, s := range store.State() {
+			if s.Name == m.Name {
+				b.Source, b.Version, b.Terms = s.Source, s.Version, s.Terms
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// boundField is a field of an index, or of an alias, that a matrix is bound to.
+type boundField struct{ index, field string }
+
+// warmUp asks the cluster for what the first searches will need: mappings,
+// analyzers, statistics, whether scripts run. That fills the caches, opens
+// connections, and has the cluster load the code for such calls.
+func (a *App) warmUp(ctx context.Context) {
+	if a.expander == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmLimit)
+	defer cancel()
+	began := time.Now()
+	const what = "warming up"
+	var fields []boundField
+	err := a.process.guard.Do(what, func() (err error) {
+		fields, err = a.boundFields(ctx)
+		return err
+	})
+	var done atomic.Int64
+	var group errgroup.Group // which keeps the first error and ends no call
+	group.SetLimit(sideBySide)
+	for _, f := range fields {
+		group.Go(func() error {
+			err := a.process.guard.Do(what, func() error { return a.warmField(ctx, f) })
+			if err == nil {
+				done.Add(1)
+			}
+			return err
+		})
+	}
+	if err = errors.Join(err, group.Wait()); err != nil { // it may hold the text of a document: the cause is enough
+		a.log.WarnContext(ctx, "warm-up is not complete: the first searches may fail open", "fields", done.Load(), "of", len(fields),
+			"took", time.Since(began), "cause", cause(err))
+		return
+	}
+	a.log.InfoContext(ctx, "warmed up", "fields", done.Load(), "took", time.Since(began))
+}
+
+// boundFields returns the text fields that have a matrix, one of each index in
+// turn, at most maxWarm.
+func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) {
+	indices, err := a.client.TextIndices(ctx, a.Expression())
+	if err != nil {
+		return nil, err
+	}
+	indices = slices.DeleteFunc(indices, func(i esclient.TextIndex) bool { return strings.HasPrefix(i.Name, ".") })
+	pinned := matrices{a.store, a.cluster, nil}.Pin()
+	for k, more := 0, true; more; k++ {
+		more = false
+		for _, i := range indices {
+			if k >= len(i.Fields) {
+				continue
+			}
+			more = true
+			bound, err := pinned.For(ctx, esclient.Indices{Expression: i.Name}, i.Fields[k])
+			if err != nil {
+				return fields, err
+			}
+			if bound.Rows != nil {
+				fields = append(fields, boundField{i.Name, i.Fields[k]})
+			}
+			if len(fields) == maxWarm {
+				return fields, nil
+			}
+		}
+	}
+	return fields, nil
+}
+
+// Expression returns an index expression for all that has a matrix.
+func (a *App) Expression() string {
+	const maxExpression = 1000 // bytes in the line of a request
+	var patterns []string
+	for _, m := range a.cfg.Matrices {
+		for _, pattern := range m.Indices {
+			if !strings.HasPrefix(pattern, "-") { // what one entry leaves out another may have
+				patterns = append(patterns, pattern)
+			}
+		}
+	}
+	if expression := strings.Join(patterns, ","); len(expression) <= maxExpression {
+		return expression
+	}
+	return "*"
+}
+
+// warmField expands a search for a text that a document has in the field, as if
+// a client had sent it, and asks for the statistics of its words.
+func (a *App) warmField(ctx context.Context, f boundField) error {
+	text, err := a.client.SampleText(ctx, f.index, f.field)
+	if esclient.IsUnknown(err) || err == nil && text == "" {
+		return nil // an index that has gone or has no documents, another kind of field, the demo's engine
+	}
+	if err != nil {
+		return err
+	}
+	if _, _, err := preview(ctx, a.expander, f.index, f.field, text); err != nil {
+		return err
+	}
+	// Where the words have no neighbors the search needed no statistics.
+	indices := esclient.Indices{Expression: f.index}
+	words, err := a.cluster.Analyze(ctx, indices, f.field, "", text)
+	if errors.Is(err, mapping.ErrNotText) || errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrMixed) {
+		return nil // it is left alone
+	}
+	if err != nil {
+		return err
+	}
+	_, err = a.cluster.Statistics(ctx, indices, f.field, words.Terms, make([]int64, len(words.Terms)))
+	return err
+}

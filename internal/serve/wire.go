@@ -1,0 +1,310 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand/soft"
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/tracing"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/report"
+	"github.com/akin-search/akin/simmatrix/store"
+)
+
+// flushTimeout bounds the sending of the spans that wait where an App ends.
+const flushTimeout = 3 * time.Second
+
+const (
+	otherFiles        = 128   // no client's: the admin port, Redis, akin's own calls to the cluster, matrix files
+	fewestConnections = 16    // served however few files there are
+	mostConnections   = 10000 // by default: they take about 200 MB while all are idle
+)
+
+// New wires a proxy. Its error is one in the configuration.
+func New(ctx context.Context, o Options) (*App, error) {
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: limits.New(int64(o.Config.Memory.InFlight))}
+	var err error
+	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
+		return nil, err
+	}
+	a, err := newApp(ctx, o, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.shown.Store(a.metrics)
+	p.registry.MustRegister(&p.shown, o.Build.metric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return a, nil
+}
+
+// newApp wires a proxy that is to replace previous, nil for none.
+func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
+	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry()}
+	for _, warning := range a.cfg.Warnings {
+		a.log.WarnContext(ctx, "configuration", "warning", warning)
+	}
+	defer func() {
+		if err != nil {
+			a.Close()
+			a, err = nil, cli.Usage(err)
+		}
+	}()
+	a.trim(ctx)
+	if a.tracer, err = newTracer(ctx, a); err != nil {
+		return a, err
+	}
+	if err = a.openCluster(); err != nil {
+		return a, err
+	}
+	options := a.proxyOptions()
+	options.Previous, options.AccessLog = previous, newAccessLog(a)
+	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, a.log); err != nil {
+		return a, err
+	}
+	if a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, a.log.With("of", "weights")); err != nil {
+		return a, err
+	}
+	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
+	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
+		c.rerank = soft.New(soft.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
+			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Guard: p.guard, Client: proxy.ClientOf,
+		})
+		a.onClose(c.rerank.Close)
+		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
+		options.HitTerms = c.rerank
+	}
+	models, err := readModels(ctx, a.cfg.Vectors, a.log)
+	if err != nil {
+		return a, err
+	}
+	a.expanders(&options, models) //nolint:contextcheck // What a refusal teaches outlives the client's request.
+	if a.expander != nil {
+		c.limits = a.expander.Limits
+	}
+	if options.Matrices, err = a.openPlayground(); err != nil {
+		return a, err
+	}
+	if a.server, err = proxy.New(options); err != nil {
+		return a, err
+	}
+	a.onClose(a.server.Close)
+	a.metrics.MustRegister(c)
+	return a, nil
+}
+
+// trim has memory given back to the system after bursts, until Close.
+func (a *App) trim(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var trimming sync.WaitGroup
+	trimming.Go(func() { a.process.memory.Trim(ctx) })
+	a.onClose(func() { stop(); trimming.Wait() })
+}
+
+// newTracer returns what makes the spans of an App, nil where there is no
+// collector.
+func newTracer(ctx context.Context, a *App) (*sdktrace.TracerProvider, error) {
+	cfg := &a.cfg.Tracing
+	if cfg.Endpoint == "" {
+		return nil, nil
+	}
+	headers, err := cfg.Header()
+	must(err) // configs lets no others through
+	tracer, err := tracing.Export(ctx, cfg.Endpoint, headers, cfg.Sample, a.process.build.Version)
+	if err != nil {
+		return nil, err
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { //nolint:contextcheck // Spans are sent apart from requests.
+		a.log.WarnContext(context.Background(), "spans of traces are lost; requests are not touched by that", "err", err)
+	}))
+	a.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		_ = tracer.Shutdown(ctx) // what it could not send is in the log
+	})
+	return tracer, nil
+}
+
+// newAccessLog returns the access log of an App, nil where it has none.
+func newAccessLog(a *App) *slog.Logger {
+	if !a.cfg.Log.Access {
+		return nil
+	}
+	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "akin_access_log_lines_total", Help: "Lines for the access log, by whether they were written, dropped since too many wait, or failed.",
+	}, []string{"result"})
+	for _, result := range []string{report.Written, report.Dropped, report.Failed} {
+		counts.WithLabelValues(result)
+	}
+	a.metrics.MustRegister(counts)
+	w := report.NewWriter(report.Options{
+		To: unclosed{a.process.stdout}, Room: math.MaxInt64, Guard: a.process.guard, What: "writing the access log",
+		Count: func(result string) { counts.WithLabelValues(result).Inc() },
+	})
+	a.onClose(w.Close)
+	return slog.New(slog.NewJSONHandler(w, nil))
+}
+
+// unclosed is a stream that is not ours to close.
+type unclosed struct{ io.Writer }
+
+// Close does nothing.
+func (unclosed) Close() error { return nil }
+
+// openCluster makes what reaches the cluster.
+func (a *App) openCluster() (err error) {
+	cfg := &a.cfg.Cluster
+	clients, encrypted, err := cli.ClusterTLS(cfg.TLS)
+	if err != nil {
+		return err
+	}
+	if a.nodes, err = nodes.New(nodes.Options{
+		URLs: cfg.URLs, TLS: clients, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()),
+	}); err != nil {
+		return err
+	}
+	a.onClose(a.nodes.Close)
+	own := a.nodes
+	if encrypted != clients {
+		// Connections of their own: over one with akin's certificate the cluster would take
+		// a client's request without credentials for akin's.
+		if own, err = nodes.New(nodes.Options{URLs: cfg.URLs, TLS: encrypted, Guard: a.process.guard}); err != nil {
+			return err
+		}
+		a.onClose(own.Close)
+	}
+	if a.client, err = esclient.New(esclient.Options{
+		Transport: own,
+		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
+		Guard: a.process.guard, Memory: a.process.memory.Hold(limits.OwnCall, ""),
+	}); err != nil {
+		return err
+	}
+	a.onClose(func() { a.closing("cluster client", a.client.Close()) })
+	caches := &a.cfg.Caches
+	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
+		AnalysisBytes: size(caches.Analysis), StatisticsBytes: size(caches.Statistics), TTL: time.Duration(caches.TTL),
+		Client: proxy.ClientOf,
+	})
+	a.onClose(a.cluster.Close)
+	return nil
+}
+
+func (a *App) proxyOptions() proxy.Options {
+	cfg := a.cfg
+	host, _, err := net.SplitHostPort(cfg.Admin.Address)
+	must(err) // configs lets no other address through
+	return proxy.Options{
+		Nodes:  a.nodes,
+		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
+		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
+		Cause: cause, Causes: causes(), Check: a.check, Forms: a.forms,
+		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
+		Trials: trials(cfg.Expansion.Trials),
+		// Who has credentials for akin's own calls has a cluster that asks for them.
+		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
+		Gate: proxy.Gate{
+			Hosts: append([]string{host}, cfg.Admin.Hosts...), Token: cfg.Admin.Token.Reveal(), Exposed: cfg.Admin.Exposed(),
+		},
+		Logger: a.log, LogQueries: cfg.Log.Queries,
+		Registry: a.process.registry, Guard: a.process.guard, Tracer: a.tracer,
+		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
+		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),
+		IdleTimeout:      time.Duration(cfg.Listen.IdleTimeout),
+		ShutdownDelay:    time.Duration(cfg.Shutdown.Delay),
+		ShutdownTimeout:  time.Duration(cfg.Shutdown.Timeout),
+	}
+}
+
+// must panics for an error that only a mistake in this program can cause.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// openStore opens a store of the entries of one list, nil for none.
+func (a *App) openStore(
+	ctx context.Context, entries []configs.Matrix, loaders map[string]store.Loader, log *slog.Logger,
+) (*store.Store, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	cfg := a.cfg
+	certificates, err := cli.RedisTLS(cfg.Redis.TLS)
+	if err != nil {
+		return nil, err
+	}
+	options := store.Options{
+		Files:        map[string]store.Loader{},
+		Redis:        store.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
+		RedisTimeout: time.Duration(cfg.Redis.Timeout),
+		CacheBytes:   size(cfg.Caches.Rows),
+		Guard:        a.process.guard,
+		OnState: func(s store.State) {
+			level := slog.LevelInfo
+			if s.Problem != "" {
+				level = slog.LevelWarn
+			}
+			log.Log(context.WithoutCancel(ctx), level, "matrix", "name", s.Name, "source", s.Source,
+				"version", s.Version, "terms", s.Terms, "problem", s.Problem)
+		},
+	}
+	for _, m := range entries {
+		options.Bindings = append(options.Bindings, store.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
+		switch load := loaders[m.Name]; {
+		case load != nil:
+			options.Files[m.Name] = load
+		case m.File != "":
+			options.Files[m.Name] = cli.Follow(m.File)
+		}
+	}
+	store, err := store.Open(ctx, options)
+	if err == nil {
+		a.onClose(func() { a.closing("row store", store.Close()) })
+	}
+	return store, err
+}
+
+// connections returns how many clients may be connected: as configured or, for
+// 0, as many as there are files for, 0 if that is unknown. A client takes one
+// for itself, one for its request to the cluster, and one that is idle there.
+func connections(configured int, files uint64) int {
+	switch {
+	case configured > 0:
+		return configured
+	case files == 0 || files > 3*mostConnections+otherFiles:
+		return mostConnections
+	}
+	return max(int(files)-otherFiles, 3*fewestConnections) / 3
+}
+
+func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	must(level.UnmarshalText([]byte(cfg.Level))) // configs lets no other names through
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Format == configs.FormatText {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}
