@@ -186,23 +186,20 @@ func tooManyTokens(err error) bool {
 // two; one more for an alias of a field. A text is analyzed once for all fields
 // of the indices that have the same analyzer.
 func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
-	k := c.key(indices, field)
+	k := c.key(indices, field).as(analysisOfText)
 	k.analyzer, k.text = analyzer, text
 	a, warm, err := c.recallAnalysis(k)
 	if !warm {
 		own := k.clone()
-		a, err = cache.Wait[*Analysis](ctx, cache.Start(ctx, &c.analysis.analyses, own,
-			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
-			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
-			nil)) // what it is made of is remembered
+		a, err = cache.Get(ctx, c.analysis, own, 0, func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) })
 	}
-	c.tally(&c.analysis.Counters, warm, err)
+	c.tally(c.analysis, warm, err)
 	return a, err
 }
 
 // recallAnalysis answers from memory. It reports whether it could.
 func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
-	s, ok, err := c.analysis.schemas.Get(k.ofField())
+	s, ok, err := cache.Peek[*mapping.Schema](c.analysis, k.ofField())
 	if !ok || err != nil {
 		return nil, ok, err
 	}
@@ -210,20 +207,20 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	t, ok, err := c.analysis.texts.Get(k.ofText(s, name))
+	t, ok, err := cache.Peek[*textTerms](c.analysis, k.ofText(s, name))
 	if !ok || err != nil {
 		return nil, ok, err
 	}
 	return newAnalysis(s, k.analyzer, t), true, nil
 }
 
-// analyze makes the calls for an analysis.
+// analyze makes the calls for an analysis, and remembers what that is made of.
 func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
-	var guess cache.Flight
-	if _, known, _ := c.analysis.schemas.Get(k.ofField()); !known {
+	var guess *cache.Flight
+	if _, known, _ := cache.Peek[*mapping.Schema](c.analysis, k.ofField()); !known {
 		guess = c.guess(ctx, k)
 	}
-	s, err := c.schema(ctx, k.ofField())
+	s, err := c.schema(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +228,7 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.analysis.texts.Load(ctx, k.ofText(s, name), func(ctx context.Context) (*textTerms, error) {
+	t, err := cache.Get(ctx, c.analysis, k.ofText(s, name), c.ttl, func(ctx context.Context) (*textTerms, error) {
 		if t, ok := c.guessRight(ctx, guess, k, name); ok {
 			return t, nil
 		}
@@ -255,7 +252,7 @@ type guessed struct {
 // index analyzer, the only one that _analyze takes by field. The first field
 // that asks for a text guesses for all. It returns nil where there is
 // nothing to guess.
-func (c *Cached) guess(ctx context.Context, k key) cache.Flight {
+func (c *Cached) guess(ctx context.Context, k key) *cache.Flight {
 	if c.about(k).check() != nil || !k.single() {
 		return nil
 	}
@@ -263,17 +260,17 @@ func (c *Cached) guess(ctx context.Context, k key) cache.Flight {
 	if k.analyzer == "" {
 		body.Field = k.field
 	}
-	asked := k
+	asked := k.as(guessOfText)
 	asked.field = ""
-	return cache.Start(ctx, &c.analysis.guesses, asked, nil, func(ctx context.Context) (guessed, error) {
+	return cache.Start(ctx, c.analysis, asked, 0, func(ctx context.Context) (guessed, error) {
 		terms, err := c.client.analyzeText(ctx, k.Expression, body)
 		return guessed{k.field, terms}, err
-	}, nil)
+	})
 }
 
 // guessRight waits for a guess and reports whether it was made by the analyzer
 // of that name.
-func (c *Cached) guessRight(ctx context.Context, f cache.Flight, k key, name string) (*textTerms, bool) {
+func (c *Cached) guessRight(ctx context.Context, f *cache.Flight, k key, name string) (*textTerms, bool) {
 	if f == nil {
 		return nil, false
 	}
@@ -282,7 +279,7 @@ func (c *Cached) guessRight(ctx context.Context, f cache.Flight, k key, name str
 		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
 	}
 	if k.analyzer == "" {
-		first := k.ofField()
+		first := k
 		first.field = g.field
 		lead, err := c.schema(ctx, first)
 		if err != nil || lead.IndexAnalyzer != name {

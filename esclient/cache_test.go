@@ -182,7 +182,8 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 		t.Errorf("%d calls after %d cold ones", f.Asked("")-calls, calls)
 	}
 	c.analysis.CleanUp() // sizes are added up behind the callers' backs
-	c.statistics.terms.CleanUp()
+	c.statistics.CleanUp()
+	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
 		s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
@@ -770,7 +771,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	c.analysis.CleanUp()
-	c.statistics.terms.CleanUp()
+	c.statistics.CleanUp()
+	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
 		t.Errorf("%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)

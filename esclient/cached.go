@@ -3,14 +3,11 @@ package esclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -51,44 +48,15 @@ type CacheOptions struct {
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
 	client      *Client
+	ttl         time.Duration
 	loader      *cache.Loader
 	generations generations
-	analysis    analysisCache
-	statistics  statisticsCache
-	limits      cache.Flights[key]
-	busy        atomic.Uint64
-}
-
-// An analysisCache has what the indices say of fields, and analyzed texts.
-type analysisCache struct {
-	cache.Counters[key]
-	schemas  *cache.Memo[key, *mapping.Schema]
-	patterns *cache.Memo[key, []string] // the fields that a pattern matches
-	names    *cache.Memo[key, []string] // the indices that an expression stands for
-	texts    *cache.Memo[key, *textTerms]
-	// analyses join the schema of a field and the terms of a text; guesses are
-	// parts of them.
-	analyses, guesses cache.Flights[key]
-}
-
-// A statisticsCache has what scores are made of.
-type statisticsCache struct {
-	cache.Counters[key]
-	infos   *cache.Memo[key, Info]
-	scales  *cache.Memo[key, learned[float64]]
-	scripts *cache.Memo[key, learned[bool]]
-	// The last ones that the cluster told, for when it does not.
-	lastScales  *cache.Memo[key, float64]
-	lastScripts *cache.Memo[key, bool]
-
-	linears *cache.Memo[key, Linear]
-	vectors *cache.Memo[key, bool]
-	// counts are the loads of terms. They end in fields and terms, or failed.
-	counts   cache.Flights[key]
-	fields   *cache.Memo[key, fieldRecord]
-	fieldIDs atomic.Uint64
-	failed   *cache.Memo[key, struct{}]
-	terms    *otter.Cache[termKey, int64]
+	// analysis has what the indices say of fields, and analyzed texts; statistics
+	// what scores are made of, but for the document frequencies of terms.
+	analysis, statistics *cache.Cache[key]
+	terms                *cache.Cache[termKey]
+	fieldIDs             atomic.Uint64
+	busy                 atomic.Uint64
 }
 
 // A termKey has a fieldRecord's id.
@@ -117,44 +85,24 @@ func (l learned[V]) isGuess() bool { return l.guessed }
 func NewCached(client *Client, o CacheOptions) *Cached {
 	c := &Cached{client: client, loader: cache.NewLoader(cache.Policy{
 		Places: maxLoads, Timeout: loadTimeout, Guard: client.guard, What: asking, Client: o.Client,
-		Telling: telling, Time: keepTime,
-	})}
+		Telling: telling, Life: life,
+	}), ttl: o.TTL}
 	c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
-	// A small share of each bound goes to what there is little of.
-	const share = 8
-	const inner, outer = true, false
-
-	a, small := &c.analysis, o.AnalysisBytes/share
-	a.schemas = cache.NewMemo[key, *mapping.Schema](c.loader, &a.Counters, o.TTL, inner, small)
-	a.patterns = cache.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
-	a.names = cache.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
-	a.texts = cache.NewMemo[key, *textTerms](c.loader, &a.Counters, o.TTL, inner, o.AnalysisBytes-2*small)
-	a.analyses.Loader, a.analyses.Count = c.loader, &a.Counters
-	a.guesses.Loader, a.guesses.Count, a.guesses.Inner = c.loader, &a.Counters, true
-
-	s, small := &c.statistics, o.StatisticsBytes/share
-	s.infos = cache.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/4)
-	s.vectors = cache.NewMemo[key, bool](c.loader, &s.Counters, o.TTL, outer, small/4)
-	s.scales = cache.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
-	s.scripts = cache.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small/2)
-	s.lastScales = cache.NewMemo[key, float64](c.loader, &s.Counters, lastTime, outer, small/4)
-	s.lastScripts = cache.NewMemo[key, bool](c.loader, &s.Counters, lastTime, outer, small/4)
-	s.linears = cache.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
-	s.fields = cache.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
-	s.failed = cache.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)
-	s.counts.Loader, s.counts.Count = c.loader, &s.Counters
-	s.terms = otter.Must(&otter.Options[termKey, int64]{
-		MaximumWeight:    o.StatisticsBytes - 5*small,
-		Weigher:          func(k termKey, _ int64) uint32 { return cache.Weight(len(k.term)) },
-		ExpiryCalculator: otter.ExpiryWriting[termKey, int64](o.TTL),
+	about := cache.Options[key]{Cost: key.cost, Loader: c.loader, Owner: key.owner}
+	about.Bytes = o.AnalysisBytes
+	c.analysis = cache.New(about)
+	const share = 8 // five of them are for what is known of fields
+	about.Bytes = o.StatisticsBytes / share * 5
+	c.statistics = cache.New(about)
+	c.terms = cache.New(cache.Options[termKey]{
+		Bytes: o.StatisticsBytes - about.Bytes, Cost: func(k termKey, _ any) int { return len(k.term) },
 	})
-	c.limits.Loader, c.limits.Count = c.loader, &s.Counters
 	return c
 }
 
-// keepTime returns how long to remember what a load gave. What an index lacks
-// for a mode is kept as long as a guess: somebody may be about to add it.
-func keepTime(v any, err error, ttl time.Duration) time.Duration {
+// life returns how long to remember what a load gave. What an index lacks for a
+// mode is kept as long as a guess: somebody may be about to add it.
+func life(v any, err error, ttl time.Duration) time.Duration {
 	guess, ok := v.(interface{ isGuess() bool })
 	switch {
 	case errors.Is(err, ErrNoLinear), errors.Is(err, ErrNoNorms), errors.Is(err, ErrNoVectors), err == nil && ok && guess.isGuess():
@@ -173,23 +121,13 @@ func telling(err error) bool {
 	}, func(known error) bool { return errors.Is(err, known) })
 }
 
-func (t *textTerms) Bytes() int {
-	if t == nil {
-		return 0
-	}
-	return 64 + cache.SizeOf(t.names) + 8*len(t.positions) + cache.SizeOf(t.written)
-}
-
-// Bytes returns about what l takes besides a few words.
-func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
-
 // Close ends all loads and forgets everything. Calls that wait or come later
 // get an error. It leaves the client open.
 func (c *Cached) Close() {
 	c.loader.Close()
 	c.analysis.Close()
 	c.statistics.Close()
-	c.statistics.terms.StopAllGoroutines()
+	c.terms.Close()
 }
 
 // Forget drops what is known of an index expression, with all options, for when
@@ -206,8 +144,8 @@ func (c *Cached) key(indices Indices, field string) key {
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
 // tally counts an answer from memory or not, and refusals for want of a place.
-func (c *Cached) tally(count *cache.Counters[key], warm bool, err error) {
-	count.Tally(warm)
+func (c *Cached) tally(of *cache.Cache[key], warm bool, err error) {
+	of.Tally(warm)
 	if errors.Is(err, cache.ErrBusy) {
 		c.busy.Add(1)
 	}
@@ -223,21 +161,21 @@ type Stats struct {
 // Stats returns the counts so far.
 func (c *Cached) Stats() Stats {
 	s := Stats{Analysis: c.analysis.Stats(), Statistics: c.statistics.Stats(), Busy: c.busy.Load()}
-	s.Statistics.Bytes += c.statistics.terms.WeightedSize()
+	s.Statistics.Bytes += c.terms.Stats().Bytes
 	return s
 }
 
-// recall answers k from a memo, or by a load for q, which may ask for more than
+// recall answers k from memory, or by a load for q, which may ask for more than
 // k.
 func recall[V any](
-	ctx context.Context, c *Cached, memo *cache.Memo[key, V], k, q key, load func(*Cached, context.Context, key) (V, error),
+	ctx context.Context, c *Cached, of *cache.Cache[key], k, q key, load func(*Cached, context.Context, key) (V, error),
 ) (V, error) {
-	v, warm, err := memo.Get(k)
+	v, warm, err := cache.Peek[V](of, k)
 	if !warm {
 		own := q.clone()
-		v, err = memo.Load(ctx, k.clone(), func(ctx context.Context) (V, error) { return load(c, ctx, own) })
+		v, err = cache.Get(ctx, of, k.clone(), c.ttl, func(ctx context.Context) (V, error) { return load(c, ctx, own) })
 	}
-	c.tally(memo.Count, warm, err)
+	c.tally(of, warm, err)
 	return v, err
 }
 
@@ -251,8 +189,8 @@ func recall[V any](
 // and [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask
 // for. What is not remembered takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
-	k := c.key(indices, pattern)
-	return recall(ctx, c, c.analysis.patterns, k, k, func(c *Cached, ctx context.Context, k key) ([]string, error) {
+	k := c.key(indices, pattern).as(fieldsOfPattern)
+	return recall(ctx, c, c.analysis, k, k, func(c *Cached, ctx context.Context, k key) ([]string, error) {
 		return c.about(k).matching(ctx)
 	})
 }
@@ -268,21 +206,21 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 // where the field is none to ask for. What is not remembered takes three
 // round trips, one more for an alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
-	k := c.key(indices, field)
+	k := c.key(indices, field).as(linearOfField)
 	k.norm, k.stamp, k.id = norm, weights, id
-	return recall(ctx, c, c.statistics.linears, k, k, func(c *Cached, ctx context.Context, k key) (Linear, error) {
+	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (Linear, error) {
 		return normQuestion{c.about(k), k.norm, k.stamp, k.id}.linear(ctx, c.info)
 	})
 }
 
 // info tells what the cluster runs, from memory or not.
 func (c *Cached) info(ctx context.Context) (Info, error) {
-	return c.statistics.infos.Load(ctx, key{}, c.client.Info)
+	return cache.Get(ctx, c.statistics, key{kind: infoOfCluster}, c.ttl, c.client.Info)
 }
 
-// schema returns what the indices say of a field, from memory or not.
+// schema returns what the indices say of the field of k, from memory or not.
 func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
-	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
+	return cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
 // Resolve returns the names of the open indices that an expression stands
@@ -295,14 +233,14 @@ func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 // none to ask for. What is not remembered takes one round trip.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
-	return recall(ctx, c, c.analysis.names, k.ofIndices(), k, (*Cached).resolve)
+	return recall(ctx, c, c.analysis, k.ofIndices(namesOfIndices), k, (*Cached).resolve)
 }
 
 // resolve asks for the schema of the field, and takes the names from its
 // answer.
 func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	var answer map[string]mapping.Index
-	_, err := c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) {
+	_, err := cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) {
 		all, err := c.about(k).mappings(ctx)
 		if err != nil {
 			return nil, err
@@ -333,8 +271,33 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	return nil, nil
 }
 
+// A kind is what is asked for, which says of what type the answer is.
+type kind uint8
+
+const (
+	schemaOfField    kind = iota // *mapping.Schema
+	fieldsOfPattern              // []string, the fields that match
+	namesOfIndices               // []string, the indices that an expression stands for
+	termsOfText                  // *textTerms
+	analysisOfText               // *Analysis, of a schema and terms of a text; not remembered itself
+	guessOfText                  // guessed, a part of an analysis
+	infoOfCluster                // Info
+	countOfTerms                 // termCount, remembered as recordOfField and in Cached.terms
+	recordOfField                // fieldRecord
+	failureOfField               // nothing, why the terms of a field could not be counted
+	scaleOfField                 // learned[float64]
+	scriptsOfIndices             // learned[bool]
+	// The last ones that the cluster told, for when it does not: float64, bool.
+	lastScaleOfField
+	lastScriptsOfIndices
+	linearOfField  // Linear
+	vectorsOfField // bool
+	limitOfIndices // int64, not remembered
+)
+
 // A key is a question to the cluster.
 type key struct {
+	kind       kind
 	generation uint32 // the key is not found any more when its indices are forgotten
 	Indices
 	// field is a field or a pattern of fields; for the terms of a text the index
@@ -356,33 +319,56 @@ func (k key) clone() key {
 	return k
 }
 
-// ofIndices returns the key of what is asked about the indices only.
-func (k key) ofIndices() key { return key{generation: k.generation, Indices: k.Indices} }
-
-// ofField returns the key of the field of an analysis.
-func (k key) ofField() key {
-	k.analyzer, k.text = "", ""
+// as returns the key that asks for something else of the same.
+func (k key) as(what kind) key {
+	k.kind = what
 	return k
+}
+
+// ofIndices returns the key of what is asked about the indices only.
+func (k key) ofIndices(what kind) key {
+	return key{kind: what, generation: k.generation, Indices: k.Indices}
+}
+
+// ofField returns the key of the schema of the field.
+func (k key) ofField() key {
+	return key{generation: k.generation, Indices: k.Indices, field: k.field}
 }
 
 // ofText returns the key of the terms of a text in a field of s.
 func (k key) ofText(s *mapping.Schema, analyzer string) key {
-	k.field, k.analyzer = s.Targets[0].Index, analyzer
+	k.kind, k.field, k.analyzer = termsOfText, s.Targets[0].Index, analyzer
 	return k
 }
 
-// String implements [cache.Key].
-func (k key) String() string {
-	return fmt.Sprintf("%d %q", k.generation, []string{k.Expression, k.Options, k.field, k.analyzer, k.text, k.norm, k.stamp, k.id})
+// cost returns about the bytes that a key and its answer take.
+func (k key) cost(answer any) int {
+	const own = 160 // of the key without its texts
+	n := own + len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text) + len(k.norm) + len(k.stamp) + len(k.id)
+	switch v := answer.(type) {
+	case *mapping.Schema:
+		n += v.Bytes()
+	case *textTerms:
+		if v != nil {
+			n += 64 + bytesOf(v.names) + 8*len(v.positions) + bytesOf(v.written)
+		}
+	case []string:
+		n += bytesOf(v)
+	case Linear:
+		n += len(v.Field) + len(v.Norm)
+	}
+	return n
 }
 
-// Bytes is what a [cache.Memo] weighs the key by.
-func (k key) Bytes() int {
-	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text) + len(k.norm) + len(k.stamp) + len(k.id)
+func bytesOf(texts []string) (n int) {
+	for _, text := range texts {
+		n += 16 + len(text)
+	}
+	return n
 }
 
-// Owner implements [cache.Key]: loads count for the index expression.
-func (k key) Owner() string { return "index " + k.Expression }
+// owner names what loads count for besides their client.
+func (k key) owner() string { return "index " + k.Expression }
 
 const (
 	slots       = 256         // index expressions that share one are forgotten together

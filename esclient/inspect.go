@@ -156,19 +156,18 @@ const (
 // tell with it; not where the cluster does not say, is being asked already, or
 // too many calls are under way.
 func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
-	k := key{Indices: Indices{Expression: index}, field: setting}
-	cache.Start(context.Background(), &c.limits, k, nil,
-		func(ctx context.Context) (int64, error) {
-			if setting == MaxClauses {
-				return c.client.maxClauses(ctx)
-			}
-			return c.client.indexLimit(ctx, setting, index)
-		},
-		func(n int64, err error) {
-			if err == nil {
-				tell(n)
-			}
-		})
+	k := key{kind: limitOfIndices, Indices: Indices{Expression: index}, field: setting}
+	cache.Start(context.Background(), c.statistics, k, 0, func(ctx context.Context) (n int64, err error) {
+		if setting == MaxClauses {
+			n, err = c.client.maxClauses(ctx)
+		} else {
+			n, err = c.client.indexLimit(ctx, setting, index)
+		}
+		if err == nil {
+			tell(n)
+		}
+		return n, err
+	})
 }
 
 // maxClauses asks for the cluster's setting. A transient value goes before a

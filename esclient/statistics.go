@@ -360,29 +360,35 @@ func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, 
 	if !warm {
 		st, err = c.learn(ctx, k.clone(), terms, docFreqs, missing)
 	}
-	c.tally(&c.statistics.Counters, warm, err)
+	c.tally(c.statistics, warm, err)
 	return st, err
 }
 
 // recallTerms answers from memory. It returns the places of the terms that it
 // lacks, and reports whether it lacks nothing.
 func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStatistics, []int, bool) {
-	record, known, _ := c.statistics.fields.Get(k)
-	var missing []int
+	record, missing := c.recallFreqs(k, terms, docFreqs)
+	scale, scaled, unscaled := cache.Peek[learned[float64]](c.statistics, k.as(scaleOfField))
+	scripts, scripted, unknown := cache.Peek[learned[bool]](c.statistics, k.ofIndices(scriptsOfIndices))
+	st := FieldStatistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
+	return st, missing, record.id > 0 && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
+}
+
+// recallFreqs returns what is remembered of a field, id 0 for nothing, and the
+// places of the terms whose document frequencies are not.
+func (c *Cached) recallFreqs(k key, terms []string, docFreqs []int64) (record fieldRecord, missing []int) {
+	record, known, _ := cache.Peek[fieldRecord](c.statistics, k.as(recordOfField))
 	for i, t := range terms {
 		df, ok := int64(0), false
 		if known {
-			df, ok = c.statistics.terms.GetIfPresent(termKey{record.id, t})
+			df, ok, _ = cache.Peek[int64](c.terms, termKey{record.id, t})
 		}
 		if !ok {
 			missing = append(missing, i)
 		}
 		docFreqs[i] = df
 	}
-	scale, scaled, unscaled := c.statistics.scales.Get(k)
-	scripts, scripted, unknown := c.statistics.scripts.Get(k.ofIndices())
-	st := FieldStatistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
-	return st, missing, known && scaled && unscaled == nil && scripted && unknown == nil && len(missing) == 0
+	return record, missing
 }
 
 // learn asks at the same time for all that recallTerms lacks.
@@ -405,16 +411,16 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 		return nil
 	}))
 	group.Go(c.client.guarded(func() error {
-		scale, err := c.statistics.scales.Load(ctx, k, func(ctx context.Context) (learned[float64], error) {
+		scale, err := cache.Get(ctx, c.statistics, k.as(scaleOfField), c.ttl, func(ctx context.Context) (learned[float64], error) {
 			return c.scale(ctx, k, own)
 		})
 		st.Scale = scale.value
 		return err
 	}))
 	group.Go(c.client.guarded(func() error {
-		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learned[bool], error) {
+		scripts, err := cache.Get(ctx, c.statistics, k.ofIndices(scriptsOfIndices), c.ttl, func(ctx context.Context) (learned[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
-			return orLast(c.statistics.lastScripts, k.ofIndices(), run, err)
+			return orLast(c.statistics, k.ofIndices(lastScriptsOfIndices), run, err)
 		})
 		st.Scripts = scripts.value
 		return err
@@ -426,41 +432,39 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 // count returns N and the document frequencies of the terms at the places
 // missing.
 func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int) (termCount, error) {
-	if _, _, err := c.statistics.failed.Get(k); err != nil {
+	if _, _, err := cache.Peek[any](c.statistics, k.as(failureOfField)); err != nil {
 		return termCount{}, err
 	}
 	names := make([]string, len(missing))
 	for i, at := range missing {
 		names[i] = terms[at]
 	}
-	ready := func() (n termCount, ok bool, err error) {
-		record, ok, _ := c.statistics.fields.Get(k)
-		n = termCount{record.docCount, make([]int64, len(names))}
-		for i := 0; ok && i < len(names); i++ {
-			n.docFreqs[i], ok = c.statistics.terms.GetIfPresent(termKey{record.id, names[i]})
+	asked := k.as(countOfTerms)
+	asked.text = fmt.Sprintf("%q", names)
+	return cache.Get(ctx, c.statistics, asked, 0, func(ctx context.Context) (n termCount, err error) {
+		n.docFreqs = make([]int64, len(names))
+		if record, missing := c.recallFreqs(k, names, n.docFreqs); record.id > 0 && len(missing) == 0 { // by now
+			n.docCount = record.docCount
+			return n, nil
 		}
-		return n, ok, nil
-	}
-	load := func(ctx context.Context) (termCount, error) {
-		s, err := c.schema(ctx, k)
+		err = c.client.guarded(func() error {
+			s, err := c.schema(ctx, k)
+			if err == nil {
+				n, err = c.about(k).count(ctx, s, names)
+			}
+			return err
+		})()
 		if err != nil {
+			c.statistics.Put(k.as(failureOfField), nil, err, failureTime)
 			return termCount{}, err
 		}
-		return c.about(k).count(ctx, s, names)
-	}
-	asked := k
-	asked.text = fmt.Sprintf("%q", names)
-	return cache.Wait[termCount](ctx, cache.Start(ctx, &c.statistics.counts, asked, ready, load, func(n termCount, err error) {
-		if err != nil {
-			c.statistics.failed.Put(k, struct{}{}, err)
-			return
-		}
 		// A record that is there stays, with its id and its N, until its time is over.
-		record := c.statistics.fields.PutIfAbsent(k, fieldRecord{c.statistics.fieldIDs.Add(1), n.docCount})
+		record := cache.PutIfAbsent(c.statistics, k.as(recordOfField), fieldRecord{c.fieldIDs.Add(1), n.docCount}, c.ttl)
 		for i, t := range names {
-			c.statistics.terms.Set(termKey{record.id, t}, n.docFreqs[i])
+			c.terms.Put(termKey{record.id, t}, n.docFreqs[i], nil, c.ttl)
 		}
-	}))
+		return n, nil
+	})
 }
 
 // scale learns the scale of the field's scores, by a probe or else from what
@@ -475,7 +479,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 	}
 	scale, unprobed := c.about(k).probeScale(ctx, s, terms)
 	if unprobed == nil && scale > 0 || unprobed != nil && !isNo(unprobed) {
-		if l, err := orLast(c.statistics.lastScales, k, scale, unprobed); err == nil {
+		if l, err := orLast(c.statistics, k.as(lastScaleOfField), scale, unprobed); err == nil {
 			return l, nil
 		}
 	}
@@ -493,12 +497,12 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 
 // orLast returns what was learned and notes it. Where err says that nothing
 // was, it returns what was learned the last time, as a guess, else the error.
-func orLast[V any](last *cache.Memo[key, V], k key, v V, err error) (learned[V], error) {
+func orLast[V any](of *cache.Cache[key], last key, v V, err error) (learned[V], error) {
 	if err == nil {
-		last.Put(k, v, nil)
+		of.Put(last, v, nil, lastTime)
 		return learned[V]{value: v}, nil
 	}
-	if v, known, _ := last.Get(k); known {
+	if v, known, _ := cache.Peek[V](of, last); known {
 		return learned[V]{value: v, guessed: true}, nil
 	}
 	return learned[V]{}, err

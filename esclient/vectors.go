@@ -14,9 +14,9 @@ var ErrNoVectors = errors.New("no vectors of the documents")
 // else an error that wraps [ErrNoVectors]. mixed says that some of the others
 // have vectors by another model. What is not remembered takes one round trip.
 func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
-	k := c.key(indices, field)
+	k := c.key(indices, field).as(vectorsOfField)
 	k.stamp, k.id = stamp, id
-	return recall(ctx, c, c.statistics.vectors, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
+	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
 		return c.about(k).stamped(ctx, k.stamp, k.id)
 	})
 }

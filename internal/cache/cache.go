@@ -12,7 +12,6 @@ import (
 
 	"github.com/maypok86/otter/v2"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -25,14 +24,6 @@ var (
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Key is a question: String has all of it, Owner names what its loads count
-// for, and Bytes, where it has that method, is about what it takes.
-type Key interface {
-	comparable
-	String() string
-	Owner() string
-}
-
 // A Policy says how loads are run and how long answers are remembered.
 type Policy struct {
 	// Places is the number of loads under way at once, and Timeout bounds each.
@@ -43,18 +34,18 @@ type Policy struct {
 	What  string
 	// Client names the client that a context is of, "" for none; nil names none.
 	Client func(context.Context) string
-	// Telling reports whether an error is knowledge, not a failure.
+	// Telling reports whether an error is knowledge, not a failure; nil: none is.
 	Telling func(error) bool
-	// Time returns how long to remember a value or an error, at most ttl.
-	Time func(v any, err error, ttl time.Duration) time.Duration
+	// Life returns how long to remember what a load gave where ttl was asked for;
+	// 0 or less is not at all. nil is ttl.
+	Life func(answer any, err error, ttl time.Duration) time.Duration
 }
 
 // A Loader runs loads, apart from the callers that wait for them, and ends
 // them.
 type Loader struct {
 	policy Policy
-	// begin returns the context of one load, which is a part of its caller's trace.
-	begin  func(caller context.Context) (context.Context, context.CancelFunc)
+	life   context.Context //nolint:containedctx // ends with the loader
 	stop   context.CancelFunc
 	places *limits.Places
 
@@ -66,14 +57,14 @@ type Loader struct {
 // NewLoader returns a loader. [Loader.Close] ends it.
 func NewLoader(p Policy) *Loader {
 	life, stop := context.WithCancel(context.Background())
-	return &Loader{
-		policy: p,
-		begin: func(caller context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(trace.ContextWithSpan(life, trace.SpanFromContext(caller)), p.Timeout)
-		},
-		stop:   stop,
-		places: limits.NewPlaces(p.Places),
-	}
+	return &Loader{policy: p, life: life, stop: stop, places: limits.NewPlaces(p.Places)}
+}
+
+// begin returns the context of a load, which is a part of its caller's trace.
+// It bears the mark of the loader.
+func (l *Loader) begin(caller context.Context) (context.Context, context.CancelFunc) {
+	ctx := context.WithValue(trace.ContextWithSpan(l.life, trace.SpanFromContext(caller)), l, true)
+	return context.WithTimeout(ctx, l.policy.Timeout)
 }
 
 // Wait waits for the loads under way.
@@ -82,10 +73,20 @@ func (l *Loader) Wait() { l.loads.Wait() }
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
-// enter begins a load that counts for owners and returns what ends it, or why
-// it may not begin. A load that another one waits for is inner: it takes no
+// enter begins a load for the client of caller and for owner, and returns what
+// ends it, or why it may not begin. A load that another one waits for takes no
 // place.
-func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
+func (l *Loader) enter(caller context.Context, owner string) (leave func(), err error) {
+	var owners []string
+	if owner != "" {
+		owners = append(owners, owner)
+	}
+	if l.policy.Client != nil {
+		if client := l.policy.Client(caller); client != "" {
+			owners = append(owners, "client "+client)
+		}
+	}
+	inner := caller.Value(l) != nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -103,21 +104,10 @@ func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
 	}, nil
 }
 
-// owners returns whom a load counts for: the client of a context, and owner.
-func (l *Loader) owners(ctx context.Context, owner string) []string {
-	owners := []string{owner}
-	if l.policy.Client != nil {
-		if client := l.policy.Client(ctx); client != "" {
-			owners = append(owners, "client "+client)
-		}
-	}
-	return owners
-}
-
 // Run runs a load that counts for owner, and waits for it. When ctx ends it
 // returns the context's error, and the load goes on.
 func (l *Loader) Run(ctx context.Context, owner string, load func(context.Context) error) error {
-	leave, err := l.enter(false, l.owners(ctx, owner))
+	leave, err := l.enter(ctx, owner)
 	if err != nil {
 		return err
 	}
@@ -146,76 +136,77 @@ func (l *Loader) Close() {
 	l.loads.Wait()
 }
 
-// Flights load each key once at a time: callers of one key share a load.
-type Flights[K Key] struct {
-	*Loader
-	Count *Counters[K]
-	// Inner says that the loads are part of others.
-	Inner bool
-	group singleflight.Group
+// Options say what a [Cache] keeps.
+type Options[Q comparable] struct {
+	// Bytes bounds about what all entries take: Cost, nil for nothing, is about
+	// what a question and its answer do by themselves.
+	Bytes uint64
+	Cost  func(q Q, answer any) int
+	// Idle returns how long an answer lives after its last use. nil says that
+	// each lives as long as it was given when it was written.
+	Idle func(answer any) time.Duration
+	// Loader runs the loads, nil where there are none. Owner names what the load
+	// of a question counts for besides its client; nil names none.
+	Loader *Loader
+	Owner  func(Q) string
 }
 
-// A Flight is a load under way. It gives its result once.
-type Flight <-chan singleflight.Result
+// A Cache remembers what questions were answered, errors too. What it does not
+// know it loads, each question once at a time.
+type Cache[Q comparable] struct {
+	options Options[Q]
+	kept    *otter.Cache[Q, *entry]
 
-// Start starts the load of k, unless one is under way or ready has the answer
-// by then; keep gets what comes of it. Both may be nil. The load counts for the
-// client of ctx and for the owner of k; those that join it later do not count.
-func Start[K Key, V any](
-	ctx context.Context, f *Flights[K], k K,
-	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
-) Flight {
-	owners := f.owners(ctx, k.Owner())
-	caller := ctx
-	return f.group.DoChan(k.String(), func() (any, error) {
-		if ready != nil {
-			if v, ok, err := ready(); ok {
-				return v, err
-			}
-		}
-		leave, err := f.enter(f.Inner, owners)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		ctx, cancel := f.begin(caller)
-		defer cancel()
-		f.Count.loads.Add(1)
-		var v V
-		err = f.policy.Guard.Do(f.policy.What, func() (err error) {
-			v, err = load(ctx)
-			return err
-		})
-		if err != nil && !f.policy.Telling(err) {
-			f.Count.failures.Add(1)
-		}
-		if keep != nil { // those who wait have the answer though it panics
-			_ = f.policy.Guard.Do(f.policy.What, func() error { keep(v, err); return nil })
-		}
-		return v, err
-	})
-}
-
-// Wait waits for a load. When ctx ends it returns the context's error, and the
-// load goes on.
-func Wait[V any](ctx context.Context, f Flight) (v V, err error) {
-	select {
-	case r := <-f:
-		v, _ = r.Val.(V)
-		return v, r.Err
-	case <-ctx.Done():
-		return v, ctx.Err()
-	}
-}
-
-// Counters count what became of the questions to some memos.
-type Counters[K Key] struct {
 	hits, misses, loads, failures atomic.Uint64
-	caches                        []*otter.Cache[K, *kept]
+
+	mu      sync.Mutex
+	flights map[Q]*Flight
+}
+
+// An entry is an answer, and how long it is remembered from when it is written.
+type entry struct {
+	answer any
+	err    error
+	life   time.Duration
+}
+
+// entryBytes is about what otter spends on an entry, and answerBytes what an
+// entry takes itself, without its question and its answer.
+const entryBytes, answerBytes = 160, 48
+
+// Weight returns the weight of an entry of otter that itself takes n bytes.
+func Weight(n int) uint32 {
+	const limit = 1 << 30
+	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
+}
+
+// New returns a cache. [Cache.Close] ends it.
+func New[Q comparable](o Options[Q]) *Cache[Q] {
+	life := otter.ExpiryWritingFunc(func(e otter.Entry[Q, *entry]) time.Duration { return e.Value.life })
+	if o.Idle != nil {
+		life = otter.ExpiryAccessingFunc(func(e otter.Entry[Q, *entry]) time.Duration { return max(o.Idle(e.Value.answer), 1) })
+	}
+	return &Cache[Q]{options: o, flights: map[Q]*Flight{}, kept: otter.Must(&otter.Options[Q, *entry]{
+		MaximumWeight: max(o.Bytes, 1), // it takes none for no bound
+		Weigher: func(q Q, e *entry) uint32 {
+			if o.Cost == nil {
+				return Weight(answerBytes)
+			}
+			return Weight(answerBytes + o.Cost(q, e.answer))
+		},
+		ExpiryCalculator: life,
+	})}
+}
+
+// Close drops everything and ends the goroutine of the cache, not its loads.
+// Whoever still has the cache can go on reading.
+func (c *Cache[Q]) Close() {
+	c.kept.StopAllGoroutines()
+	c.kept.InvalidateAll()
 }
 
 // Tally counts a question as one that memory answered or not.
-func (c *Counters[K]) Tally(warm bool) {
+func (c *Cache[Q]) Tally(warm bool) {
 	if warm {
 		c.hits.Add(1)
 	} else {
@@ -223,111 +214,122 @@ func (c *Counters[K]) Tally(warm bool) {
 	}
 }
 
-// Stats tell of some memos since they were made: the questions that memory
-// answered (Hits) or not, the Loads started, those that failed, and about the
-// bytes in use.
+// Stats tell of a cache since it was made: the questions that memory answered
+// (Hits) or not, as they were tallied, the Loads started, those that failed,
+// and about the bytes in use.
 type Stats struct{ Hits, Misses, Loads, Failures, Bytes uint64 }
 
 // Stats returns the counts so far.
-func (c *Counters[K]) Stats() Stats {
-	s := Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Loads: c.loads.Load(), Failures: c.failures.Load()}
-	for _, cache := range c.caches {
-		s.Bytes += cache.WeightedSize()
-	}
-	return s
+func (c *Cache[Q]) Stats() Stats {
+	return Stats{c.hits.Load(), c.misses.Load(), c.loads.Load(), c.failures.Load(), c.kept.WeightedSize()}
 }
 
-// CleanUp does what the memos have put off, such as adding up their sizes.
-func (c *Counters[K]) CleanUp() {
-	for _, cache := range c.caches {
-		cache.CleanUp()
-	}
-}
+// CleanUp does what the cache has put off, such as adding up its size.
+func (c *Cache[Q]) CleanUp() { c.kept.CleanUp() }
 
-// Close drops everything and ends the goroutines of the memos.
-func (c *Counters[K]) Close() {
-	for _, cache := range c.caches {
-		cache.StopAllGoroutines()
-		cache.InvalidateAll()
-	}
-}
-
-// kept is what a [Memo] has for a key: a value or an error, for a time.
-type kept struct {
-	value any
-	err   error
-	time  time.Duration
-}
-
-// A Memo remembers what loads gave, errors too, bounded in bytes.
-type Memo[K Key, V any] struct {
-	Flights[K]
-	cache *otter.Cache[K, *kept]
-	ttl   time.Duration
-}
-
-// NewMemo returns a memo of at most maxBytes. inner says that other loads wait
-// for its loads.
-func NewMemo[K Key, V any](l *Loader, count *Counters[K], ttl time.Duration, inner bool, maxBytes uint64) *Memo[K, V] {
-	m := &Memo[K, V]{ttl: ttl, cache: otter.Must(&otter.Options[K, *kept]{
-		MaximumWeight:    maxBytes,
-		Weigher:          func(k K, e *kept) uint32 { return Weight(keptBytes + SizeOf(k) + SizeOf(e.value)) },
-		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, *kept]) time.Duration { return e.Value.time }),
-	})}
-	m.Loader, m.Count, m.Inner = l, count, inner
-	count.caches = append(count.caches, m.cache)
-	return m
-}
-
-// SizeOf returns about what a value takes besides a few words.
-func SizeOf(value any) (n int) {
-	switch v := value.(type) {
-	case interface{ Bytes() int }:
-		return v.Bytes()
-	case []string:
-		for _, s := range v {
-			n += 16 + len(s)
-		}
-	}
-	return n
-}
-
-// entryBytes is about what the cache itself spends on an entry, and keptBytes
-// what a [kept] takes with its key.
-const entryBytes, keptBytes = 160, 150
-
-// Weight returns the weight of an entry that itself takes n bytes.
-func Weight(n int) uint32 {
-	const limit = 1 << 30
-	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
-}
-
-// Get returns what is remembered of k; false is nothing.
-func (m *Memo[K, V]) Get(k K) (v V, ok bool, err error) {
-	e, ok := m.cache.GetIfPresent(k)
-	if !ok {
+// Peek returns what is remembered of q; false is nothing.
+func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
+	e, known := c.kept.GetIfPresent(q)
+	if !known {
 		return v, false, nil
 	}
-	v, _ = e.value.(V)
+	v, _ = e.answer.(V)
 	return v, true, e.err
 }
 
-// Put remembers a value or an error.
-func (m *Memo[K, V]) Put(k K, v V, err error) {
-	m.cache.Set(k, &kept{value: v, err: err, time: m.policy.Time(v, err, m.ttl)})
+// Put remembers an answer for ttl. q must not hold on to the memory of a
+// request.
+func (c *Cache[Q]) Put(q Q, answer any, err error, ttl time.Duration) {
+	c.kept.Set(q, &entry{answer, err, ttl})
 }
 
-// PutIfAbsent remembers v unless something is remembered, and returns what is.
-func (m *Memo[K, V]) PutIfAbsent(k K, v V) V {
-	e, _ := m.cache.SetIfAbsent(k, &kept{value: v, time: m.ttl})
-	v, _ = e.value.(V)
+// PutIfAbsent remembers v for ttl unless something is remembered, and returns
+// what is.
+func PutIfAbsent[V any, Q comparable](c *Cache[Q], q Q, v V, ttl time.Duration) V {
+	e, _ := c.kept.SetIfAbsent(q, &entry{v, nil, ttl})
+	v, _ = e.answer.(V)
 	return v
 }
 
-// Load returns what is remembered of k, or what load gives. k must not keep the
-// memory of a request.
-func (m *Memo[K, V]) Load(ctx context.Context, k K, load func(context.Context) (V, error)) (V, error) {
-	return Wait[V](ctx, Start(ctx, &m.Flights, k,
-		func() (V, bool, error) { return m.Get(k) }, load,
-		func(v V, err error) { m.Put(k, v, err) }))
+// Get returns what is remembered of q, or what load gives, which is remembered
+// for ttl, or for as long as [Policy.Life] says; at 0 it is not. Callers with
+// the same question share a load, which goes on when a caller's context ends.
+// q must not hold on to the memory of a request.
+func Get[V any, Q comparable](
+	ctx context.Context, c *Cache[Q], q Q, ttl time.Duration, load func(context.Context) (V, error),
+) (V, error) {
+	return Wait[V](ctx, Start(ctx, c, q, ttl, load))
+}
+
+// A Flight is an answer to come.
+type Flight struct {
+	*entry
+	done chan struct{} // closed when the entry is there
+}
+
+// Start is the beginning of [Get], and [Wait] its end. The load counts for the
+// client of ctx and for the owner of q; those that join it later do not count.
+func Start[V any, Q comparable](
+	caller context.Context, c *Cache[Q], q Q, ttl time.Duration, load func(context.Context) (V, error),
+) *Flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f, ok := c.flights[q]; ok {
+		return f
+	}
+	f := &Flight{entry: &entry{life: ttl}, done: make(chan struct{})}
+	if e, known := c.kept.GetIfPresent(q); known {
+		f.entry = e
+		close(f.done)
+		return f
+	}
+	l, owner := c.options.Loader, ""
+	if c.options.Owner != nil {
+		owner = c.options.Owner(q)
+	}
+	leave, err := l.enter(caller, owner)
+	if err != nil {
+		f.err = err
+		close(f.done)
+		return f
+	}
+	c.flights[q] = f
+	c.loads.Add(1)
+	go func() {
+		defer close(f.done)
+		defer leave()
+		ctx, cancel := l.begin(caller)
+		defer cancel()
+		var v V
+		f.err = l.policy.Guard.Do(l.policy.What, func() (err error) {
+			v, err = load(ctx)
+			return err
+		})
+		f.answer = v
+		if f.err != nil && (l.policy.Telling == nil || !l.policy.Telling(f.err)) {
+			c.failures.Add(1)
+		}
+		if l.policy.Life != nil {
+			f.life = l.policy.Life(v, f.err, ttl)
+		}
+		if f.life > 0 {
+			c.kept.Set(q, f.entry)
+		}
+		c.mu.Lock()
+		delete(c.flights, q)
+		c.mu.Unlock()
+	}()
+	return f
+}
+
+// Wait waits for an answer. When ctx ends it returns the context's error, and
+// the load goes on.
+func Wait[V any](ctx context.Context, f *Flight) (v V, err error) {
+	select {
+	case <-f.done:
+		v, _ = f.answer.(V)
+		return v, f.err
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
 }
