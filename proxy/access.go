@@ -21,13 +21,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
@@ -40,8 +38,8 @@ const (
 	acceptedTime = time.Minute
 	deniedTime   = 10 * time.Second
 	failedTime   = time.Second
-	// maxVerdicts bounds what is remembered to some 3 MB.
-	maxVerdicts = 1 << 14
+	// maxVerdictBytes bounds what is remembered to some 15,000 verdicts.
+	maxVerdictBytes = 4 << 20
 	// accessTimeout bounds a check. Searches wait no longer than their budget.
 	accessTimeout = 2 * time.Second
 	// maxQuestions bounds the checks that the cluster works on, maxWaiting those
@@ -62,22 +60,17 @@ var errUndecided = errors.New("it is not known yet whether the client may search
 // have akin's credentials, and others must neither cause them nor learn from
 // them.
 type access struct {
-	ask      clientCall
-	guard    *recovery.Guard
-	log      *slog.Logger
-	checks   *prometheus.CounterVec // by result
-	secured  atomic.Bool            // the cluster has security; it stays true, over reloads too
-	key      [sha256.Size]byte      // random, so that nobody can compare credentials by what is kept
-	verdicts *otter.Cache[accessKey, verdict]
+	ask     clientCall
+	guard   *recovery.Guard
+	log     *slog.Logger
+	results *prometheus.CounterVec // of checks
+	secured atomic.Bool            // the cluster has security; it stays true, over reloads too
+	key     [sha256.Size]byte      // random, so that nobody can compare credentials by what is kept
+	// verdicts are what [expand.Request.Allowed] returns.
+	verdicts *cache.Cache[accessKey]
+	checks   *cache.Loader  // of maxWaiting
 	places   *limits.Places // of checks that the cluster works on
-	waiting  *limits.Places // of those and the ones before them
 	pause    time.Duration  // deniedPause, longer in tests
-
-	mu      sync.Mutex // held to begin and to close
-	asking  singleflight.Group
-	life    context.Context //nolint:containedctx // ends with the server
-	end     context.CancelFunc
-	running sync.WaitGroup
 }
 
 // A clientCall asks the cluster with the credentials of a client.
@@ -86,40 +79,41 @@ type clientCall func(ctx context.Context, client *http.Request, path string) (st
 // An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
-// A verdict is what [expand.Request.Allowed] returns.
-type verdict struct{ err error }
-
-func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Logger, checks *prometheus.CounterVec) *access {
+func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
+	checks := cache.NewLoader(cache.Policy{
+		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: askingAccess, Client: ClientOf, Life: verdictLife,
+	})
 	a := &access{
-		ask: ask, guard: guard, log: log, checks: checks,
-		places: limits.NewPlaces(maxQuestions), waiting: limits.NewPlaces(maxWaiting), pause: deniedPause,
-		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
-			MaximumSize: maxVerdicts,
-			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {
-				switch {
-				case e.Value.err == nil:
-					return acceptedTime
-				case errors.Is(e.Value.err, expand.ErrNotAuthorized):
-					return deniedTime
-				default:
-					return failedTime
-				}
-			}),
+		ask: ask, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
+		verdicts: cache.New(cache.Options[accessKey]{
+			Bytes: maxVerdictBytes, Cost: func(accessKey, any) int { return 2 * sha256.Size }, Loader: checks,
 		}),
 	}
 	a.secured.Store(secured)
 	_, _ = rand.Read(a.key[:]) // never fails
-	a.life, a.end = context.WithCancel(context.Background())
 	return a
+}
+
+const askingAccess = "asking for access"
+
+// verdictLife returns how long a verdict holds.
+func verdictLife(_ any, err error, _ time.Duration) time.Duration {
+	switch {
+	case err == nil:
+		return acceptedTime
+	case errors.Is(err, expand.ErrNotAuthorized):
+		return deniedTime
+	case errors.Is(err, errUndecided):
+		return 0
+	default:
+		return failedTime
+	}
 }
 
 // close ends the checks in flight and waits for that.
 func (a *access) close() {
-	a.mu.Lock()
-	a.end()
-	a.mu.Unlock()
-	a.running.Wait()
-	a.verdicts.StopAllGoroutines()
+	a.checks.Close()
+	a.verdicts.Close()
 }
 
 // checker returns [expand.Request.Allowed] for the client of a search, with the
@@ -127,55 +121,35 @@ func (a *access) close() {
 // what was asked to asked. A check outlives its search, for the next one.
 func (a *access) checker(h http.Header, rawQuery, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
 	parameters := answer.Unknown(rawQuery)
-	return func(ctx context.Context, indices esclient.Indices) error { //nolint:contextcheck // A check outlives its search.
+	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(h, parameters, indices)
 		asked.Store(key, true)
-		if v, known := a.verdicts.GetIfPresent(key); known {
-			return v.err
+		_, known, err := cache.Peek[any](a.verdicts, key)
+		if known {
+			return err
 		}
-		client, life := asClient(h, parameters), trace.ContextWithSpan(a.life, trace.SpanFromContext(ctx))
+		client := asClient(h, parameters)
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
-		check := a.asking.DoChan(string(key[:]), func() (any, error) {
-			if v, known := a.verdicts.GetIfPresent(key); known { // of late
-				return nil, v.err
-			}
-			if !a.begin(owner) {
-				return nil, errUndecided
-			}
-			defer a.running.Done()
-			defer a.waiting.Give(owner)
-			return nil, a.settle(life, key, owner, client, indices)
+		_, err = cache.Get(ctx, a.verdicts, key, 0, func(ctx context.Context) (any, error) {
+			return nil, a.settle(ctx, owner, client, indices)
 		})
-		select {
-		case settled := <-check:
-			return settled.Err
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errUndecided, ctx.Err())
+		if err != nil && (errors.Is(err, cache.ErrBusy) || errors.Is(err, cache.ErrClosed) || errors.Is(err, ctx.Err())) {
+			return fmt.Errorf("%w: %w", errUndecided, err)
 		}
+		return err
 	}
-}
-
-// begin counts a check, if there may be one more.
-func (a *access) begin(owner string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.life.Err() != nil || !a.waiting.Take(owner) {
-		return false
-	}
-	a.running.Add(1)
-	return true
 }
 
 // settle asks the cluster, as soon as the owner gets a place.
-func (a *access) settle(life context.Context, key accessKey, owner string, client *http.Request, indices esclient.Indices) error {
-	patience, cancel := context.WithTimeout(life, accessTimeout)
+func (a *access) settle(ctx context.Context, owner string, client *http.Request, indices esclient.Indices) error {
+	patience, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
 	if err := a.places.Wait(patience, owner); err != nil {
 		return fmt.Errorf("%w: %w", errUndecided, err)
 	}
-	ctx, cancel := context.WithTimeout(life, accessTimeout)
+	ctx, cancel = context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	err := a.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
+	err := a.guard.Do(askingAccess, func() error { return a.inquire(ctx, client, indices) })
 	result := accessFailed
 	switch {
 	case err == nil:
@@ -190,8 +164,7 @@ func (a *access) settle(life context.Context, key accessKey, owner string, clien
 	} else {
 		a.places.Give(owner)
 	}
-	a.checks.WithLabelValues(result).Inc()
-	a.verdicts.Set(key, verdict{err})
+	a.results.WithLabelValues(result).Inc()
 	return err
 }
 
@@ -252,10 +225,10 @@ func (a *access) learn(ctx context.Context, asked *sync.Map, several bool, statu
 	for k := range asked.Range {
 		key := k.(accessKey)
 		if denied {
-			a.verdicts.Set(key, verdict{expand.ErrNotAuthorized})
+			a.verdicts.Put(key, nil, expand.ErrNotAuthorized, deniedTime)
 		} else if status < http.StatusBadRequest && !several {
-			if v, known := a.verdicts.GetIfPresent(key); known && v.err == nil {
-				a.verdicts.SetExpiresAfter(key, acceptedTime)
+			if _, known, err := cache.Peek[any](a.verdicts, key); known && err == nil {
+				a.verdicts.Put(key, nil, nil, acceptedTime)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -370,7 +372,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 	g.expect(t, 1, 1, 0)
 	close(release)
 	receive(t, "the answer to the question", answered)
-	s.access.running.Wait()
+	s.access.checks.Wait()
 	searchAs(t, addr, "known", "docs") // finds the verdict
 	g.expect(t, 1, 2, 1)
 }
@@ -412,6 +414,7 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 func askAs(ctx context.Context, s *Server, address, who string) error {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.client.Name = address
+	ctx = context.WithValue(ctx, clientKey{}, address)
 	check := s.access.checker(http.Header{"Authorization": {who}}, x.rawQuery, x.client.Name, x.asked)
 	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
@@ -443,9 +446,9 @@ func TestQuestionsThatWaitAreBounded(t *testing.T) {
 			t.Fatalf("question %d: %v", k, err)
 		}
 	}
-	waitFor(t, "half of the places", func() bool { return s.access.waiting.Taken() == maxWaiting/2 })
+	waitFor(t, "half of the places", func() bool { return s.access.checks.Taken() == maxWaiting/2 })
 	s.Close()
-	if n, waiting := s.access.places.Taken(), s.access.waiting.Taken(); n != 0 || waiting != 0 {
+	if n, waiting := s.access.places.Taken(), s.access.checks.Taken(); n != 0 || waiting != 0 {
 		t.Errorf("%d questions are under way and %d wait after the end", n, waiting)
 	}
 }
@@ -493,11 +496,6 @@ func TestCloseEndsQuestions(t *testing.T) {
 }
 
 func TestVerdictsHoldForAWhile(t *testing.T) {
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}, Secured: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -508,21 +506,34 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		{"no index", expand.ErrUnknown, failedTime},
 		{"failed", io.ErrUnexpectedEOF, failedTime},
 	} {
-		key := accessKey{1}
-		s.access.verdicts.Set(key, verdict{tt.err})
-		entry, _ := s.access.verdicts.GetEntryQuietly(key)
-		if got := entry.ExpiresAfter(); got > tt.want || got < tt.want/2 {
-			t.Errorf("%s holds for %v, want %v", tt.name, got, tt.want)
-		}
-		// A good answer to a search prolongs a good verdict and changes no other.
-		s.access.verdicts.SetExpiresAfter(key, time.Hour)
-		x := searchFor(expand.EndpointSearch, "", "", "")
-		x.asked.Store(key, true)
-		s.access.learn(t.Context(), x.asked, false, http.StatusOK, false)
-		entry, _ = s.access.verdicts.GetEntryQuietly(key)
-		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
-			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccess(true, nil, nil, nil, nil)
+				defer a.close()
+				key, x := accessKey{1}, searchFor(expand.EndpointSearch, "", "", "")
+				x.asked.Store(key, true)
+				_, _ = cache.Get(t.Context(), a.verdicts, key, 0, func(context.Context) (any, error) { return nil, tt.err })
+				wait := func(lives float64) (known bool) {
+					time.Sleep(time.Duration(lives * float64(tt.want)))
+					_, known, err := cache.Peek[any](a.verdicts, key)
+					if known && !errors.Is(err, tt.err) {
+						t.Errorf("the verdict is %v, want %v", err, tt.err)
+					}
+					return known
+				}
+				if !wait(0.9) {
+					t.Error("it is forgotten too early")
+				}
+				// A good answer to a search prolongs a good verdict and changes no other.
+				a.learn(t.Context(), x.asked, false, http.StatusOK, false)
+				if known := wait(0.3); known != (tt.err == nil) {
+					t.Errorf("after a good answer it is known: %v", known)
+				}
+				if wait(1.2) {
+					t.Error("it holds for too long")
+				}
+			})
+		})
 	}
 }
 
