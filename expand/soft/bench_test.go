@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cache"
 )
 
 // window100 returns a search of 8 terms with 100 hits of 100 terms each, out
@@ -67,11 +68,24 @@ func BenchmarkRerank(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			b.StopTimer()
-			for _, v := range r.memory.vectors.All() {
+			for _, v := range rememberedVectors(r, fields, hits) {
 				v.weighted.Store(nil)
 			}
 			b.StartTimer()
 			score(b)
 		}
 	})
+}
+
+// rememberedVectors returns the vectors of hits that are remembered, of indices
+// without a UUID.
+func rememberedVectors(r *Reranker, fields []expand.RerankField, hits []expand.Hit) (vectors []*vector) {
+	for i := range fields {
+		for _, hit := range hits {
+			if v, known, _ := cache.Peek[*vector](r.memory.vectors, vectorKey{hit, "", fields[i].Field}); known {
+				vectors = append(vectors, v)
+			}
+		}
+	}
+	return vectors
 }

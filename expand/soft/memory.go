@@ -9,8 +9,6 @@ import (
 	"time"
 	"unique"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
@@ -27,9 +25,9 @@ const (
 	vectorLife = time.Hour
 	// termBytes is about what a numbered term takes besides its text.
 	termBytes = 80
-	// maxKnown bounds the indices, and the fields of indices, of which something
-	// is known.
-	maxKnown = 10_000
+	// maxFactBytes bounds what is known of indices and their fields to some 20,000
+	// facts.
+	maxFactBytes = 8 << 20
 )
 
 // A store is all that is remembered. The numbers of terms are valid in one
@@ -37,17 +35,13 @@ const (
 type store struct {
 	limit   uint64 // of the bytes of terms
 	terms   vocabulary
-	vectors *otter.Cache[vectorKey, *vector]
-	rows    *otter.Cache[rowKey, *row]
-	reaches *otter.Cache[rowKey, *reach]
+	vectors *cache.Cache[vectorKey] // *vector
+	rows    *cache.Cache[rowKey]    // *row
+	reaches *cache.Cache[rowKey]    // *reach
+	facts   *cache.Cache[fact]
+	ttl     time.Duration // of what the cluster says of indices and fields
 	seed    maphash.Seed
 	counts  *counts
-
-	// uuids are those of indices by name, and readable says which fields the
-	// cluster calls readable. seen are those that had terms.
-	uuids    passing[string, string]
-	readable passing[fieldKey, bool]
-	seen     passing[fieldKey, struct{}]
 }
 
 // counts are those of all memories.
@@ -68,6 +62,28 @@ func (k vectorKey) clone() vectorKey {
 }
 
 type fieldKey struct{ index, uuid, field string }
+
+// A fact is a question about an index or one of its fields.
+type fact struct {
+	kind factKind
+	fieldKey
+}
+
+type factKind uint8
+
+const (
+	uuidOfIndex     factKind = iota // string
+	fieldIsReadable                 // bool, as the cluster says
+	fieldHadTerms                   // true
+)
+
+// learn remembers what the cluster says, if anything is.
+func (m *store) learn(kind factKind, of fieldKey, answer any) {
+	if m.ttl > 0 {
+		of = fieldKey{strings.Clone(of.index), strings.Clone(of.uuid), strings.Clone(of.field)}
+		m.facts.Put(fact{kind, of}, answer, nil, m.ttl)
+	}
+}
 
 // A rowKey names the row of a term in a space.
 type rowKey struct {
@@ -105,42 +121,40 @@ type row struct {
 	sims  []float32
 }
 
-func newStore(bytes uint64, ttl time.Duration, c *counts) *store {
+func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) *store {
 	share := bytes / 8 // the vectors have three, the rows two, the columns one, the terms two
 	return &store{
 		limit: share * 2,
 		terms: vocabulary{numbers: map[string]int32{}},
-		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
-			MaximumWeight: max(share*3, 1), // it takes none for no bound
-			Weigher: func(k vectorKey, v *vector) uint32 {
-				return cache.Weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
+		vectors: cache.New(cache.Options[vectorKey]{
+			Bytes: share * 3, Loader: loader,
+			Cost: func(k vectorKey, answer any) int {
+				return len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(answer.(*vector).terms) + 160
 			},
-			ExpiryCalculator: otter.ExpiryAccessingFunc(func(e otter.Entry[vectorKey, *vector]) time.Duration {
-				return max(min(vectorTime, time.Until(e.Value.until)), 1)
-			}),
+			Idle: func(answer any) time.Duration { return min(vectorTime, time.Until(answer.(*vector).until)) },
 		}),
-		rows: otter.Must(&otter.Options[rowKey, *row]{
-			MaximumWeight: max(share*2, 1),
-			Weigher:       func(_ rowKey, r *row) uint32 { return cache.Weight(8*len(r.terms) + 64) },
+		rows: cache.New(cache.Options[rowKey]{
+			Bytes: share * 2, Loader: loader, Endless: true,
+			Cost: func(_ rowKey, answer any) int { return 8*len(answer.(*row).terms) + 64 },
 		}),
-		reaches: otter.Must(&otter.Options[rowKey, *reach]{
-			MaximumWeight: max(share, 1),
-			Weigher:       func(_ rowKey, r *reach) uint32 { return cache.Weight(int(r.bytes.Load())) },
+		reaches: cache.New(cache.Options[rowKey]{
+			Bytes: share, Endless: true,
+			Cost: func(_ rowKey, answer any) int { return int(answer.(*reach).bytes.Load()) },
 		}),
-		counts:   c,
-		seed:     maphash.MakeSeed(),
-		uuids:    passing[string, string]{ttl: ttl},
-		readable: passing[fieldKey, bool]{ttl: ttl},
-		seen:     passing[fieldKey, struct{}]{ttl: 2 * vectorLife},
+		facts: cache.New(cache.Options[fact]{
+			Bytes: maxFactBytes,
+			Cost:  func(f fact, _ any) int { return 100 + len(f.index) + len(f.uuid) + len(f.field) },
+		}),
+		ttl: ttl, counts: c, seed: maphash.MakeSeed(),
 	}
 }
 
-// close ends the caches' own goroutines. Who still has the store can go
-// on reading.
+// close ends the caches. Who still has the store can go on, and asks again.
 func (m *store) close() {
-	m.vectors.StopAllGoroutines()
-	m.rows.StopAllGoroutines()
-	m.reaches.StopAllGoroutines()
+	m.vectors.Close()
+	m.rows.Close()
+	m.reaches.Close()
+	m.facts.Close()
 }
 
 // newVector returns the vector of a field in numbers. Its life depends on the
@@ -157,7 +171,7 @@ func (m *store) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 		texts[i], v.freqs[i] = terms[i].Term, float64(terms[i].Freq)
 	}
 	if v.terms = m.terms.number(make([]int32, 0, len(terms)), texts); !v.isEmpty() {
-		m.seen.set(fieldKey{key.Index, key.uuid, key.field}, struct{}{})
+		m.facts.Put(fact{fieldHadTerms, fieldKey{key.Index, key.uuid, key.field}}, true, nil, 2*vectorLife)
 	}
 	return v
 }
@@ -173,37 +187,6 @@ func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	}
 	r.terms = m.terms.number(make([]int32, 0, len(texts)), texts)
 	return r
-}
-
-// A passing map keeps what is believed for a time. With no time it keeps
-// nothing.
-type passing[K comparable, V any] struct {
-	ttl     time.Duration
-	mu      sync.Mutex
-	entries map[K]believed[V]
-}
-
-type believed[V any] struct {
-	value V
-	until time.Time
-}
-
-func (p *passing[K, V]) get(k K) (V, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b, ok := p.entries[k]
-	return b.value, ok && time.Now().Before(b.until)
-}
-
-// set notes the value of k, which must not hold on to the memory of a search.
-// Where there are too many all are learned again.
-func (p *passing[K, V]) set(k K, v V) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.entries == nil || len(p.entries) >= maxKnown {
-		p.entries = map[K]believed[V]{}
-	}
-	p.entries[k] = believed[V]{v, time.Now().Add(p.ttl)}
 }
 
 // A vocabulary numbers terms in the order in which they come.

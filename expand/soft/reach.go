@@ -128,7 +128,7 @@ func (c *column) extend(m *store) {
 	for i, r := range c.reaches {
 		var grew bool
 		if c.columns[i], grew = r.extend(c.terms, found[i]); grew {
-			m.reaches.Set(rowKey{c.space, c.query[i]}, r) // it weighs more
+			m.reaches.Put(rowKey{c.space, c.query[i]}, r, nil, 0) // it weighs more
 		}
 	}
 }

@@ -110,12 +110,12 @@ type Reranker struct {
 
 // New returns a reranker.
 func New(o Options) *Reranker {
+	loader := cache.NewLoader(cache.Policy{
+		Places: maxFetches, Timeout: fetchTimeout, Guard: o.Guard, What: "asking for hits", Client: o.Client,
+	})
 	return &Reranker{
-		options: o, memory: newStore(o.Bytes, o.TTL, new(counts)),
+		options: o, loader: loader, memory: newStore(o.Bytes, o.TTL, loader, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
-		loader: cache.NewLoader(cache.Policy{
-			Places: maxFetches, Timeout: fetchTimeout, Guard: o.Guard, What: fetching, Client: o.Client,
-		}),
 	}
 }
 
@@ -205,10 +205,10 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 	}
 	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit {
 		r.memory.close()
-		r.memory = newStore(r.options.Bytes, r.options.TTL, r.memory.counts)
+		r.memory = newStore(r.options.Bytes, r.options.TTL, r.loader, r.memory.counts)
 		r.forgot++
 	}
-	w := &window{guard: r.options.Guard, memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
+	w := &window{memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
 	for i := range fields {
 		key := space{}
 		if fields[i].Similarities != nil { // else only terms are asked for
@@ -221,8 +221,6 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 	}
 	return w, nil
 }
-
-const fetching = "asking for hits"
 
 // Stats are counts of a [Reranker] since it was made.
 type Stats struct {
@@ -239,6 +237,6 @@ func (r *Reranker) Stats() Stats {
 	_, bytes := m.terms.size()
 	return Stats{
 		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
-		Bytes: bytes + m.vectors.WeightedSize() + m.rows.WeightedSize() + m.reaches.WeightedSize(), Forgotten: forgot,
+		Bytes: bytes + m.vectors.Stats().Bytes + m.rows.Stats().Bytes + m.reaches.Stats().Bytes, Forgotten: forgot,
 	}
 }

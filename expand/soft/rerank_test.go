@@ -632,7 +632,7 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	}
 	asked, ended := 0, true
 	for ; ended; asked++ {
-		for _, v := range r.memory.vectors.All() {
+		for _, v := range rememberedVectors(r, fields, hits) {
 			v.weighted.Store(nil) // to be computed with the scratch again
 		}
 		w, err := r.open(fields, hits)

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"unique"
-
-	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,7 +20,6 @@ const rowsAtOnce = 200
 
 // A window is the hits of one search and what their scores need.
 type window struct {
-	guard  *recovery.Guard
 	memory *store
 	hits   []expand.Hit
 	// uuids are those of the indices of the hits.
@@ -140,7 +136,7 @@ func (w *window) recallUUIDs() (missing []string) {
 			w.uuids[k] = w.uuids[k-1]
 			continue
 		}
-		uuid, ok := w.memory.uuids.get(index)
+		uuid, ok, _ := cache.Peek[string](w.memory.facts, fact{uuidOfIndex, fieldKey{index: index}})
 		if w.uuids[k] = uuid; !ok && !slices.Contains(missing, index) {
 			missing = append(missing, index)
 		}
@@ -163,7 +159,7 @@ func (w *window) fetchUUIDs(ctx context.Context, vectors TermVectors) error {
 		}
 	}
 	for i, index := range missing {
-		w.memory.uuids.set(strings.Clone(index), ids[i])
+		w.memory.learn(uuidOfIndex, fieldKey{index: index}, ids[i])
 	}
 	return nil
 }
@@ -174,7 +170,7 @@ func (w *window) recallVectors() (missing int) {
 		c := &w.fields[i]
 		c.vectors = make([]*vector, len(w.hits))
 		for k := range w.hits {
-			v, ok := w.memory.vectors.GetIfPresent(w.key(i, k))
+			v, ok, _ := cache.Peek[*vector](w.memory.vectors, w.key(i, k))
 			if !ok {
 				missing++
 			}
@@ -189,17 +185,6 @@ func (w *window) recallVectors() (missing int) {
 
 // key names field i of hit k.
 func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k], w.fields[i].Field} }
-
-// bulkGet returns the values of keys from a cache, which has those that are
-// missing loaded, and waits for those that other searches have loaded.
-func bulkGet[K comparable, V any](
-	ctx context.Context, w *window, cache *otter.Cache[K, V], keys []K, load func(ctx context.Context, keys []K, loaded map[K]V) error,
-) (map[K]V, error) {
-	return cache.BulkGet(ctx, keys, otter.BulkLoaderFunc[K, V](func(ctx context.Context, keys []K) (map[K]V, error) {
-		loaded := make(map[K]V, len(keys))
-		return loaded, w.guard.Do(fetching, func() error { return load(ctx, keys, loaded) })
-	}))
-}
 
 // fetchVectors asks for the vectors that are missing, some documents at a
 // time.
@@ -234,11 +219,11 @@ func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int)
 			}
 		}
 	}
-	load := func(ctx context.Context, keys []vectorKey, loaded map[vectorKey]*vector) error {
+	found, err := cache.GetAll(ctx, w.memory.vectors, keys, func(ctx context.Context, keys []vectorKey) (map[vectorKey]*vector, error) {
 		slices.SortFunc(keys, func(a, b vectorKey) int { return place[a] - place[b] })
-		return w.loadVectors(ctx, vectors, keys, loaded)
-	}
-	found, err := bulkGet(ctx, w, w.memory.vectors, keys, load)
+		loaded := make(map[vectorKey]*vector, len(keys))
+		return loaded, w.loadVectors(ctx, vectors, keys, loaded)
+	})
 	for n, v := range to {
 		*v = found[keys[n]]
 	}
@@ -305,14 +290,14 @@ func (m *store) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
 	c.reaches = make([]*reach, len(c.query))
 	for i, term := range c.query {
-		if c.reaches[i], _ = m.reaches.GetIfPresent(rowKey{c.space, term}); c.reaches[i] == nil {
+		if c.reaches[i], _, _ = cache.Peek[*reach](m.reaches, rowKey{c.space, term}); c.reaches[i] == nil {
 			c.reaches[i] = new(reach)
 		}
 	}
 	c.terms = c.lacking()
 	c.rows = make([]*row, len(c.terms))
 	for k, term := range c.terms {
-		r, ok := m.rows.GetIfPresent(rowKey{c.space, term})
+		r, ok, _ := cache.Peek[*row](m.rows, rowKey{c.space, term})
 		if !ok {
 			missing = append(missing, k)
 		}
@@ -327,8 +312,8 @@ func (w *window) fetchRows(ctx context.Context, c *column) error {
 		for i, k := range some {
 			keys[i] = rowKey{c.space, c.terms[k]}
 		}
-		found, err := bulkGet(ctx, w, w.memory.rows, keys, func(ctx context.Context, keys []rowKey, loaded map[rowKey]*row) error {
-			return w.memory.loadRows(ctx, &c.RerankField, keys, loaded)
+		found, err := cache.GetAll(ctx, w.memory.rows, keys, func(ctx context.Context, keys []rowKey) (map[rowKey]*row, error) {
+			return w.memory.loadRows(ctx, &c.RerankField, keys)
 		})
 		if err != nil {
 			return err
@@ -340,7 +325,7 @@ func (w *window) fetchRows(ctx context.Context, c *column) error {
 	return nil
 }
 
-func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
+func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey) (map[rowKey]*row, error) {
 	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
 	numbers := make([]int32, len(keys))
 	for i, key := range keys {
@@ -349,25 +334,26 @@ func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowK
 	terms := m.terms.texts(numbers)
 	rows := make([]simmatrix.Row, len(terms))
 	if err := f.Similarities.Rows(ctx, terms, rows); err != nil {
-		return fmt.Errorf("%s: %w", f.Similarities.Version(), err)
+		return nil, fmt.Errorf("%s: %w", f.Similarities.Version(), err)
 	}
 	weights, docs := rows, f.Similarities.Docs()
 	if f.Weights != nil {
 		weights, docs = make([]simmatrix.Row, len(terms)), f.Weights.Docs()
 		if err := f.Weights.Rows(ctx, terms, weights); err != nil {
-			return fmt.Errorf("weights %s: %w", f.Weights.ID(), err)
+			return nil, fmt.Errorf("weights %s: %w", f.Weights.ID(), err)
 		}
 	}
+	loaded := make(map[rowKey]*row, len(keys))
 	for i, key := range keys {
 		loaded[key] = m.newRow(rows[i], weights[i].DocFreq(), docs)
 	}
-	return nil
+	return loaded, nil
 }
 
 // readable reports whether a field is, and whether that is known.
 func (w *window) readable(field fieldKey) (readable, known bool) {
 	if readable, known = w.settled[field]; !known {
-		readable, known = w.memory.readable.get(field)
+		readable, known, _ = cache.Peek[bool](w.memory.facts, fact{fieldIsReadable, field})
 	}
 	return readable, known
 }
@@ -383,7 +369,7 @@ func (w *window) settle(ctx context.Context, vectors TermVectors) error {
 			return fmt.Errorf("field %s of %s: %w", field.field, field.index, err)
 		}
 		w.settled[field] = readable
-		w.memory.readable.set(fieldKey{strings.Clone(field.index), strings.Clone(field.uuid), strings.Clone(field.field)}, readable)
+		w.memory.learn(fieldIsReadable, field, readable)
 	}
 	return nil
 }
@@ -410,7 +396,7 @@ func (w *window) doubts() map[fieldKey]struct{} {
 	}
 	for field := range doubts {
 		_, has := sure[field]
-		if _, had := w.memory.seen.get(field); has || had {
+		if _, had, _ := cache.Peek[bool](w.memory.facts, fact{fieldHadTerms, field}); has || had {
 			delete(doubts, field)
 		}
 	}

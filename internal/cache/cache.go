@@ -142,9 +142,11 @@ type Options[Q comparable] struct {
 	// what a question and its answer do by themselves.
 	Bytes uint64
 	Cost  func(q Q, answer any) int
-	// Idle returns how long an answer lives after its last use. nil says that
-	// each lives as long as it was given when it was written.
+	// Idle returns how long an answer lives after its last use, whatever it was
+	// given when it was written; nil says that it lives as long as that.
 	Idle func(answer any) time.Duration
+	// Endless says that answers live until there is no room for them.
+	Endless bool
 	// Loader runs the loads, nil where there are none. Owner names what the load
 	// of a question counts for besides its client; nil names none.
 	Loader *Loader
@@ -155,7 +157,7 @@ type Options[Q comparable] struct {
 // know it loads, each question once at a time.
 type Cache[Q comparable] struct {
 	options Options[Q]
-	kept    *otter.Cache[Q, *entry]
+	kept    *otter.Cache[Q, any] // as pack has it
 
 	hits, misses, loads, failures atomic.Uint64
 
@@ -170,36 +172,51 @@ type entry struct {
 	life   time.Duration
 }
 
-// entryBytes is about what otter spends on an entry, and answerBytes what an
-// entry takes itself, without its question and its answer.
-const entryBytes, answerBytes = 160, 48
-
-// Weight returns the weight of an entry of otter that itself takes n bytes.
-func Weight(n int) uint32 {
-	const limit = 1 << 30
-	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
+// pack returns an entry as otter keeps it: the answer alone where that is all
+// there is to it, since many small ones are looked at.
+func (c *Cache[Q]) pack(e entry) any {
+	if e.err == nil && (c.options.Endless || c.options.Idle != nil) {
+		return e.answer
+	}
+	return &e
 }
+
+func unpack(kept any) entry {
+	if e, ok := kept.(*entry); ok {
+		return *e
+	}
+	return entry{answer: kept}
+}
+
+// entryBytes is about what an entry takes without its question and its answer:
+// otter spends 160 of them.
+const entryBytes = 208
 
 // New returns a cache. [Cache.Close] ends it.
 func New[Q comparable](o Options[Q]) *Cache[Q] {
-	life := otter.ExpiryWritingFunc(func(e otter.Entry[Q, *entry]) time.Duration { return e.Value.life })
-	if o.Idle != nil {
-		life = otter.ExpiryAccessingFunc(func(e otter.Entry[Q, *entry]) time.Duration { return max(o.Idle(e.Value.answer), 1) })
+	life := otter.ExpiryWritingFunc(func(e otter.Entry[Q, any]) time.Duration { return unpack(e.Value).life })
+	switch {
+	case o.Endless:
+		life = nil
+	case o.Idle != nil:
+		life = otter.ExpiryAccessingFunc(func(e otter.Entry[Q, any]) time.Duration { return max(o.Idle(unpack(e.Value).answer), 1) })
 	}
-	return &Cache[Q]{options: o, flights: map[Q]*Flight{}, kept: otter.Must(&otter.Options[Q, *entry]{
+	return &Cache[Q]{options: o, flights: map[Q]*Flight{}, kept: otter.Must(&otter.Options[Q, any]{
 		MaximumWeight: max(o.Bytes, 1), // it takes none for no bound
-		Weigher: func(q Q, e *entry) uint32 {
-			if o.Cost == nil {
-				return Weight(answerBytes)
+		Weigher: func(q Q, kept any) uint32 {
+			const limit = 1 << 30
+			n := entryBytes
+			if o.Cost != nil {
+				n += o.Cost(q, unpack(kept).answer)
 			}
-			return Weight(answerBytes + o.Cost(q, e.answer))
+			return uint32(min(n, limit))
 		},
 		ExpiryCalculator: life,
 	})}
 }
 
 // Close drops everything and ends the goroutine of the cache, not its loads.
-// Whoever still has the cache can go on reading.
+// Whoever still has the cache can go on with it.
 func (c *Cache[Q]) Close() {
 	c.kept.StopAllGoroutines()
 	c.kept.InvalidateAll()
@@ -229,25 +246,26 @@ func (c *Cache[Q]) CleanUp() { c.kept.CleanUp() }
 
 // Peek returns what is remembered of q; false is nothing.
 func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
-	e, known := c.kept.GetIfPresent(q)
+	kept, known := c.kept.GetIfPresent(q)
 	if !known {
 		return v, false, nil
 	}
+	e := unpack(kept)
 	v, _ = e.answer.(V)
 	return v, true, e.err
 }
 
-// Put remembers an answer for ttl. q must not hold on to the memory of a
-// request.
+// Put remembers an answer for ttl, above 0. q must not hold on to the memory
+// of a request.
 func (c *Cache[Q]) Put(q Q, answer any, err error, ttl time.Duration) {
-	c.kept.Set(q, &entry{answer, err, ttl})
+	c.kept.Set(q, c.pack(entry{answer, err, ttl}))
 }
 
 // PutIfAbsent remembers v for ttl unless something is remembered, and returns
 // what is.
 func PutIfAbsent[V any, Q comparable](c *Cache[Q], q Q, v V, ttl time.Duration) V {
-	e, _ := c.kept.SetIfAbsent(q, &entry{v, nil, ttl})
-	v, _ = e.answer.(V)
+	kept, _ := c.kept.SetIfAbsent(q, c.pack(entry{v, nil, ttl}))
+	v, _ = unpack(kept).answer.(V)
 	return v
 }
 
@@ -261,9 +279,34 @@ func Get[V any, Q comparable](
 	return Wait[V](ctx, Start(ctx, c, q, ttl, load))
 }
 
+// GetAll returns what is remembered of questions, and what load gives for the
+// others, in the caller's goroutine and with its context: for all but those
+// that another caller is loading, for which it waits. There is nothing for a
+// question that load leaves out.
+func GetAll[V any, Q comparable](
+	ctx context.Context, c *Cache[Q], questions []Q, load func(ctx context.Context, missing []Q) (map[Q]V, error),
+) (map[Q]V, error) {
+	p := &c.options.Loader.policy
+	found, err := c.kept.BulkGet(ctx, questions, otter.BulkLoaderFunc[Q, any](func(ctx context.Context, missing []Q) (map[Q]any, error) {
+		entries := make(map[Q]any, len(missing))
+		return entries, p.Guard.Do(p.What, func() error {
+			loaded, err := load(ctx, missing)
+			for q, v := range loaded {
+				entries[q] = c.pack(entry{answer: v})
+			}
+			return err
+		})
+	}))
+	answers := make(map[Q]V, len(found))
+	for q, kept := range found {
+		answers[q], _ = unpack(kept).answer.(V)
+	}
+	return answers, err
+}
+
 // A Flight is an answer to come.
 type Flight struct {
-	*entry
+	entry
 	done chan struct{} // closed when the entry is there
 }
 
@@ -277,9 +320,9 @@ func Start[V any, Q comparable](
 	if f, ok := c.flights[q]; ok {
 		return f
 	}
-	f := &Flight{entry: &entry{life: ttl}, done: make(chan struct{})}
-	if e, known := c.kept.GetIfPresent(q); known {
-		f.entry = e
+	f := &Flight{entry: entry{life: ttl}, done: make(chan struct{})}
+	if kept, known := c.kept.GetIfPresent(q); known {
+		f.entry = unpack(kept)
 		close(f.done)
 		return f
 	}
@@ -313,7 +356,7 @@ func Start[V any, Q comparable](
 			f.life = l.policy.Life(v, f.err, ttl)
 		}
 		if f.life > 0 {
-			c.kept.Set(q, f.entry)
+			c.kept.Set(q, c.pack(f.entry))
 		}
 		c.mu.Lock()
 		delete(c.flights, q)
