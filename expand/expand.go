@@ -19,13 +19,13 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/maypok86/otter/v2"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -79,7 +79,7 @@ type Expander struct {
 	options  Options
 	weights  WeightSource // nil without
 	vectors  VectorSource // nil without
-	pits     *otter.Cache[pitKey, *firstPage]
+	pits     *cache.Cache[pitKey]
 	limits   *limits
 	memory   *sync.Pool
 }

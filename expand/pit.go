@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
@@ -27,8 +26,8 @@ const (
 	// renew a point in time with every page, mostly for some minutes.
 	pitTime = 30 * time.Minute
 	// About how many bytes the parts of a first page take without their texts,
-	// the page with its key and its place in the memory.
-	pageBytes   = 512
+	// the page with its key.
+	pageBytes   = 304
 	clauseBytes = 128
 	targetBytes = 384
 	termBytes   = 144
@@ -61,11 +60,11 @@ type firstPage struct {
 // for: scores then stay what they were, whatever becomes of the matrix and of
 // the statistics, so that search_after finds the place again. Where the first
 // page failed, all pages are left alone.
-func newPITs() *otter.Cache[pitKey, *firstPage] {
-	return otter.Must(&otter.Options[pitKey, *firstPage]{
-		MaximumWeight:    maxPITBytes,
-		Weigher:          func(_ pitKey, p *firstPage) uint32 { return p.weight() },
-		ExpiryCalculator: otter.ExpiryAccessing[pitKey, *firstPage](pitTime),
+func newPITs() *cache.Cache[pitKey] {
+	return cache.New(cache.Options[pitKey]{
+		Bytes: maxPITBytes,
+		Cost:  func(_ pitKey, page any) int { return page.(*firstPage).cost() },
+		Idle:  func(any) time.Duration { return pitTime },
 	})
 }
 
@@ -78,12 +77,12 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 		return "", a.ask(ctx)
 	}
 	wanted, second := a.e.options.Feedback.documents(a.s.req.Feedback) > 0, len(a.s.firstHits()) > 0
-	cache, key := a.e.pits, pageKey(a.e, a.s.Search, wanted)
+	key := pageKey(a.e, a.s.Search, wanted)
 	key.feedback = wanted
-	first, known := cache.GetIfPresent(key)
+	first, known, _ := cache.Peek[*firstPage](a.e.pits, key)
 	if !known && !second {
 		key.feedback = false
-		first, known = cache.GetIfPresent(key)
+		first, known, _ = cache.Peek[*firstPage](a.e.pits, key)
 	}
 	a.later = known
 	var err error
@@ -99,7 +98,7 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 			page.clauses = remembered(a.clauses)
 		}
 		// Slices of a search may come at the same time: one of them is the first.
-		first, _ = cache.SetIfAbsent(key, page)
+		first = cache.PutIfAbsent(a.e.pits, key, page, pitTime)
 	}
 	if first.failed {
 		return reason.PITFirstPage, err
@@ -202,7 +201,8 @@ func (a *asker) restore(p *firstPage) {
 	}
 }
 
-func (p *firstPage) weight() uint32 {
+// cost returns about the bytes that a page takes.
+func (p *firstPage) cost() int {
 	n := pageBytes + clauseBytes*len(p.clauses)
 	for _, f := range form.Fields(p.clauses) {
 		n += targetBytes + len(f.Name)
@@ -225,5 +225,5 @@ func (p *firstPage) weight() uint32 {
 			n += termBytes + len(f.Feedback[k].Term) + 8*len(f.Feedback[k].Hits)
 		}
 	}
-	return uint32(min(n, math.MaxUint32))
+	return n
 }

@@ -425,15 +425,15 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 		}
 		if i%100 == 99 {
 			e.pits.CleanUp()
-			heaviest = max(heaviest, int(e.pits.WeightedSize()))
+			heaviest = max(heaviest, int(e.pits.Stats().Bytes))
 		}
 	}
-	n := e.pits.EstimatedSize()
+	n := int(e.pits.Stats().Entries)
 	if heaviest > maxPITBytes || heaviest < maxPITBytes/2 || n >= 2000 {
 		t.Errorf("%d searches, at most %d bytes, want at most %d", n, heaviest, maxPITBytes)
 	}
 	// 64 terms of some 6 bytes in an analysis and in a selection.
-	if each := int(e.pits.WeightedSize()) / n; each < 64*2*(64+6) || each > 64*2*256 {
+	if each := int(e.pits.Stats().Bytes) / n; each < 64*2*(64+6) || each > 64*2*256 {
 		t.Errorf("a search weighs %d bytes", each)
 	}
 }
@@ -461,7 +461,7 @@ func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 	if grown := inUse() - before; grown > searches*length/4 {
 		t.Errorf("%d searches hold %d bytes", searches, grown)
 	}
-	if n := e.pits.EstimatedSize(); n != searches {
+	if n := int(e.pits.Stats().Entries); n != searches {
 		t.Errorf("%d searches are remembered, want %d", n, searches)
 	}
 	runtime.KeepAlive(e)

@@ -233,12 +233,15 @@ func (c *Cache[Q]) Tally(warm bool) {
 
 // Stats tell of a cache since it was made: the questions that memory answered
 // (Hits) or not, as they were tallied, the Loads started, those that failed,
-// and about the bytes in use.
-type Stats struct{ Hits, Misses, Loads, Failures, Bytes uint64 }
+// and about the Entries and the Bytes in use.
+type Stats struct{ Hits, Misses, Loads, Failures, Entries, Bytes uint64 }
 
 // Stats returns the counts so far.
 func (c *Cache[Q]) Stats() Stats {
-	return Stats{c.hits.Load(), c.misses.Load(), c.loads.Load(), c.failures.Load(), c.kept.WeightedSize()}
+	return Stats{
+		Hits: c.hits.Load(), Misses: c.misses.Load(), Loads: c.loads.Load(), Failures: c.failures.Load(),
+		Entries: uint64(max(c.kept.EstimatedSize(), 0)), Bytes: c.kept.WeightedSize(),
+	}
 }
 
 // CleanUp does what the cache has put off, such as adding up its size.
