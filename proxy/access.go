@@ -116,9 +116,10 @@ func (a *access) close() {
 	a.verdicts.Close()
 }
 
-// checker returns [expand.Request.Allowed] for the client of a search, with the
-// headers h and the raw query that the cluster gets, and the name owner. It adds
-// what was asked to asked. A check outlives its search, for the next one.
+// checker returns [expand.Request.Allowed] for the client of a search, with
+// the headers h and the raw query that the cluster gets, and the name owner.
+// It adds what was asked to asked. A check outlives its search, for the next
+// one.
 func (a *access) checker(h http.Header, rawQuery, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
 	parameters := answer.Unknown(rawQuery)
 	return func(ctx context.Context, indices esclient.Indices) error {

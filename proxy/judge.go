@@ -43,8 +43,8 @@ type judgment struct {
 	err     error           // the answer cannot be looked at
 }
 
-// verdict returns what an answer says of the search. It reads the answer, or its
-// beginning, and puts it back.
+// verdict returns what an answer says of the search. It reads the answer, or
+// its beginning, and puts it back.
 func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	coding, known := answer.ContentEncoding(res.Header)
 	readable := known && answer.IsJSON(res.Header["Content-Type"])

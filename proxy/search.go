@@ -91,7 +91,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		Name: limits.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
-	defer func() {
+	defer func() { //nolint:contextcheck // It is the client's.
 		s.tell(r.Context(), x, nil)
 		if x.shadow == nil { // else the shadow is the trial of a pause
 			s.pause.leave(x.ticket)
@@ -457,7 +457,7 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e
 		}
 		x.report.Feedback[result]++
 		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms {
-			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true})
+			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true}) //nolint:contextcheck // The budget may be over; what counts is whether the client is there.
 		}
 	}
 	return out

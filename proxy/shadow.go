@@ -86,7 +86,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case original.Failures != nil:
 		return report.ShadowRejected
 	}
-	defer func() {
+	defer func() { //nolint:contextcheck // It is the shadow's.
 		x.report.Parts = nil // the client's search is counted as it came
 		s.tell(out.Context(), x, nil)
 		s.pause.leave(x.ticket)

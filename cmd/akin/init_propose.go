@@ -113,7 +113,7 @@ func (p *proposal) askMore(ctx context.Context, client *esclient.Client) {
 		p.nodes = health.Nodes
 	}
 	const cacheBytes = 1 << 20
-	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: cacheBytes, StatisticsBytes: cacheBytes, TTL: time.Minute}) //nolint:contextcheck // Loads outlive the caller, until Close.
+	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: cacheBytes, StatisticsBytes: cacheBytes, TTL: time.Minute})
 	defer cached.Close()
 	first := &p.groups[0]
 	statistics, err := cached.Statistics(ctx, esclient.Indices{Expression: first.indices[0]}, first.fields[0], []string{"akin"}, make([]int64, 1))

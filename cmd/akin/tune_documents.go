@@ -53,7 +53,7 @@ func Check(fields []string, bodies [][]byte) error {
 func Load(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *Documents, err error) {
 	d = &Documents{
 		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},
-		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}), //nolint:contextcheck // What it loads ends with Close.
+		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}),
 	}
 	described := map[string]demo.Field{}
 	for _, field := range fields {

@@ -27,7 +27,7 @@ func TestALoadWithinALoadTakesNoPlace(t *testing.T) {
 	c := newCache(t, 1, cache.Options[int]{})
 	inner := func(context.Context) (string, error) { return "inner", nil }
 	got, err := cache.Get(t.Context(), c, 1, time.Minute, func(ctx context.Context) (string, error) {
-		if _, err := cache.Get(t.Context(), c, 2, time.Minute, inner); !errors.Is(err, cache.ErrBusy) {
+		if _, err := cache.Get(t.Context(), c, 2, time.Minute, inner); !errors.Is(err, cache.ErrBusy) { //nolint:contextcheck // Another caller has another context.
 			t.Errorf("another caller gets %v with all places taken, want ErrBusy", err)
 		}
 		return cache.Get(ctx, c, 3, time.Minute, inner)

@@ -49,8 +49,9 @@ type FieldReport struct {
 // ByVectors reports whether searches are scored by vectors of the documents.
 func (s *FieldReport) ByVectors() bool { return s.Form == form.Vectors.String() }
 
-// previewTexts and previewWords are how many texts are looked at, and how much of
-// each; previewSearches how many of them are expanded until terms are added.
+// previewTexts and previewWords are how many texts are looked at, and how
+// much of each; previewSearches how many of them are expanded until terms
+// are added.
 const previewTexts, previewWords, previewSearches = 20, 30, 3
 
 // Preview expands searches for texts that documents have in the field, as if a

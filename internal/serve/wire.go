@@ -85,7 +85,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
-		c.rerank = soft.New(soft.Options{ //nolint:contextcheck // Loads outlive the search that asks first.
+		c.rerank = soft.New(soft.Options{
 			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})

@@ -66,8 +66,8 @@ type Message struct {
 	Body     []byte
 }
 
-// An entry is what is kept of one search, its bodies as they were sent. It never
-// changes.
+// An entry is what is kept of one search, its bodies as they were sent. It
+// never changes.
 type entry struct {
 	Explanation
 

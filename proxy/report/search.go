@@ -6,9 +6,9 @@ import (
 )
 
 // A Search is what became of a search. The goroutine that serves the search
-// fills it in, and tells it once: before the client gets its answer, and of a
-// search that goes out as it came before it is sent. Metrics, access log, health
-// and explanation are all made of it.
+// fills it in, and tells it once: before the client gets its answer, and of
+// a search that goes out as it came before it is sent. Metrics, access log,
+// health and explanation are all made of it.
 type Search struct {
 	// Record is what its explanation says; ID is that of the explanation once it
 	// was told, "" where none is kept.

@@ -36,7 +36,7 @@ func (s *Source) Searches(ctx context.Context) (searches []Search, unit string, 
 	if err != nil {
 		return nil, "", err
 	}
-	cluster := esclient.NewCached(s.Client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Hour}) //nolint:contextcheck // Close ends what it starts.
+	cluster := esclient.NewCached(s.Client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Hour})
 	defer cluster.Close()
 	for i, text := range texts {
 		s.Report.Step("analyzing queries", i, len(texts))
