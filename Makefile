@@ -60,8 +60,10 @@ chaos: ## Break everything around akin while clients search, 15 minutes, and wri
 e2e: ## Run the tests on real servers, with their output
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m
 
-lint: ## Run the linters, in the version that .ci/lint/go.mod pins
+lint: ## Run the linters, in the version that .ci/lint/go.mod pins, and build for other systems
 	$(LINT) run ./...
+	GOOS=windows $(GO) build -o /dev/null ./cmd/akin
+	GOOS=darwin $(GO) build -o /dev/null ./cmd/akin
 
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \

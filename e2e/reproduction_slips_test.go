@@ -124,7 +124,6 @@ func TestSlipProbabilisticFactor(t *testing.T) {
 	}
 }
 
-// TestSlipSpaceOfTheInnerProduct is of thesis 4.4.1 and 4.4.2.
 // slipNuggets returns the scorer of the standard model over 10 terms, with
 // weights of the terms of results.
 func slipNuggets(t *testing.T, result string, terms softcosine.TermWeights) *softcosine.Scorer {

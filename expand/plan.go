@@ -65,7 +65,7 @@ func (p *planner) write(clauses []form.Clause) (*form.Plan, *Result) {
 		body, count = plan.Write(body)
 		switch limit := p.limit(plan); {
 		case limit > 0 && count > limit && plan.Changes():
-			clauses = takeBack(plan, count-limit)
+			clauses = dropTerms(plan, count-limit)
 		case plan.Unscored && !plan.MatchOnly:
 			// It was written as if it had scores, so that as many terms fit in: it
 			// finds what a search with scores finds.
@@ -100,9 +100,9 @@ func (p *planner) limit(plan *form.Plan) int {
 	return p.clauseLimit
 }
 
-// takeBack returns fewer terms than those of a plan that has over clauses too
+// dropTerms returns fewer terms than those of a plan that has over clauses too
 // many.
-func takeBack(plan *form.Plan, over int) []form.Clause {
+func dropTerms(plan *form.Plan, over int) []form.Clause {
 	clauses := plan.Selected()
 	half := (over + 1) / 2   // a term may stand there more than once, so that fewer may do
 	for i := range clauses { // of vectors there are no fewer terms

@@ -14,7 +14,7 @@ import (
 )
 
 // [ModeVectors] has the engine score hits by vectors that the documents have of
-// a field, see package vectors. With w being [Options.SoftWeight], the score of
+// a field, see package expand/vectors. With w being [Options.SoftWeight], the score of
 // a clause is
 //
 //	BM25 + w/(1 − w)·M·vector    M = scale·Σ_i x_i idf_i, the most that BM25 gives

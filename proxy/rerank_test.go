@@ -385,7 +385,7 @@ func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests 
 	if got := s.explanations.Last(1)[0]; got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
 		t.Errorf("the record says %+v", got)
 	}
-	if s.unfit.count.Load() != 0 {
+	if s.unrerankable.count.Load() != 0 {
 		t.Error("the next search is left in the engine's order")
 	}
 }

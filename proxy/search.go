@@ -422,7 +422,7 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 		return reason.Endpoint
 	case !answer.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unfit.has(s.unfit.hash(x.kind()).Sum64()):
+	case s.unrerankable.has(s.unrerankable.hash(x.kind()).Sum64()):
 		return reason.TooLong
 	}
 	return ""
@@ -621,7 +621,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) {
-			s.unfit.note(s.unfit.hash(x.kind()).Sum64()) // the next one would be like it; else it broke off, or there was no room
+			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil

@@ -170,10 +170,10 @@ type Server struct {
 	bodyGrace, answerGrace time.Duration
 	buffers                sync.Pool
 
-	// What the answers of the cluster have shown. unfit are searches, by endpoint,
+	// What the answers of the cluster have shown. unrerankable are searches, by endpoint,
 	// path and profile, whose answers could not be cut, so that their hits stay in
 	// the engine's order; shapes those that were rejected.
-	unfit, shapes *backoffs
+	unrerankable, shapes *backoffs
 
 	judge     judge
 	feedback  feedback
@@ -190,7 +190,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
-		unfit: newBackoffs(), shapes: newBackoffs(),
+		unrerankable: newBackoffs(), shapes: newBackoffs(),
 		shadows: NewRunner(), clearing: NewRunner(),
 	}
 	s.tokens.log = o.Logger

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 )
 
-// hitsPage is an answer to a search.
+// comparedPage is an answer to a search.
 func comparedPage(total string, ids ...string) string {
 	hits := make([]string, len(ids))
 	for i, id := range ids {

@@ -1,5 +1,5 @@
-// Package simmatrix holds the term-similarity matrix S: its rows, the builders
-// that learn it, the file format that stores it.
+// Package simmatrix holds the term-similarity matrix S: its rows, and the file
+// format that stores it. Packages below it make, change and serve matrices.
 //
 // S is an n×n matrix over the index terms of a field, with s_ii = 1 and 0 <
 // s_ij <= 1 for the stored entries off the diagonal. Only those are kept, at

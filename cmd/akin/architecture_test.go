@@ -2,8 +2,10 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,6 +34,27 @@ func namesFilesThatExist(t *testing.T, root, page string, least int) {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(path[1], "/"))))
 		if err != nil || len(found) == 0 {
 			t.Errorf("it names %s, which is not there", path[1])
+		}
+	}
+}
+
+// What serves a search must not need what only commands and tests do, not even
+// through other packages: the linter sees direct imports alone.
+func TestNothingInThePathOfASearchReachesTheTools(t *testing.T) {
+	const module = "github.com/akin-search/akin/"
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/serve").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := strings.Fields(string(out))
+	if !slices.Contains(reached, module+"expand") {
+		t.Fatalf("%d packages, without expand", len(reached))
+	}
+	for _, path := range reached {
+		for _, room := range []string{"tools/", "cmd/", "e2e", "internal/demo", "internal/matrixtest", "simmatrix/softcosine", "simmatrix/source"} {
+			if strings.HasPrefix(path, module+room) {
+				t.Errorf("%s is in the path of a search", path)
+			}
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	Error   = "error"
 )
 
-// A Check is one thing that was tried.
+// A checkResult is one thing that was tried.
 type checkResult struct {
 	Verdict string `json:"verdict"`
 	About   string `json:"about"`
@@ -47,7 +47,7 @@ type Report struct {
 // ErrFound says that there are errors among the checks.
 var ErrFound = errors.New("not all is well: see the lines that say error")
 
-// Run tries the configuration in a file. index, unless "", says which indices
+// runCheck tries the configuration in a file. index, unless "", says which indices
 // are looked at in place of those that matrices are bound to.
 func runCheck(ctx context.Context, file, index string) *Report {
 	r := &Report{Checks: []checkResult{}, Fields: []Field{}}

@@ -55,7 +55,7 @@ type proposal struct {
 	left    []string // what no matrix is proposed for, and why
 }
 
-// Run asks the cluster, writes the file, and prints on out what to do next.
+// runInit asks the cluster, writes the file, and prints on out what to do next.
 func runInit(ctx context.Context, client *esclient.Client, r *Request, out io.Writer) error {
 	p := &proposal{Request: r}
 	if err := p.ask(ctx, client); err != nil {

@@ -50,7 +50,7 @@ var (
 // TermVectors reports the terms of documents.
 type TermVectors interface {
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
-	// error that wraps [documents.ErrTooLarge]: then fewer documents may do.
+	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
 	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
 	// UUIDs sets ids[k] to what tells a concrete index from others of its
 	// name, before or after; "" where unknown.

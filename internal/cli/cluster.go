@@ -1,8 +1,7 @@
 // Package cli has what the commands share: the flags that say which cluster
 // and which Redis they ask and what to do when those refuse (cluster.go,
-// redis.go, next.go), files read and written whole (files.go, tls.go),
-// progress and messages (terminal.go), and the tables of matrices that they
-// print.
+// next.go), files read and written whole (files.go, tls.go), progress and
+// messages (terminal.go), and the tables of matrices that they print.
 package cli
 
 import (

@@ -22,9 +22,9 @@ const (
 	// LateAfter is how long a client with more than its share of the connections
 	// may keep one waiting.
 	LateAfter = time.Second
-	// lookEvery is how long nobody has more than his share once that was seen: to
-	// look at all connections for each request that ends would hold up the others.
-	lookEvery = LateAfter / 10
+	// rebalanceEvery is the pause between two scans for clients with more than their
+	// share: to scan all connections for each request would hold up the others.
+	rebalanceEvery = LateAfter / 10
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.
 	warnEvery = time.Minute
@@ -182,7 +182,7 @@ func isDue(last *time.Time, now time.Time) bool {
 // unfair returns the connection with the oldest request of the client that has
 // most of them waiting, nil where no client has more than its share.
 func (p *places) unfair(now time.Time) *connection {
-	if now.Sub(p.fair) < lookEvery {
+	if now.Sub(p.fair) < rebalanceEvery {
 		return nil
 	}
 	late := now.Add(-LateAfter).UnixNano()

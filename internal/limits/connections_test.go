@@ -233,7 +233,7 @@ func TestBusyConnectionsAreNotLookedAtForEachRequest(t *testing.T) {
 		if !isFair() {
 			t.Error("they are looked at again at once")
 		}
-		if time.Sleep(lookEvery); isFair() {
+		if time.Sleep(rebalanceEvery); isFair() {
 			t.Error("they are not looked at again")
 		}
 	})

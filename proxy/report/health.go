@@ -54,7 +54,7 @@ type Condition struct {
 	Degraded []Degradation
 }
 
-// Health knows which requests failed open of late, and the state that was
+// Health knows which requests failed open recently, and the state that was
 // reported last. Its methods may be called concurrently.
 type Health struct {
 	log   atomic.Pointer[slog.Logger] // of the server in use
@@ -178,7 +178,7 @@ func (h *Health) Searched(open bool) {
 	}
 }
 
-// degraded returns what the failures of late say: too many of all, or of a
+// degraded returns what the recent failures say: too many of all, or of a
 // cause that is a degradation by itself.
 func (h *Health) degraded() (all []Degradation) {
 	now := time.Now()
@@ -207,7 +207,7 @@ func (h *Health) degraded() (all []Degradation) {
 	return all
 }
 
-// Report adds what the failures of late say to all and sorts it by reason. It
+// Report adds what the recent failures say to all and sorts it by reason. It
 // sets the metric and logs what has changed since the last call.
 func (h *Health) Report(ctx context.Context, all []Degradation) []Degradation {
 	all = append(all, h.degraded()...)

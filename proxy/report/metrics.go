@@ -61,7 +61,7 @@ type Metrics struct {
 // the start, so that an alert on their increase sees the first one.
 type Values struct {
 	// Causes are those of failing open. Reasons are those to leave a search alone,
-	// besides those of package reason, which [New] adds.
+	// besides those of package reason, which [NewMetrics] adds.
 	Causes, Reasons []string
 	// Reranked and Feedback are the results that are no causes, and no
 	// reasons either.

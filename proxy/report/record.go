@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxText is how many bytes of a path, or of what else a client sends, are in a
+// maxLoggedText is how many bytes of a path, or of what else a client sends, are in a
 // record.
 const maxLoggedText = 1 << 10
 

@@ -187,7 +187,7 @@ func sparsifyOrFail(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *s
 	return out
 }
 
-// entryMap returns the entries by row and column, in units.
+// claimEntries returns the entries by row and column, in units.
 func claimEntries(m *simmatrix.Matrix) map[[2]int]uint16 {
 	out := map[[2]int]uint16{}
 	for i := range m.Len() {

@@ -25,7 +25,7 @@ const (
 	// inputs separate related from unrelated pairs without a mistake, and weighs
 	// less the more pairs there are.
 	ridge           = 1.0
-	regressionPower = 3.0 // p of an ensemble's similarity, that of [learn.DefaultCorpusOptions]
+	regressionPower = 3.0 // p of an ensemble's similarity, the default of learning from documents
 )
 
 // A Coefficient of a regression.

@@ -1,6 +1,7 @@
 // Package source reads matrices and terms of other programs: lists of terms and
 // of similarities, thesauri in Solr's and WordNet's formats, and word vectors.
-// It writes the lists that it reads.
+// It writes the lists that it reads. It also makes matrices of spellings: terms
+// that are a few edits apart (spelling.go).
 package source
 
 import (

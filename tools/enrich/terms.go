@@ -71,7 +71,7 @@ type Terms struct {
 }
 
 // Each calls fn with the terms of each document, in their order. One that has
-// too many by itself gets an error that wraps [documents.ErrTooLarge].
+// too many by itself gets an error that wraps [esclient.ErrTooLarge].
 func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int, terms *documents.DocTerms) error) error {
 	for start := 0; start < len(docs); {
 		fewer := t.fewer.Load()
