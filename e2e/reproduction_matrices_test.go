@@ -254,9 +254,9 @@ func (m *forumMatrices) spelled(tb testing.TB, neighbors int) *simmatrix.Matrix 
 	for i := range terms {
 		terms[i] = simmatrix.Term{Text: m.vocabulary.Term(int32(i)), DocFreq: uint32(m.docFreqs[i])}
 	}
-	options := source.DefaultOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
+	options := source.DefaultSpellingOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
 	options.MaxDistance, options.Neighbors = source.MaxDistance, neighbors
-	matrix, err := source.FromTerms(tb.Context(), terms, options, nil)
+	matrix, err := source.FromSpelling(tb.Context(), terms, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func (m *forumMatrices) headlines(tb testing.TB) map[reproSetting]*softcosine.Si
 	lev := m.spelled(tb, defaultSetting(levMatrix).neighbors)
 	m.rel = m.rows(rel)
 	options := combine.Options{Rule: combine.RuleAverage, Neighbors: defaultSetting(avgMatrix).neighbors}
-	avg, err := combine.Matrices(tb.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
+	avg, err := combine.Combine(tb.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -389,10 +389,10 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	if s.access.secured.Load() {
 		in.Allowed = s.access.checker(s.sentHeader(r), x.rawQuery, x.client.Name, x.asked)
 	}
-	var t *Rendering
+	var t *templateRendering
 	if x.isTemplate() {
 		var why string
-		if t, why, err = (&Renderer{Guard: s.guard, Ask: s.asking(r, x)}).Render(ctx, in); err != nil {
+		if t, why, err = (&templateRenderer{Guard: s.guard, Ask: s.asking(r, x)}).Render(ctx, in); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil

@@ -180,7 +180,7 @@ type Server struct {
 	reranking reranking
 
 	// What no client waits for: shadows, and ends of scrolls.
-	shadows, clearing *Runner
+	shadows, clearing *shadowRunner
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -191,7 +191,7 @@ func New(o Options) (*Server, error) {
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unrerankable: newBackoffs(), shapes: newBackoffs(),
-		shadows: NewRunner(), clearing: NewRunner(),
+		shadows: newShadowRunner(), clearing: newShadowRunner(),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed

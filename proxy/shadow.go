@@ -56,7 +56,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 		own.hold = hold
 		own.report = report.Search{Record: x.report.Record}
 		header := res.Header.Clone()
-		res.Body = Keep(res.Body, hold, func(answer []byte, outcome string) {
+		res.Body = keepShadowed(res.Body, hold, func(answer []byte, outcome string) {
 			if outcome != "" {
 				end(outcome)
 				return
@@ -79,10 +79,10 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 // runShadow has a search expanded and sent, and compares the answer with that
 // to the original. The request out is the original without its body.
 func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
-	original, err := ReadHits(h, answer, x.hold)
+	original, err := readTopHits(h, answer, x.hold)
 	switch {
 	case err != nil:
-		return OutcomeOf(err)
+		return shadowOutcome(err)
 	case original.Failures != nil:
 		return report.ShadowRejected
 	}
@@ -115,19 +115,19 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	expanded, err := s.readShadow(out.Context(), x, res)
 	switch {
 	case err != nil:
-		return OutcomeOf(err)
+		return shadowOutcome(err)
 	case expanded.Failures != nil:
 		s.refused(out.Context(), x, true, expanded.Failures)
 		return report.ShadowRejected
 	}
 	s.accepted(out.Context(), x)
-	Compare(&s.metrics.Shadow, original, expanded, took, expandedTook)
+	compareHits(&s.metrics.Shadow, original, expanded, took, expandedTook)
 	return report.ShadowCompared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
-func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits TopHits, err error) {
+func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits topHits, err error) {
 	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, MaxAnswer)
 	if err != nil {
 		return hits, err
@@ -138,7 +138,7 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 			answer = reranked
 		}
 	}
-	return ReadHits(res.Header, answer, x.hold)
+	return readTopHits(res.Header, answer, x.hold)
 }
 
 // clearScroll has the cluster close, with the client's credentials, a scroll

@@ -22,8 +22,8 @@ const overlapDepth = 10
 // ErrUnreadable says that an answer shows no hits to compare.
 var ErrUnreadable = errors.New("no hits to compare")
 
-// OutcomeOf returns what an error of reading an answer means.
-func OutcomeOf(err error) string {
+// shadowOutcome returns what an error of reading an answer means.
+func shadowOutcome(err error) string {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
 		return report.ShadowDropped
@@ -33,8 +33,8 @@ func OutcomeOf(err error) string {
 	return report.ShadowUnanswered
 }
 
-// TopHits are what is compared of an answer.
-type TopHits struct {
+// topHits are what is compared of an answer.
+type topHits struct {
 	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
 	// Failures are those of shards that count, nil where there are none.
@@ -47,9 +47,9 @@ type hitID struct {
 	ID    string `json:"_id"`
 }
 
-// ReadHits reads an answer, decompressed into memory of hold. It returns
+// readTopHits reads an answer, decompressed into memory of hold. It returns
 // [ErrUnreadable] where it lists no hits, and [limits.ErrNoRoom].
-func ReadHits(h http.Header, body []byte, hold *limits.Hold) (hits TopHits, err error) {
+func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, err error) {
 	switch coding, known := answer.ContentEncoding(h); {
 	case !known:
 		return hits, ErrUnreadable
@@ -105,7 +105,7 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 }
 
 // overlap returns the share of common hits in the longer list, false for none.
-func overlap(a, b TopHits) (share float64, ok bool) {
+func overlap(a, b topHits) (share float64, ok bool) {
 	both := 0
 	for _, id := range b.first {
 		if slices.Contains(a.first, id) {
@@ -116,8 +116,8 @@ func overlap(a, b TopHits) (share float64, ok bool) {
 	return float64(both) / float64(max(longer, 1)), longer > 0
 }
 
-// Compare notes how two answers differ.
-func Compare(m *report.Shadows, original, expanded TopHits, originalTook, expandedTook time.Duration) {
+// compareHits notes how two answers differ.
+func compareHits(m *report.Shadows, original, expanded topHits, originalTook, expandedTook time.Duration) {
 	noteAnswer(m, report.ShadowOriginal, original, originalTook)
 	noteAnswer(m, report.ShadowExpanded, expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
@@ -126,7 +126,7 @@ func Compare(m *report.Shadows, original, expanded TopHits, originalTook, expand
 	m.Count(report.ShadowCompared)
 }
 
-func noteAnswer(m *report.Shadows, search string, hits TopHits, took time.Duration) {
+func noteAnswer(m *report.Shadows, search string, hits topHits, took time.Duration) {
 	m.Took.WithLabelValues(search).Observe(took.Seconds())
 	m.Hits.WithLabelValues(search).Add(float64(hits.total))
 	if len(hits.first) == 0 {

@@ -43,29 +43,29 @@ func TestReadHits(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, encoding, answer string
-		want                   TopHits
+		want                   topHits
 		wrong                  bool
 	}{
-		{"total as an object", "", comparedPage(`{"value":7,"relation":"gte"}`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"total as a number", "identity", comparedPage(`7`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, TopHits{total: 0, first: []hitID{{"b", "y"}}}, false},
-		{"ten count", "", comparedPage("11", eleven...), TopHits{total: 11, first: ten}, false},
-		{"no hit", "", comparedPage("0"), TopHits{total: 0, first: []hitID{}}, false},
-		{"gzip", "gzip", zipped(t, comparedPage("1", "x")), TopHits{total: 1, first: []hitID{{"a", "x"}}}, false},
-		{"no gzip", "gzip", comparedPage("1", "x"), TopHits{}, true},
-		{"gzip that breaks off", "gzip", zipped(t, comparedPage("1", "x"))[:40], TopHits{}, true},
-		{"too much gzip", "gzip", zipped(t, strings.Repeat(" ", MaxAnswer)+comparedPage("1", "x")), TopHits{}, true},
-		{"another encoding", "br", comparedPage("1", "x"), TopHits{}, true},
-		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, TopHits{}, true},
-		{"an error", "", `{"error":{}}`, TopHits{}, true},
-		{"no JSON", "", "hits", TopHits{}, true},
+		{"total as an object", "", comparedPage(`{"value":7,"relation":"gte"}`, "x"), topHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", comparedPage(`7`, "x"), topHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, topHits{total: 0, first: []hitID{{"b", "y"}}}, false},
+		{"ten count", "", comparedPage("11", eleven...), topHits{total: 11, first: ten}, false},
+		{"no hit", "", comparedPage("0"), topHits{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", zipped(t, comparedPage("1", "x")), topHits{total: 1, first: []hitID{{"a", "x"}}}, false},
+		{"no gzip", "gzip", comparedPage("1", "x"), topHits{}, true},
+		{"gzip that breaks off", "gzip", zipped(t, comparedPage("1", "x"))[:40], topHits{}, true},
+		{"too much gzip", "gzip", zipped(t, strings.Repeat(" ", MaxAnswer)+comparedPage("1", "x")), topHits{}, true},
+		{"another encoding", "br", comparedPage("1", "x"), topHits{}, true},
+		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, topHits{}, true},
+		{"an error", "", `{"error":{}}`, topHits{}, true},
+		{"no JSON", "", "hits", topHits{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ReadHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(limits.Default).Hold(limits.Shadow, ""))
+			got, err := readTopHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(limits.Default).Hold(limits.Shadow, ""))
 			if (err != nil) != tt.wrong {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(TopHits{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(topHits{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -76,20 +76,20 @@ func TestReadHits(t *testing.T) {
 func TestHitsAreReadWithinTheMemory(t *testing.T) {
 	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, MaxAnswer/3) + `]}}`)
 	memory := limits.New(limits.Default)
-	got, err := ReadHits(nil, body, memory.Hold(limits.Shadow, ""))
+	got, err := readTopHits(nil, body, memory.Hold(limits.Shadow, ""))
 	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
 		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)
 	}
 	if n := memory.Stats(limits.Shadow).Held; n != int64(len(body)) {
 		t.Errorf("%d bytes are held for %d", n, len(body))
 	}
-	if _, err := ReadHits(nil, body, limits.New(MaxAnswer).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
+	if _, err := readTopHits(nil, body, limits.New(MaxAnswer).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
 		t.Errorf("without the memory: %v", err)
 	}
 }
 
 func TestOverlap(t *testing.T) {
-	list := func(ids string) (l TopHits) {
+	list := func(ids string) (l topHits) {
 		for _, id := range ids {
 			l.first = append(l.first, hitID{"a", string(id)})
 		}
@@ -106,7 +106,7 @@ func TestOverlap(t *testing.T) {
 	if _, ok := overlap(list(""), list("")); ok {
 		t.Error("two empty lists have an overlap")
 	}
-	other := TopHits{first: []hitID{{"b", "a"}}}
+	other := topHits{first: []hitID{{"b", "a"}}}
 	if got, _ := overlap(list("a"), other); got != 0 {
 		t.Error("documents of two indices are the same")
 	}

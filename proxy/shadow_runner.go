@@ -23,8 +23,8 @@ const (
 	MaxAnswer = 1 << 20
 )
 
-// A Runner owns goroutines that no client waits for, for concurrent use.
-type Runner struct {
+// A shadowRunner owns goroutines that no client waits for, for concurrent use.
+type shadowRunner struct {
 	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel  context.CancelFunc
 	slots   chan struct{}
@@ -34,18 +34,18 @@ type Runner struct {
 	running sync.WaitGroup
 }
 
-// NewRunner returns a runner.
-func NewRunner() *Runner {
-	x := &Runner{slots: make(chan struct{}, Slots), workers: make(chan struct{}, Workers)}
+// newShadowRunner returns a runner.
+func newShadowRunner() *shadowRunner {
+	x := &shadowRunner{slots: make(chan struct{}, Slots), workers: make(chan struct{}, Workers)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	return x
 }
 
 // Context ends when the runner is closed.
-func (x *Runner) Context() context.Context { return x.ctx }
+func (x *shadowRunner) Context() context.Context { return x.ctx }
 
 // Reserve takes a slot, if one is free.
-func (x *Runner) Reserve() bool {
+func (x *shadowRunner) Reserve() bool {
 	select {
 	case x.slots <- struct{}{}:
 		return true
@@ -55,11 +55,11 @@ func (x *Runner) Reserve() bool {
 }
 
 // Release gives a slot back in which nothing will run.
-func (x *Runner) Release() { <-x.slots }
+func (x *shadowRunner) Release() { <-x.slots }
 
 // Start runs f, as soon as there is a worker, with the slot that was reserved
 // for it, and calls done at the end, also where f does not run.
-func (x *Runner) Start(f func(ctx context.Context), done func()) {
+func (x *shadowRunner) Start(f func(ctx context.Context), done func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ctx.Err() != nil {
@@ -83,16 +83,17 @@ func (x *Runner) Start(f func(ctx context.Context), done func()) {
 }
 
 // Close cuts off what runs and waits for its end.
-func (x *Runner) Close() {
+func (x *shadowRunner) Close() {
 	x.mu.Lock()
 	x.cancel()
 	x.mu.Unlock()
 	x.running.Wait()
 }
 
-// Keep returns an answer that passes on when it is closed what was read of it,
-// in memory of hold, or else the outcome that says why it cannot.
-func Keep(answer io.ReadCloser, hold *limits.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
+// keepShadowed returns an answer that passes on when it is closed what was
+// read of it, in memory of hold, or else the outcome that says why it
+// cannot.
+func keepShadowed(answer io.ReadCloser, hold *limits.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
 	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: report.ShadowClientGone}
 }
 

@@ -53,16 +53,17 @@ var parameters = []string{
 	"search_type", "typed_keys",
 }
 
-// A Rendering is of one template, or of several with a header before each.
-type Rendering struct {
+// A templateRendering is of one template, or of several with a header
+// before each.
+type templateRendering struct {
 	// Rendered is the body of the request for the searches that come out.
 	Rendered []byte
 	// headers are nil where there is one template.
 	headers, templates [][]byte
 }
 
-// A Renderer has templates rendered for one client.
-type Renderer struct {
+// A templateRenderer has templates rendered for one client.
+type templateRenderer struct {
 	// Ask makes a call to the cluster as the client.
 	Ask func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
 	// Guard recovers what panics meanwhile.
@@ -72,7 +73,7 @@ type Renderer struct {
 // Render has the cluster render the templates in the body of in, or returns the
 // reason why not, such as a client that may search none of the indices. An
 // error says that the cluster did not answer.
-func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Rendering, reason string, err error) {
+func (s *templateRenderer) Render(ctx context.Context, in *expand.Request) (t *templateRendering, reason string, err error) {
 	known := true
 	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
@@ -80,7 +81,7 @@ func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Rendering
 	if !known {
 		return nil, ReasonParameters, nil
 	}
-	t = &Rendering{templates: [][]byte{in.Body}}
+	t = &templateRendering{templates: [][]byte{in.Body}}
 	indices := []string{in.Index}
 	if in.Endpoint == expand.EndpointMultiSearch {
 		t.headers, t.templates = splitLines(in.Body)
@@ -158,7 +159,7 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 
 // renderAll has all templates rendered, or returns why the first one that is
 // not is not; then no more are asked for.
-func (s *Renderer) renderAll(ctx context.Context, templates [][]byte) (searches [][]byte, reason string, err error) {
+func (s *templateRenderer) renderAll(ctx context.Context, templates [][]byte) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
 	group, ctx := errgroup.WithContext(ctx)
@@ -183,7 +184,7 @@ func (s *Renderer) renderAll(ctx context.Context, templates [][]byte) (searches 
 }
 
 // renderOne has one template rendered.
-func (s *Renderer) renderOne(ctx context.Context, template []byte) (search []byte, reason string, err error) {
+func (s *templateRenderer) renderOne(ctx context.Context, template []byte) (search []byte, reason string, err error) {
 	if _, ok := templateOptions(template); !ok {
 		return nil, ReasonBody, nil
 	}
@@ -222,7 +223,7 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 }
 
 // Discloses returns what the templates ask for besides their searches.
-func (t *Rendering) Discloses() (d expand.Disclosure) {
+func (t *templateRendering) Discloses() (d expand.Disclosure) {
 	for _, template := range t.templates {
 		if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) {
 			d = expand.DiscloseProfile | expand.DiscloseExplain
@@ -237,7 +238,7 @@ var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 // Seal returns the body that has the cluster run rewritten searches in place of
 // the templates; one that rewrote does not report stays the client's. It stays
 // a template request: those have other answers and parameters than searches.
-func (t *Rendering) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
+func (t *templateRendering) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
 	if t.headers == nil {
 		return sealOne(nil, t.templates[0], searches)
 	}

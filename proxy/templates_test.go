@@ -54,7 +54,7 @@ func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Renderer{Guard: guard, Ask: func(context.Context, string, string, []byte) (int, []byte, error) { panic("a mistake") }}
+	r := &templateRenderer{Guard: guard, Ask: func(context.Context, string, string, []byte) (int, []byte, error) { panic("a mistake") }}
 	_, _, err = r.renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)})
 	if !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)

@@ -24,7 +24,7 @@ import (
 // certificate is spoken of.
 const callTimeout, expiresSoon = 5 * time.Second, 30 * 24 * time.Hour
 
-func (r *Report) certificates(cfg *configs.Config) {
+func (r *checkReport) certificates(cfg *configs.Config) {
 	for _, f := range []struct{ key, path string }{
 		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
 		{"cluster.tls.ca_file", cfg.Cluster.TLS.CAFile},
@@ -54,27 +54,27 @@ func (r *Report) certificates(cfg *configs.Config) {
 	}
 }
 
-func (r *Report) certificate(about string, c *x509.Certificate) {
-	verdict, says := OK, "valid until "
+func (r *checkReport) certificate(about string, c *x509.Certificate) {
+	verdict, says := verdictOK, "valid until "
 	switch left := time.Until(c.NotAfter); {
 	case left < 0:
-		verdict, says = Error, "has expired on "
+		verdict, says = verdictError, "has expired on "
 	case left < expiresSoon:
-		verdict = Warning
+		verdict = verdictWarning
 	}
 	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
 }
 
 // nodes asks each node of the cluster what it is, and reports whether one
 // answers with akin's credentials.
-func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
+func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
 	clients, own, err := cli.ClusterTLS(cfg.Cluster.TLS)
 	if err != nil {
 		r.fail("cluster.tls", err)
 		return false
 	}
 	if cfg.Cluster.TLS.InsecureSkipVerify {
-		r.add(Warning, "cluster.tls", "insecure_skip_verify: whoever is on the way can pass for the cluster")
+		r.add(verdictWarning, "cluster.tls", "insecure_skip_verify: whoever is on the way can pass for the cluster")
 	}
 	for _, node := range cfg.Cluster.URLs {
 		about := "node " + node
@@ -83,7 +83,7 @@ func (r *Report) nodes(ctx context.Context, cfg *configs.Config) (reached bool) 
 			r.fail(about, err)
 			continue
 		}
-		r.add(OK, about, runs.Distribution+" "+runs.Version)
+		r.add(verdictOK, about, runs.Distribution+" "+runs.Version)
 		if !reached {
 			reached = true
 			r.security(ctx, node, clients, &cfg.Cluster)
@@ -110,7 +110,7 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 }
 
 // security says whether the cluster answers those without credentials.
-func (r *Report) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
+func (r *checkReport) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
 	const about = "security of the cluster"
 	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
 	_, err := ask(ctx, node, clients, &configs.Auth{})
@@ -121,25 +121,25 @@ func (r *Report) security(ctx context.Context, node string, clients *tls.Config,
 	}
 	switch {
 	case plain:
-		r.add(Warning, about, "akin's credentials go to "+node+" without TLS")
+		r.add(verdictWarning, about, "akin's credentials go to "+node+" without TLS")
 	case ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
-		r.add(OK, about, "on: searches are expanded for clients that may search")
+		r.add(verdictOK, about, "on: searches are expanded for clients that may search")
 	case err != nil:
 		r.fail(about, err)
 	case given:
-		r.add(Warning, about, "the cluster answers without credentials, too: those of akin protect nothing")
+		r.add(verdictWarning, about, "the cluster answers without credentials, too: those of akin protect nothing")
 	default:
-		r.add(OK, about, "off: the cluster answers all who can reach it")
+		r.add(verdictOK, about, "off: the cluster answers all who can reach it")
 	}
 }
 
 // matrices says what is served of each matrix, and of the weights.
-func (r *Report) matrices(cfg *configs.Config, app *serve.App) {
+func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
-		r.Checks = append(r.Checks, checkResult{Warning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
+		r.Checks = append(r.Checks, checkResult{verdictWarning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
 	}
 	if !cfg.Expansion.Enabled {
-		r.add(Warning, "expansion.enabled", "false: only searches that name a profile are expanded")
+		r.add(verdictWarning, "expansion.enabled", "false: only searches that name a profile are expanded")
 	}
 	files := map[string]string{} // of matrices and of weights, by kind and name
 	for what, list := range map[string][]configs.Matrix{"matrix ": cfg.Matrices, "weights ": cfg.Weights} {
@@ -158,12 +158,12 @@ func (r *Report) matrices(cfg *configs.Config, app *serve.App) {
 			if m.What != "matrix" {
 				next = ""
 			}
-			r.Checks = append(r.Checks, checkResult{Error, about, where + ": " + m.Problem, next})
+			r.Checks = append(r.Checks, checkResult{verdictError, about, where + ": " + m.Problem, next})
 		}
 		if m.Version == "" {
 			continue
 		}
-		r.add(OK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, %s",
+		r.add(verdictOK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, %s",
 			where, m.Version, m.Terms, m.NonZeros, m.Checksum, age(time.Since(m.Written))))
 	}
 }

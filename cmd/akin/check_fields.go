@@ -30,7 +30,7 @@ const (
 type place struct{ index, field string }
 
 // fields tries the calls of akin's own, and looks at each field.
-func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App, index string) {
+func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serve.App, index string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	if index == "" && len(cfg.Matrices) == 0 {
@@ -45,7 +45,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App
 		r.fail("right to read mappings", err)
 		return
 	}
-	r.add(OK, "right to read mappings", "indices:admin/get")
+	r.add(verdictOK, "right to read mappings", "indices:admin/get")
 	found = slices.DeleteFunc(found, func(i esclient.TextIndex) bool { return strings.HasPrefix(i.Name, ".") })
 	places := chosen(cfg, expression, found)
 	if len(places) == 0 || index != "" && len(found) == 0 {
@@ -58,7 +58,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App
 	if len(places) > maxLooked {
 		r.Left, places = len(places)-maxLooked, places[:maxLooked]
 	}
-	unserved := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == Error && strings.HasPrefix(c.About, "matrix ") })
+	unserved := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == verdictError && strings.HasPrefix(c.About, "matrix ") })
 	scripts := false
 	for k, p := range places {
 		if ctx.Err() != nil {
@@ -68,7 +68,7 @@ func (r *Report) fields(ctx context.Context, cfg *configs.Config, app *serve.App
 		report, err := app.Preview(ctx, p.index, p.field)
 		f := judge(&report, err)
 		if f.Reason == reason.NoMatrix && unserved {
-			f.Verdict, f.Says = Warning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
+			f.Verdict, f.Says = verdictWarning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
 		}
 		r.Fields = append(r.Fields, f)
 		scripts = scripts || report.Scripts
@@ -117,7 +117,7 @@ func firstField(cfg *configs.Config) string {
 
 // rights tries each kind of call of akin's own in one place, and reports
 // whether all that serving needs are allowed.
-func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) bool {
+func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p place) bool {
 	all := true
 	for _, right := range []struct {
 		about, name string
@@ -152,14 +152,14 @@ func (r *Report) rights(ctx context.Context, client *esclient.Client, p place) b
 		refused, ok := errors.AsType[*esclient.Error](err)
 		switch {
 		case right.use != "" && ok && refused.Status == http.StatusForbidden:
-			r.Checks = append(r.Checks, checkResult{Warning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
+			r.Checks = append(r.Checks, checkResult{verdictWarning, right.about, "for " + right.use + ": " + err.Error(), cli.Next(err)})
 		case ok && (refused.Status == 401 || refused.Status == 403), ctx.Err() != nil:
 			r.fail(right.about, err)
 			all = false
 		case ok && (refused.Status >= 500 || refused.Status == 429):
-			r.add(Warning, right.about, "not known: "+err.Error())
+			r.add(verdictWarning, right.about, "not known: "+err.Error())
 		default: // what else went wrong the field says
-			r.add(OK, right.about, right.name)
+			r.add(verdictOK, right.about, right.name)
 		}
 	}
 	return all
@@ -182,10 +182,10 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 }
 
 // judge says what a report means.
-func judge(s *serve.FieldReport, err error) Field {
-	f := Field{OK, *s, ""}
+func judge(s *serve.FieldReport, err error) checkedField {
+	f := checkedField{verdictOK, *s, ""}
 	if err != nil {
-		f.Verdict, f.Says = Error, err.Error()
+		f.Verdict, f.Says = verdictError, err.Error()
 		if next := cli.Next(err); next != "" {
 			f.Says += "; " + next
 		}
@@ -196,31 +196,31 @@ func judge(s *serve.FieldReport, err error) Field {
 	case s.Reason == reason.NoMatrix:
 		f.Says = "no matrix is bound: searches stay as they are"
 	case s.Reason == reason.UnknownToCluster:
-		f.Verdict, f.Says = Error, "the cluster does not know the index or its analyzer"
+		f.Verdict, f.Says = verdictError, "the cluster does not know the index or its analyzer"
 	case s.Reason == reason.NotText:
-		f.Verdict, f.Says = Error, "not a field of type text in every index: take it out of matrices.fields"
+		f.Verdict, f.Says = verdictError, "not a field of type text in every index: take it out of matrices.fields"
 	case s.Reason == reason.NotWords:
-		f.Verdict, f.Says = Warning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
+		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
 	case s.Reason == reason.Mixed:
-		f.Verdict, f.Says = Warning, "its indices analyze or score the field differently: search them one by one, or make them alike"
+		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or make them alike"
 	case s.Segments == reason.NoMatrix:
-		f.Verdict, f.Says = Warning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
+		f.Verdict, f.Says = verdictWarning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
 	case s.Segments != "" && s.Segments != reason.NotText:
-		f.Verdict, f.Says = Warning, "without the segments of expansion.segments: "+string(s.Segments)
+		f.Verdict, f.Says = verdictWarning, "without the segments of expansion.segments: "+string(s.Segments)
 	case lacks(s.Reason) != "":
-		f.Verdict, f.Says = Warning, "ranked as in the mode bm25: "+lacks(s.Reason)
+		f.Verdict, f.Says = verdictWarning, "ranked as in the mode bm25: "+lacks(s.Reason)
 	case few:
-		f.Verdict, f.Says = Warning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
+		f.Verdict, f.Says = verdictWarning, "few of the field's frequent terms have a row: is the matrix of this language and analyzer?"
 	case s.ByVectors():
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
 		f.Says = "no text to try it with: no document has one, or only nested documents have"
 	case s.Added == 0 && len(s.LeftOut) > 0:
-		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
+		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
-		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents (no_neighbors): the matrix has no words related to them"
+		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents (no_neighbors): the matrix has no words related to them"
 	case s.Added == 0:
-		f.Verdict, f.Says = Warning, "nothing was added to the words of some documents: "+string(s.Reason)
+		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
 		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
 	case s.Reason == reason.NoScripts: // the line about scripts says it
@@ -260,17 +260,17 @@ func lacks(why reason.Reason) string {
 }
 
 // scripts says which form searches have by that.
-func (r *Report) scripts(cfg *configs.Config, run bool) {
-	if !slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Frequent > 0 }) {
+func (r *checkReport) scripts(cfg *configs.Config, run bool) {
+	if !slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Frequent > 0 }) {
 		return // it was not found out
 	}
 	wants := cfg.Expansion.Scoring == configs.ScoringAuto || cfg.Expansion.Scoring == configs.ScoringSaturated
 	switch {
 	case run:
-		r.add(OK, "scripts", "the cluster runs them: scoring "+cfg.Expansion.Scoring+" can be saturated")
+		r.add(verdictOK, "scripts", "the cluster runs them: scoring "+cfg.Expansion.Scoring+" can be saturated")
 	case wants:
-		r.add(OK, "scripts", "the cluster runs none: searches are scored in the form grouped")
+		r.add(verdictOK, "scripts", "the cluster runs none: searches are scored in the form grouped")
 	default:
-		r.add(OK, "scripts", "the cluster runs none, and scoring "+cfg.Expansion.Scoring+" needs none")
+		r.add(verdictOK, "scripts", "the cluster runs none, and scoring "+cfg.Expansion.Scoring+" needs none")
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 // The verdicts.
 const (
-	OK      = "ok"
-	Warning = "warning"
-	Error   = "error"
+	verdictOK      = "ok"
+	verdictWarning = "warning"
+	verdictError   = "error"
 )
 
 // A checkResult is one thing that was tried.
@@ -29,28 +29,29 @@ type checkResult struct {
 	Next    string `json:"next,omitempty"` // what to do
 }
 
-// A Field is what becomes of searches in a field.
-type Field struct {
+// A checkedField is what becomes of searches in a field.
+type checkedField struct {
 	Verdict string `json:"verdict"`
 	serve.FieldReport
 
 	Says string `json:"says,omitempty"` // why not all is well
 }
 
-// A Report is all that was tried. Left is how many fields were not looked at.
-type Report struct {
-	Checks []checkResult `json:"checks"`
-	Fields []Field       `json:"fields"`
-	Left   int           `json:"fields_left_out,omitempty"`
+// A checkReport is all that was tried. Left is how many fields were not
+// looked at.
+type checkReport struct {
+	Checks []checkResult  `json:"checks"`
+	Fields []checkedField `json:"fields"`
+	Left   int            `json:"fields_left_out,omitempty"`
 }
 
-// ErrFound says that there are errors among the checks.
-var ErrFound = errors.New("not all is well: see the lines that say error")
+// errFound says that there are errors among the checks.
+var errFound = errors.New("not all is well: see the lines that say error")
 
-// runCheck tries the configuration in a file. index, unless "", says which indices
-// are looked at in place of those that matrices are bound to.
-func runCheck(ctx context.Context, file, index string) *Report {
-	r := &Report{Checks: []checkResult{}, Fields: []Field{}}
+// runCheck tries the configuration in a file. index, unless "", says which
+// indices are looked at in place of those that matrices are bound to.
+func runCheck(ctx context.Context, file, index string) *checkReport {
+	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
 	cfg, err := configs.Load(ctx, file)
 	if err != nil {
 		for _, problem := range problems(err) {
@@ -58,9 +59,9 @@ func runCheck(ctx context.Context, file, index string) *Report {
 		}
 		return r
 	}
-	r.add(OK, "configuration", file)
+	r.add(verdictOK, "configuration", file)
 	for _, warning := range cfg.Warnings {
-		r.add(Warning, "configuration", warning)
+		r.add(verdictWarning, "configuration", warning)
 	}
 	r.certificates(cfg)
 	reached := r.nodes(ctx, cfg)
@@ -78,22 +79,22 @@ func runCheck(ctx context.Context, file, index string) *Report {
 }
 
 // Err returns ErrFound where something is in error.
-func (r *Report) Err() error {
-	bad := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == Error }) ||
-		slices.ContainsFunc(r.Fields, func(f Field) bool { return f.Verdict == Error })
+func (r *checkReport) Err() error {
+	bad := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == verdictError }) ||
+		slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Verdict == verdictError })
 	if bad {
-		return ErrFound
+		return errFound
 	}
 	return nil
 }
 
-func (r *Report) add(verdict, about, says string) {
+func (r *checkReport) add(verdict, about, says string) {
 	r.Checks = append(r.Checks, checkResult{verdict, about, says, ""})
 }
 
 // fail adds an error and what to do about it.
-func (r *Report) fail(about string, err error) {
-	r.Checks = append(r.Checks, checkResult{Error, about, err.Error(), cli.Next(err)})
+func (r *checkReport) fail(about string, err error) {
+	r.Checks = append(r.Checks, checkResult{verdictError, about, err.Error(), cli.Next(err)})
 }
 
 func problems(err error) []error {
@@ -104,7 +105,7 @@ func problems(err error) []error {
 }
 
 // Print prints the report as two tables.
-func (r *Report) Print(out io.Writer) error {
+func (r *checkReport) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range r.Checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Verdict, cli.Visible(c.About), cli.Visible(c.Says))

@@ -13,7 +13,7 @@ import (
 )
 
 // checked runs "akin check --json" on a configuration.
-func checked(t *testing.T, config string, args ...string) (r Report, status int) {
+func checked(t *testing.T, config string, args ...string) (r checkReport, status int) {
 	t.Helper()
 	out, stderr, status := akin(t, append([]string{"check", "--json", "--config", write(t, "akin.yml", config)}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -23,7 +23,7 @@ func checked(t *testing.T, config string, args ...string) (r Report, status int)
 }
 
 // verdictOf returns the verdict on something, and what is said of it.
-func verdictOf(r *Report, about string) string {
+func verdictOf(r *checkReport, about string) string {
 	for _, c := range r.Checks {
 		if strings.HasPrefix(c.About, about) {
 			return c.Verdict + ": " + c.Says + " -> " + c.Next
@@ -68,7 +68,7 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 			t.Errorf("%s: %s", about, got)
 		}
 	}
-	i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Field == "body" })
+	i := slices.IndexFunc(r.Fields, func(f checkedField) bool { return f.Field == "body" })
 	if i < 0 || r.Fields[i].Matrix == "" {
 		t.Fatalf("fields %+v", r.Fields)
 	}
@@ -115,7 +115,7 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
 	r, _ := checked(t, checkConfig(demoEngine(t), demoMatrix(t)+".gone"))
 	for i := range r.Fields {
-		if f := &r.Fields[i]; f.Verdict == OK {
+		if f := &r.Fields[i]; f.Verdict == verdictOK {
 			t.Errorf("%s of %s: ok, %s", f.Field, f.Index, f.Says)
 		}
 	}
@@ -126,7 +126,7 @@ func TestCheckDoesNotCallFieldsWellWhoseMatrixCannotBeServed(t *testing.T) {
 
 func TestCheckDoesNotCallRightsWellThatItCouldNotTry(t *testing.T) {
 	r, _ := checked(t, checkConfig(refusing(t, "_termvectors", 503, "busy"), demoMatrix(t)))
-	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, Warning+": not known: ") {
+	if got := verdictOf(&r, "right to count terms"); !strings.HasPrefix(got, verdictWarning+": not known: ") {
 		t.Errorf("%q", got)
 	}
 }

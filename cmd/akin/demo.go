@@ -119,7 +119,7 @@ func demoConfig(engine string) *configs.Config {
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	same := configs.Profile{Rewriting: cfg.Expansion.Rewriting}
 	same.Matching = "same"
-	cfg.Profiles[SameProfile] = same
+	cfg.Profiles[sameProfile] = same
 	return cfg
 }
 
@@ -166,7 +166,7 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 		fmt.Fprintf(out, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
 	}
 	fmt.Fprint(out, loaded)
-	show := Tour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
+	show := demoTour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
 	var err error
 	if show.Akin, show.Admin, err = serve(); err != nil {
 		return err

@@ -16,17 +16,18 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// SameProfile is the profile of the demo in which akin changes the order of the
+// sameProfile is the profile of the demo in which akin changes the order of the
 // hits and adds none.
-const SameProfile = "same"
+const sameProfile = "same"
 
 const (
 	rankedHits  = 10 // the depth of nDCG
 	answerLimit = 1 << 20
 )
 
-// A Tour goes to the servers of the demo over HTTP, as an application would.
-type Tour struct {
+// A demoTour goes to the servers of the demo over HTTP, as an application
+// would.
+type demoTour struct {
 	Engine, Akin, Admin string // base URLs
 	Client              *http.Client
 	Out                 io.Writer
@@ -79,7 +80,7 @@ type hit struct {
 func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
 // Run shows searches side by side, then figures of all judged queries.
-func (t *Tour) Run(ctx context.Context) error {
+func (t *demoTour) Run(ctx context.Context) error {
 	var all []compared
 	for _, q := range demo.Queries() {
 		c, err := t.compare(ctx, q)
@@ -108,9 +109,9 @@ func (t *Tour) Run(ctx context.Context) error {
 }
 
 // compare searches in all ways.
-func (t *Tour) compare(ctx context.Context, q demo.Query) (compared, error) {
+func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
 	c := compared{query: q}
-	for way, url := range [ways]string{t.Engine + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search?akin_profile=" + SameProfile} {
+	for way, url := range [ways]string{t.Engine + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search?akin_profile=" + sameProfile} {
 		var answer struct {
 			Hits struct {
 				Total struct {
@@ -136,7 +137,7 @@ func body(q demo.Query) string {
 	return fmt.Sprintf(`{"size":%d,"query":{"multi_match":{"query":%s,"fields":["title","body"]}}}`, rankedHits, text)
 }
 
-func (t *Tour) post(ctx context.Context, url, body string, answer any) error {
+func (t *demoTour) post(ctx context.Context, url, body string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (t *Tour) post(ctx context.Context, url, body string, answer any) error {
 
 // show prints the hits of one query side by side, and the terms that were
 // added.
-func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
+func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error {
 	c, err := t.compare(ctx, q)
 	if err != nil {
 		return err
@@ -178,16 +179,16 @@ func (t *Tour) show(ctx context.Context, heading string, q demo.Query) error {
 	return nil
 }
 
-func (t *Tour) print(text string) { fmt.Fprint(t.Out, text) }
+func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 
 // Invite says how to go on with the akin and the admin port at these URLs.
-func (t *Tour) Invite(ctx context.Context, akin, admin string) error {
+func (t *demoTour) Invite(ctx context.Context, akin, admin string) error {
 	q := demo.Query{Index: "catalogue", Text: nappies}
 	c, err := t.compare(ctx, q)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
-		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, q.Index, q.Text, SameProfile)
+		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, q.Index, q.Text, sameProfile)
 	return err
 }

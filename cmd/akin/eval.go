@@ -19,8 +19,8 @@ import (
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
-// Commands returns them, for an akin of that version.
-func Commands(version string) []*cobra.Command {
+// newEvalCommands returns them, for an akin of that version.
+func newEvalCommands(version string) []*cobra.Command {
 	return []*cobra.Command{newEval(version), newCompare(version)}
 }
 
@@ -28,8 +28,8 @@ func Commands(version string) []*cobra.Command {
 type searchFlags struct {
 	version  string // of akin
 	cluster  cli.Cluster
-	arms     Options
-	searches Searches
+	arms     armOptions
+	searches searchCount
 	json     bool
 }
 
@@ -43,7 +43,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 
 // begin opens the file of --resume, and the arms. Its caller closes the arms,
 // and the searches in any case.
-func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*Set, error) {
+func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*Set, error)
 
 // openArms makes the arms that search the cluster. What goes wrong inside an
 // akin in this process is logged on stderr.
-func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*Set, error) {
+func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	o := f.arms
 	o.Cluster, o.CAFile, o.Index = f.cluster.URL, f.cluster.CAFile, f.cluster.Index
 	o.Version, o.Log = f.version, stderr
@@ -61,7 +61,7 @@ func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*Set, err
 		other.URL = url
 		return other.Open()
 	}
-	return Open(ctx, o)
+	return openArms(ctx, o)
 }
 
 type evalFlags struct {
@@ -80,7 +80,7 @@ func newEval(version string) *cobra.Command {
 		Long: `eval sends judged queries through several ways to search and says how good the
 rankings are, whether the differences could be chance, and how long searches take.
 
-` + Help + `
+` + armHelp + `
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
 query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
@@ -230,7 +230,7 @@ With --judge it writes the documents that the two rank most differently as a tab
 in an order that does not say where they come from: who judges fills in the column
 grade, 0 for a document that is of no use, and akin eval --judgments reads the table.
 
-` + Help + `
+` + armHelp + `
 
 --log has one query a line, as text or as JSON: {"query":"…","count":3,"id":"…"},
 where count and id may be missing; or it is a query set of OpenSearch's Search
@@ -277,7 +277,7 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 	if err := f.check(); err != nil {
 		return cli.Usage(err)
 	}
-	log, err := reweigh.ReadLog(ctx, f.log, stderr)
+	log, err := reweigh.ReadQueryLog(ctx, f.log, stderr)
 	if err != nil {
 		return err
 	}

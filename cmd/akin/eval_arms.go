@@ -24,8 +24,8 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// Help says how arms are written.
-const Help = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
+// armHelp says how arms are written.
+const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
   direct                        the cluster, or with --akin only, akin with X-Akin: off
   akin                          the akin at --akin
   profile:NAME                  the same with a profile
@@ -33,9 +33,9 @@ const Help = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
                                 the keys of a profile, these: strength=0.3,
                                 strength.linear=0.3, scoring=linear, matching=same …`
 
-// Options say which ways to search are compared, and where.
-type Options struct {
-	Arms        []string // as [Help] says
+// armOptions say which ways to search are compared, and where.
+type armOptions struct {
+	Arms        []string // as [armHelp] says
 	Cluster     string   // its URL
 	CAFile      string   // of the cluster
 	Index       string
@@ -48,22 +48,22 @@ type Options struct {
 }
 
 // Register adds the flags of the options but for those of the cluster.
-func (o *Options) Register(flags *pflag.FlagSet) {
+func (o *armOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Akin, "akin", "", "URL of a running akin")
 	flags.StringVar(&o.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
 	flags.StringArrayVar(&o.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
 	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
 }
 
-// A Set is arms that can be searched with.
-type Set struct {
+// A armSet is arms that can be searched with.
+type armSet struct {
 	List    []evaluate.Arm
 	first   target
 	closers []func()
 }
 
 // Close ends what the arms run.
-func (s *Set) Close() {
+func (s *armSet) Close() {
 	for _, end := range slices.Backward(s.closers) {
 		end()
 	}
@@ -74,12 +74,12 @@ var (
 	noName      = regexp.MustCompile(`[^\w.-]+`)
 )
 
-// Open makes the arms. Its caller closes them.
-func Open(ctx context.Context, o Options) (s *Set, err error) {
+// openArms makes the arms. Its caller closes them.
+func openArms(ctx context.Context, o armOptions) (s *armSet, err error) {
 	if o.Index == "" || o.Cluster == "" && o.Akin == "" {
 		return nil, cli.Usage(errors.New("give --index, and --cluster or --akin"))
 	}
-	s = &Set{}
+	s = &armSet{}
 	for _, spec := range o.Arms {
 		if err := s.add(ctx, &o, spec); err != nil {
 			s.Close()
@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options) (s *Set, err error) {
 	return s, nil
 }
 
-func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
+func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error) {
 	m := specPattern.FindStringSubmatch(spec)
 	if m == nil || (m[3] == "") != (m[2] == "direct" || m[2] == "akin") {
 		return cli.Usage(errors.New("want [NAME=]direct, akin, profile:NAME or matrix:FILE[,KEY=VALUE…]"))
@@ -128,7 +128,7 @@ func (s *Set) add(ctx context.Context, o *Options, spec string) (err error) {
 }
 
 // client opens a client of the cluster or of an akin, which Close closes.
-func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
+func (s *armSet) client(o *armOptions, url string) (*esclient.Client, error) {
 	client, err := o.Client(url)
 	if err == nil {
 		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
@@ -138,7 +138,7 @@ func (s *Set) client(o *Options, url string) (*esclient.Client, error) {
 
 // ask sets the target to an akin and its admin port, which gets its token
 // and no credentials for the cluster.
-func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
+func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	if t.client, err = s.client(o, akin); err != nil {
 		return err
 	}
@@ -146,13 +146,13 @@ func (s *Set) ask(o *Options, t *target, akin, admin string) (err error) {
 	if known.Password != "" {
 		known.Username = "akin" // any will do
 	}
-	plain := Options{Client: func(string) (*esclient.Client, error) { return esclient.New(known) }}
+	plain := armOptions{Client: func(string) (*esclient.Client, error) { return esclient.New(known) }}
 	t.admin, err = s.client(&plain, admin)
 	return err
 }
 
 // candidate sets the target of an arm to an akin in this process.
-func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluate.Arm, what string) error {
+func (s *armSet) candidate(ctx context.Context, o *armOptions, t *target, arm *evaluate.Arm, what string) error {
 	if o.Cluster == "" {
 		return cli.Usage(errors.New("give --cluster"))
 	}
@@ -173,16 +173,16 @@ func (s *Set) candidate(ctx context.Context, o *Options, t *target, arm *evaluat
 	return s.serve(ctx, o, t, cfg, m)
 }
 
-// Direct returns an arm that is the cluster.
-func Direct(client *esclient.Client, index string) evaluate.Arm {
+// directArm returns an arm that is the cluster.
+func directArm(client *esclient.Client, index string) evaluate.Arm {
 	return evaluate.Arm{Name: "direct", Search: (&target{client: client, index: index}).search}
 }
 
-// Candidate returns an arm that is an akin in this process, before a cluster
+// candidateArm returns an arm that is an akin in this process, before a cluster
 // that asks for no credentials, with a matrix and the keys of a profile. Its
 // caller calls end, with an error, too.
-func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
-	s, t := &Set{}, &target{index: o.Index, profile: "candidate"}
+func candidateArm(ctx context.Context, o armOptions, r configs.Rewriting, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
+	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
 	cfg, err := o.configure(t.profile, "in memory", "")
 	if err == nil {
 		p := cfg.Profiles[t.profile]
@@ -194,7 +194,7 @@ func Candidate(ctx context.Context, o Options, r configs.Rewriting, m *simmatrix
 }
 
 // serve sets the target to an akin in this process.
-func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
+func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	a, err := serve.New(ctx, serve.Options{
 		Config: cfg, Files: map[string]store.Loader{t.profile: store.InMemory(m)}, Build: serve.Build{Version: o.Version},
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -222,7 +222,7 @@ func (s *Set) serve(ctx context.Context, o *Options, t *target, cfg *configs.Con
 
 // configure returns the configuration of an akin with one matrix and a profile
 // of the same name that has the settings.
-func (o *Options) configure(name, file, settings string) (*configs.Config, error) {
+func (o *armOptions) configure(name, file, settings string) (*configs.Config, error) {
 	profile := map[string]any{"matrices": []string{name}}
 	for setting := range strings.SplitSeq(settings, ",") {
 		if setting == "" {

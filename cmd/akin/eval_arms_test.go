@@ -31,7 +31,7 @@ func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
 }
 
 func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
-	cfg, err := (&Options{Cluster: "http://c"}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
+	cfg, err := (&armOptions{Cluster: "http://c"}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestSearchesInATrialAreNotMeasured(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	set, err := Open(t.Context(), Options{
+	set, err := openArms(t.Context(), armOptions{
 		Arms: []string{"akin"}, Index: "i", Akin: serve(map[string]string{"/i/_search": `{"hits": {"hits": []}}`}),
 		Admin:  serve(map[string]string{"/_akin/explanations/7": `{"outcome": "unchanged", "trial": "canary", "arm": "off", "clauses": []}`}),
 		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
@@ -79,7 +79,7 @@ func TestCredentialsGoToSearchesOnly(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	set, err := Open(t.Context(), Options{
+	set, err := openArms(t.Context(), armOptions{
 		Arms: []string{"akin"}, Index: "i", Akin: serve(`{"hits": {"hits": []}}`), Admin: serve(`{"outcome": "failed_open", "clauses": []}`),
 		Client: func(url string) (*esclient.Client, error) {
 			return esclient.New(esclient.Options{URL: url, Username: "u", Password: "p"})
@@ -122,8 +122,8 @@ func TestSearchesWithoutAnExplanationAreCounted(t *testing.T) {
 
 func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "answers")
-	open := func() *Searches {
-		s := &Searches{Resume: path}
+	open := func() *searchCount {
+		s := &searchCount{Resume: path}
 		if err := s.Open(); err != nil {
 			t.Fatal(err)
 		}
@@ -135,15 +135,15 @@ func TestTwoRunsWithOneFileKeepAllAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	set := func(name string) *Set {
-		return &Set{List: []evaluate.Arm{{Name: name, Search: func(context.Context, []byte) (evaluate.Answer, error) {
+	set := func(name string) *armSet {
+		return &armSet{List: []evaluate.Arm{{Name: name, Search: func(context.Context, []byte) (evaluate.Answer, error) {
 			asked = append(asked, name)
 			return evaluate.Answer{Hits: []evaluate.Hit{{ID: name}}}, nil
 		}}}}
 	}
 	query := []evaluate.Query{{ID: "1", Text: "x"}}
 	first, second := open(), open()
-	for name, s := range map[string]*Searches{"a": first, "b": second} {
+	for name, s := range map[string]*searchCount{"a": first, "b": second} {
 		if _, err := s.Send(t.Context(), set(name), query, template, nil, io.Discard); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestAdminPortGetsItsToken(t *testing.T) {
 		_, _ = w.Write([]byte(`{"hits": {"hits": []}}`))
 	}))
 	defer akin.Close()
-	set, err := Open(t.Context(), Options{
+	set, err := openArms(t.Context(), armOptions{
 		Arms: []string{"akin"}, Index: "i", Akin: akin.URL, Admin: admin.URL,
 		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
 	})

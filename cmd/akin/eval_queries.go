@@ -12,8 +12,8 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// Searches say how queries are searched for.
-type Searches struct {
+// searchCount say how queries are searched for.
+type searchCount struct {
 	Template string // the file of a search body; "" where queries have their own
 	Depth    int    // hits to ask for where the search says no size
 	Resume   string // the file that keeps the answers; "" for none
@@ -24,14 +24,14 @@ type Searches struct {
 }
 
 // Register adds the flags of the searches, with a default for the depth.
-func (s *Searches) Register(flags *pflag.FlagSet, depth int) {
+func (s *searchCount) Register(flags *pflag.FlagSet, depth int) {
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
 	flags.IntVar(&s.Depth, "depth", depth, "hits to ask for where the search says no size")
 	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 }
 
 // ReadTemplate reads the template, which asks for the field title.
-func (s *Searches) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
+func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
 	var body []byte
 	if s.Template != "" {
 		body, err = cli.Read(ctx, s.Template, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 1<<20)) })
@@ -45,7 +45,7 @@ func (s *Searches) ReadTemplate(ctx context.Context, title string) (t *evaluate.
 }
 
 // Open opens the file of --resume, which Close closes.
-func (s *Searches) Open() (err error) {
+func (s *searchCount) Open() (err error) {
 	if s.Resume == "" {
 		return nil
 	}
@@ -63,14 +63,14 @@ func (s *Searches) Open() (err error) {
 }
 
 // Close closes the file of --resume.
-func (s *Searches) Close() {
+func (s *searchCount) Close() {
 	if s.file != nil {
 		_ = s.file.Close() // each line was written at once
 	}
 }
 
 // Keep adds an answer to the file of --resume, where there is one.
-func (s *Searches) Keep(key string, a evaluate.Answer) error {
+func (s *searchCount) Keep(key string, a evaluate.Answer) error {
 	if s.file == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s *Searches) Keep(key string, a evaluate.Answer) error {
 // Send sends queries through the arms but for what the file of --resume has,
 // and shows its progress on stderr. Queries are left out whose error is
 // refused; nil is none.
-func (s *Searches) Send(ctx context.Context, set *Set, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
+func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := cli.NewProgress(stderr)
 	defer progress.End()
 	o := evaluate.SearchOptions{Body: t.Body, Known: s.Known, Keep: s.Keep, Refused: refused, Progress: progress.Step}

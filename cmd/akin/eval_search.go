@@ -152,7 +152,7 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 }
 
 // Missing returns which of the documents are not in the index.
-func (s *Set) Missing(ctx context.Context, documents []string) (missing []string, err error) {
+func (s *armSet) Missing(ctx context.Context, documents []string) (missing []string, err error) {
 	const atOnce = 1000
 	for some := range slices.Chunk(documents, atOnce) {
 		body, err := json.Marshal(map[string]any{

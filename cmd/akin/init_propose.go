@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 )
 
-// A Request is what is asked for: the flags of "init".
-type Request struct {
+// A initRequest is what is asked for: the flags of "init".
+type initRequest struct {
 	Cluster, CAFile string
 	Index           string // "" is all that are no system indices
 	Out             string // "-" is standard output
@@ -24,15 +24,12 @@ type Request struct {
 	Credentials     bool   // there are some for the cluster
 }
 
-// Stdout is the --out that writes to standard output.
-const Stdout = "-"
-
 // Check returns what is wrong with the request.
-func (r *Request) Check() error {
+func (r *initRequest) Check() error {
 	switch {
 	case r.Cluster == "":
 		return errors.New("give --url URL of your cluster")
-	case r.Out == Stdout:
+	case r.Out == toStdout:
 		return nil
 	}
 	if err := cli.CheckOut(r.Out); err != nil {
@@ -46,7 +43,7 @@ func (r *Request) Check() error {
 
 // A proposal is what was found out, and what is made of it.
 type proposal struct {
-	*Request
+	*initRequest
 
 	info    esclient.Info
 	nodes   int  // 0: not known
@@ -56,12 +53,12 @@ type proposal struct {
 }
 
 // runInit asks the cluster, writes the file, and prints on out what to do next.
-func runInit(ctx context.Context, client *esclient.Client, r *Request, out io.Writer) error {
-	p := &proposal{Request: r}
+func runInit(ctx context.Context, client *esclient.Client, r *initRequest, out io.Writer) error {
+	p := &proposal{initRequest: r}
 	if err := p.ask(ctx, client); err != nil {
 		return err
 	}
-	if r.Out == Stdout {
+	if r.Out == toStdout {
 		return p.write(out)
 	}
 	if err := cli.Write(ctx, r.Out, p.write); err != nil {
@@ -123,7 +120,7 @@ func (p *proposal) askMore(ctx context.Context, client *esclient.Client) {
 // next returns the commands to run next, in order.
 func (p *proposal) next() (lines []string) {
 	config := p.Out
-	if config == Stdout {
+	if config == toStdout {
 		config = "akin.yml"
 	}
 	for k := range p.groups {

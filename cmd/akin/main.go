@@ -80,8 +80,8 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), Command(), newDemo(), newReady(), newVersion(), newMan())
-	root.AddCommand(Commands(buildVersion())...)
+	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(), newDemo(), newReady(), newVersion(), newMan())
+	root.AddCommand(newEvalCommands(buildVersion())...)
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
@@ -134,7 +134,7 @@ func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command
 
 func newInit() *cobra.Command {
 	var cluster cli.Cluster
-	var r Request
+	var r initRequest
 	cmd := &cobra.Command{
 		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and

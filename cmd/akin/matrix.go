@@ -158,7 +158,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err != nil {
 				return err
 			}
-			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Matrix(m, options))
+			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Inspect(m, options))
 		},
 	}
 	redis.RegisterServer(cmd)

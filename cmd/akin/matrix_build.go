@@ -356,18 +356,18 @@ func (f *fieldFlags) check() error {
 }
 
 // ask calls question with the field and a connection to its cluster.
-func (f *fieldFlags) ask(report *cli.Progress, question func(x *Index) error) error {
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	return question(&Index{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
+	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 
-// lookUp asks the cluster about words, see [Index.LookUp].
+// lookUp asks the cluster about words, see [indexReading.LookUp].
 func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
-	return f.ask(report, func(x *Index) (err error) {
+	return f.ask(report, func(x *indexReading) (err error) {
 		f.found, err = x.LookUp(ctx, words)
 		return err
 	})

@@ -134,7 +134,7 @@ func without(t *testing.T) *simmatrix.Matrix {
 }
 
 func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
-	r := combine.Matrix(fleet(t), combine.InspectOptions{})
+	r := combine.Inspect(fleet(t), combine.InspectOptions{})
 	for k := range r.Claims {
 		if r.Claims[k].Name == "symmetric" {
 			r.Claims[k].Claimed, r.Claims[k].Holds = "true", false

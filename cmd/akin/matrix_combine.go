@@ -103,7 +103,7 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *cli.Progress) (*s
 			return nil, err
 		}
 	}
-	return combine.Matrices(ctx, inputs, options, report.Step)
+	return combine.Combine(ctx, inputs, options, report.Step)
 }
 
 // What became of rankings by ensembles with the matrix of an index depends on
@@ -120,7 +120,7 @@ func (f *buildFlags) adviseEnsemble(ctx context.Context, report *cli.Progress) e
 		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
 		return nil
 	}
-	return f.field.ask(report, func(x *Index) error {
+	return f.field.ask(report, func(x *indexReading) error {
 		if stems, err := x.Stems(ctx); err == nil && stems {
 			report.Tell("warning: %s is stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesLose)
 		}

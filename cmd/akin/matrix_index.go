@@ -27,7 +27,7 @@ type indexFlags struct {
 	words, exactAnalysis bool
 	options              learn.CorpusOptions
 	memory               configs.Bytes // maxMemory, 0 for no bound
-	spooled              *Spool        // while the matrix is not written
+	spooled              *spool        // while the matrix is not written
 }
 
 func (f *indexFlags) register(flags *pflag.FlagSet) {
@@ -92,7 +92,7 @@ func (f *buildFlags) checkIndex() error {
 		errs = append(errs, err)
 	}
 	if d.spool != "" {
-		errs = append(errs, CheckSpool(d.spool))
+		errs = append(errs, checkSpool(d.spool))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power = cmp.Or(f.power, d.options.Power)
@@ -162,9 +162,9 @@ func describeIndex(f *buildFlags) string {
 }
 
 // index returns what is to be read.
-func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *Index {
+func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *indexReading {
 	d := &f.docs
-	return &Index{
+	return &indexReading{
 		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
 		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
@@ -172,7 +172,7 @@ func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *Index
 
 // readIndex reads the documents once and returns them as index terms, or as
 // words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, x *Index) (_ *learn.Corpus, err error) {
+func (f *buildFlags) readIndex(ctx context.Context, x *indexReading) (_ *learn.Corpus, err error) {
 	texts, spool, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err

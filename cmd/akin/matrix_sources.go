@@ -166,11 +166,11 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *cli.Progress) (*si
 // spellingFlags are the flags of --from-edit-distance.
 type spellingFlags struct {
 	path    string
-	options source.Options
+	options source.SpellingOptions
 }
 
 func (f *spellingFlags) register(flags *pflag.FlagSet) {
-	f.options = source.DefaultOptions()
+	f.options = source.DefaultSpellingOptions()
 	flags.StringVar(&f.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
 	flags.StringVar((*string)(&f.options.Formula), "formula", string(f.options.Formula), "power, reciprocal, linear, root or square")
 	flags.Float64Var(&f.options.Theta1, "theta1", f.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
@@ -200,7 +200,7 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *cli.Progress)
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	f.edit.options.Source = "edit distance of " + filepath.Base(f.edit.path)
-	return source.FromTerms(ctx, terms, f.edit.options, report.Step)
+	return source.FromSpelling(ctx, terms, f.edit.options, report.Step)
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {

@@ -171,7 +171,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := cluster.Count(ctx, f.Index, enrich.Missing(f.field, ""))
+	docs, err := cluster.Count(ctx, f.Index, enrich.WithoutNorms(f.field, ""))
 	if err != nil {
 		return err
 	}
@@ -293,5 +293,5 @@ func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API,
 		names += fmt.Sprintf(" and %d more", len(lacking)-named)
 	}
 	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
-		names, index, enrich.Mapping(f.field))
+		names, index, enrich.NormMapping(f.field))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// An Index is what to read.
-type Index struct {
+// An indexReading is what to read.
+type indexReading struct {
 	Client  *esclient.Client
 	Scan    documents.ScanOptions // which documents match
 	MaxDocs int                   // read this many of them, a random choice; 0 is all
@@ -27,7 +27,7 @@ type Index struct {
 
 // Texts reads the documents, from where an interrupted run with the spool has
 // left off. The spool is nil where none is asked for.
-func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
+func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) {
 	docs := documents.API{Client: x.Client}
 	count, err := docs.Count(ctx, x.Scan.Index, x.Scan.Query)
 	if err != nil {
@@ -38,7 +38,7 @@ func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
 		return nil, nil, err
 	}
 	plan := newScanPlan(x.Scan, indices, count, x.MaxDocs, x.Terms)
-	var spool *Spool
+	var spool *spool
 	if x.Spool != "" {
 		if spool, plan, err = openSpool(ctx, x.Spool, plan); err != nil {
 			return nil, nil, err
@@ -123,7 +123,7 @@ func (p *scanPlan) sideBySide() int {
 }
 
 // Warn tells of fields whose index terms are no words, if the cluster says so.
-func (x *Index) Warn(ctx context.Context) {
+func (x *indexReading) Warn(ctx context.Context) {
 	for _, field := range x.Scan.Fields {
 		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {
 			x.Report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
@@ -140,7 +140,7 @@ var inflected = strings.Fields(`walk walking horse horses house houses hund hund
 
 // Stems reports whether the fields' analyzer makes one term of the forms of a
 // word: of two pairs at least, since one may be a slip.
-func (x *Index) Stems(ctx context.Context) (bool, error) {
+func (x *indexReading) Stems(ctx context.Context) (bool, error) {
 	terms, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, x.Scan.Fields[0], inflected)
 	if err != nil {
 		return false, err
@@ -158,7 +158,7 @@ func (x *Index) Stems(ctx context.Context) (bool, error) {
 const wordsAtOnce = 5000
 
 // Analyze returns the index terms of each word, by the analyzer of the fields.
-func (x *Index) Analyze(ctx context.Context, words []string) ([][]string, error) {
+func (x *indexReading) Analyze(ctx context.Context, words []string) ([][]string, error) {
 	terms := make([][]string, 0, len(words))
 	for batch := range slices.Chunk(words, wordsAtOnce) {
 		x.Report.Step("analyzing words", len(terms), len(words))
@@ -185,13 +185,13 @@ func (x *Index) Analyze(ctx context.Context, words []string) ([][]string, error)
 	return terms, nil
 }
 
-// formDocs is how many documents [Index.SampleForms] reads at most.
+// formDocs is how many documents [indexReading.SampleForms] reads at most.
 const formDocs = 5000
 
 // SampleForms reads some documents, a random choice, as texts, and returns them
 // with the forms of their terms, for a corpus that was read as index terms. It
 // returns nil, and says why, where that is not to be had.
-func (x *Index) SampleForms(ctx context.Context) *learn.Corpus {
+func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 	sample := *x
 	sample.Terms, sample.Spool = false, ""
 	if x.MaxDocs == 0 || x.MaxDocs > formDocs {
@@ -212,7 +212,7 @@ func (x *Index) SampleForms(ctx context.Context) *learn.Corpus {
 
 // LookUp asks the cluster what index terms the words give, and how many
 // documents have those.
-func (x *Index) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
+func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
 	analyzed, err := x.Analyze(ctx, words)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (x *Index) LookUp(ctx context.Context, words []string) (*combine.ProjectOpt
 
 // docFreqs returns the document frequencies of the terms, and N. With several
 // fields both are the largest that one of them has.
-func (x *Index) docFreqs(ctx context.Context, terms []string) (map[string]uint32, uint64, error) {
+func (x *indexReading) docFreqs(ctx context.Context, terms []string) (map[string]uint32, uint64, error) {
 	docFreqs, docs := make(map[string]uint32, len(terms)), uint64(0)
 	for _, field := range x.Scan.Fields {
 		done := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// A Spool is a folder with the slices of an index that have been read, from
+// A spool is a folder with the slices of an index that have been read, from
 // which an interrupted run goes on. It has the words of all documents, so that
 // only its owner may read it.
 //
@@ -25,7 +25,7 @@ import (
 //	slice-0000.texts  the texts of a slice, as [learn.EncodeTexts] writes them
 //
 // One run may use it at a time. A nil spool keeps nothing.
-type Spool struct{ dir string }
+type spool struct{ dir string }
 
 const (
 	planFile = "plan.json"
@@ -34,8 +34,8 @@ const (
 	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
 )
 
-// CheckSpool reports a folder that cannot be a spool.
-func CheckSpool(dir string) error {
+// checkSpool reports a folder that cannot be a spool.
+func checkSpool(dir string) error {
 	_, err := os.Stat(dir)
 	switch parent := filepath.Dir(dir); {
 	case errors.Is(err, fs.ErrNotExist) && !isFolder(parent):
@@ -55,8 +55,8 @@ func isFolder(path string) bool {
 
 // openSpool opens a folder, which it makes where it is missing, to read by the
 // plan, or returns the plan that it has been begun with.
-func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan, error) {
-	s := &Spool{dir}
+func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan, error) {
+	s := &spool{dir}
 	begun, err := s.readPlan(ctx)
 	switch {
 	case err == nil:
@@ -90,7 +90,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan
 	return s, plan, err
 }
 
-func (s *Spool) readPlan(ctx context.Context) (scanPlan, error) {
+func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 	return cli.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
 		limited := &io.LimitedReader{R: r, N: maxPlan}
 		d := json.NewDecoder(limited)
@@ -142,7 +142,7 @@ func isSpooled(name string) bool {
 	return strings.HasPrefix(name, planFile) || strings.HasPrefix(name, "slice-") && strings.Contains(name, ".texts")
 }
 
-func (s *Spool) has(k int) bool {
+func (s *spool) has(k int) bool {
 	if s == nil {
 		return false
 	}
@@ -150,14 +150,14 @@ func (s *Spool) has(k int) bool {
 	return err == nil
 }
 
-func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
+func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
 	if err := cli.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
 		return fmt.Errorf("--spool: %w", err)
 	}
 	return nil
 }
 
-func (s *Spool) load(ctx context.Context, k int) (*learn.Texts, error) {
+func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
 	texts, err := cli.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
@@ -167,7 +167,7 @@ func (s *Spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 }
 
 // finished returns how many of so many slices are there.
-func (s *Spool) finished(of int) int {
+func (s *spool) finished(of int) int {
 	n := 0
 	for k := range of {
 		if s.has(k) {
@@ -178,7 +178,7 @@ func (s *Spool) finished(of int) int {
 }
 
 // explain adds to the error of an interrupted run how to go on.
-func (s *Spool) explain(err error, of int) error {
+func (s *spool) explain(err error, of int) error {
 	done := s.finished(of)
 	if done == 0 || errors.Is(err, learn.ErrTexts) {
 		return err
@@ -188,7 +188,7 @@ func (s *Spool) explain(err error, of int) error {
 
 // Remove removes the files of the spool, and the folder if there is nothing
 // else in it.
-func (s *Spool) Remove() error {
+func (s *spool) Remove() error {
 	if s == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // newSpool returns a spool in a new folder.
-func newSpool(t *testing.T, plan scanPlan) *Spool {
+func newSpool(t *testing.T, plan scanPlan) *spool {
 	t.Helper()
 	s, _, err := openSpool(t.Context(), filepath.Join(t.TempDir(), "spool"), plan)
 	if err != nil {
@@ -197,7 +197,7 @@ func FuzzSpoolPlan(f *testing.F) {
 	f.Add([]byte(`{"slices":3} `))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
-		s := &Spool{dir}
+		s := &spool{dir}
 		if err := os.WriteFile(filepath.Join(dir, planFile), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ const maxTries, firstPause = 6, time.Second
 type reader struct {
 	cluster    documents.API
 	plan       scanPlan
-	spool      *Spool // nil keeps all in memory
+	spool      *spool // nil keeps all in memory
 	report     *cli.Progress
 	memory     int64 // bytes that the texts may take; 0 is no bound
 	firstPause time.Duration

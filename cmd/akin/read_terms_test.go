@@ -134,7 +134,7 @@ func newScanTest(t *testing.T) *scanTest {
 }
 
 // read reads the plan and returns the words of the documents, sorted.
-func (s *scanTest) read(ctx context.Context, spool *Spool) ([]string, string, error) {
+func (s *scanTest) read(ctx context.Context, spool *spool) ([]string, string, error) {
 	var said bytes.Buffer
 	r := &reader{
 		cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
@@ -231,7 +231,7 @@ func TestRefusedSliceIsNotTriedAgain(t *testing.T) {
 
 func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
-	for _, spool := range []*Spool{nil, newSpool(t, s.plan)} {
+	for _, spool := range []*spool{nil, newSpool(t, s.plan)} {
 		r := &reader{
 			cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
 		}

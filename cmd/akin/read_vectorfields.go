@@ -15,18 +15,18 @@ import (
 	"github.com/akin-search/akin/expand/vectors"
 )
 
-// ErrStore says that an index cannot hold the vectors of a model.
-var ErrStore = errors.New("it cannot hold these vectors")
+// errStore says that an index cannot hold the vectors of a model.
+var errStore = errors.New("it cannot hold these vectors")
 
-// CheckVectorEngine returns an error that wraps [ErrStore] where the cluster
+// checkVectorEngine returns an error that wraps [errStore] where the cluster
 // has no field type for the vectors, or none of so many dimensions.
-func CheckVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
+func checkVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) error {
 	info, err := c.Client.Info(ctx)
 	if err != nil {
 		return err
 	}
 	if reason := refusal(info, meta); reason != "" {
-		return fmt.Errorf("%s %s: %w: %s", info.Distribution, info.Version, ErrStore, reason)
+		return fmt.Errorf("%s %s: %w: %s", info.Distribution, info.Version, errStore, reason)
 	}
 	return nil
 }
@@ -75,10 +75,10 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 	return ""
 }
 
-// PrepareVectors puts the mapping for the vectors into the indices that lack
+// prepareVectors puts the mapping for the vectors into the indices that lack
 // it, unless it may not write: then it says what they lack. The error wraps
-// [ErrStore] where an index has another mapping, such as for other dimensions.
-func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
+// [errStore] where an index has another mapping, such as for other dimensions.
+func prepareVectors(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
 	path, model := vectors.Path(meta.Field), vectors.ModelPath(meta.Field)
 	for _, index := range indices {
 		vector, err := mapped(ctx, c, index, path)
@@ -97,10 +97,10 @@ func PrepareVectors(ctx context.Context, c documents.API, indices []string, meta
 			err = put(ctx, c, index, meta)
 		case vector.Type != string(meta.Store), id.Type != "keyword", vector.Dims+vector.Dimension != meta.Dims:
 			err = fmt.Errorf("index %q: %w: it maps %s as %s of %d dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
-				index, ErrStore, path, typeOf(vector), vector.Dims+vector.Dimension, model, typeOf(id), meta.Store, meta.Dims)
+				index, errStore, path, typeOf(vector), vector.Dims+vector.Dimension, model, typeOf(id), meta.Store, meta.Dims)
 		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
 			err = fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
-				index, ErrStore, path, vector.Similarity, meta.Normalization)
+				index, errStore, path, vector.Similarity, meta.Normalization)
 		}
 		if err != nil {
 			return err
@@ -149,12 +149,12 @@ func put(ctx context.Context, c documents.API, index string, meta vectors.Meta) 
 			return err
 		}
 		if answer[index].Settings.KNN != "true" {
-			return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", index, ErrStore)
+			return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", index, errStore)
 		}
 	}
 	r := esclient.Request{Method: http.MethodPut, Path: esclient.IndexPath(index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
 	if err := c.Client.Call(ctx, r, nil); err != nil {
-		return fmt.Errorf("index %q: %w: the mapping %s: %w", index, ErrStore, meta.Mapping(), err)
+		return fmt.Errorf("index %q: %w: the mapping %s: %w", index, errStore, meta.Mapping(), err)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/akin-search/akin/tools/enrich"
 )
 
-// A Source is the documents of an index expression that have a field.
-type Source struct {
+// A vectorSource is the documents of an index expression that have a field.
+type vectorSource struct {
 	Cluster      documents.API
 	Index, Field string
 	Workers      int // batches under way at the same time
@@ -31,7 +31,7 @@ type Source struct {
 
 // each calls fn with the terms of the documents that keep keeps, several at
 // once.
-func (s *Source) each(ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, y []vectors.Coordinate) error) error {
+func (s *vectorSource) each(ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, y []vectors.Coordinate) error) error {
 	query := vectors.Missing(s.Field, "")
 	total, err := s.Cluster.Count(ctx, s.Index, query)
 	if err != nil {
@@ -76,7 +76,7 @@ func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
 
 // Sample returns the terms of about n of so many documents: those whose ids
 // have the smallest hashes, so that they are the same every time.
-func (s *Source) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, error) {
+func (s *vectorSource) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, error) {
 	total, err := s.Cluster.Count(ctx, s.Index, vectors.Missing(s.Field, ""))
 	if err != nil {
 		return nil, err
@@ -121,9 +121,9 @@ func scatter(h uint64) uint64 {
 }
 
 // Export writes the vectors of all documents, a JSON object a line: what
-// [VectorTask] writes into the document, after its _index and _id.
-func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Losses, error) {
-	d, losses := m.Documents(), &Losses{}
+// [vectorTask] writes into the document, after its _index and _id.
+func (s *vectorSource) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*vectorLosses, error) {
+	d, losses := m.Documents(), &vectorLosses{}
 	var mu sync.Mutex
 	err := s.each(ctx, "making vectors", func(*documents.DocRef) bool { return true }, func(doc *documents.DocRef, y []vectors.Coordinate) error {
 		members, loss := d.Members(y, false)
@@ -144,9 +144,9 @@ func (s *Source) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*Lo
 	return losses, err
 }
 
-// QueryVector returns the vector of a query with the given terms as JSON: an
+// queryVector returns the vector of a query with the given terms as JSON: an
 // object of features or an array, null where the model knows none of its terms.
-func QueryVector(m *vectors.Model, terms []string) []byte {
+func queryVector(m *vectors.Model, terms []string) []byte {
 	x := make([]vectors.Coordinate, 0, len(terms))
 	for _, t := range terms {
 		x = append(x, vectors.Coordinate{Term: t, Value: 1})
@@ -161,9 +161,9 @@ func QueryVector(m *vectors.Model, terms []string) []byte {
 	return []byte("null")
 }
 
-// VectorTask returns what gives documents their vectors, and adds up in losses
+// vectorTask returns what gives documents their vectors, and adds up in losses
 // what these have lost.
-func VectorTask(c documents.API, m *vectors.Model, losses *Losses) enrich.Task {
+func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.Task {
 	d, field := m.Documents(), m.Meta().Field
 	var source []string
 	if m.Meta().Store == vectors.SparseVector { // see same
@@ -211,8 +211,8 @@ func (f *features) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[string]float32)(f))
 }
 
-// Losses add up what the vectors of documents have lost.
-type Losses struct {
+// vectorLosses add up what the vectors of documents have lost.
+type vectorLosses struct {
 	mu   sync.Mutex
 	docs int // with a vector
 	cut  int // sparse ones that are cut
@@ -222,7 +222,7 @@ type Losses struct {
 	largest   float64 // coordinate left out
 }
 
-func (l *Losses) add(loss *vectors.Loss) {
+func (l *vectorLosses) add(loss *vectors.Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if loss.Empty {
@@ -237,7 +237,7 @@ func (l *Losses) add(loss *vectors.Loss) {
 }
 
 // Describe says in words what was lost, "" where there is no vector.
-func (l *Losses) Describe(meta vectors.Meta) string {
+func (l *vectorLosses) Describe(meta vectors.Meta) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.docs == 0 {

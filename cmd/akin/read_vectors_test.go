@@ -111,8 +111,8 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			err = PrepareVectors(t.Context(), documents.API{Client: client}, []string{"docs"}, tt.meta, !tt.dryRun)
-			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrStore) || !strings.Contains(err.Error(), tt.want)) {
+			err = prepareVectors(t.Context(), documents.API{Client: client}, []string{"docs"}, tt.meta, !tt.dryRun)
+			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, errStore) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 			if len(tt.cluster.put) != tt.puts {
@@ -129,7 +129,7 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 
 func TestLossesAreSaidInWords(t *testing.T) {
 	sparse, dense := vectors.Meta{Store: vectors.SparseVector, Terms: 10}, vectors.Meta{Store: vectors.DenseVector, Dims: 9}
-	var l Losses
+	var l vectorLosses
 	l.add(&vectors.Loss{Empty: true})
 	if got := l.Describe(sparse); got != "" {
 		t.Errorf("of no vectors: %q", got)
@@ -143,7 +143,7 @@ func TestLossesAreSaidInWords(t *testing.T) {
 		!strings.Contains(got, "too low by 0.25 times") {
 		t.Errorf("of one that is cut: %q", got)
 	}
-	var d Losses
+	var d vectorLosses
 	d.add(&vectors.Loss{Dense: 0.125})
 	if got := d.Describe(dense); got != "1 vectors of 9 dimensions lack 12.5% of the squares of their lengths on average, 12.5% at most" {
 		t.Errorf("of a dense one: %q", got)
@@ -184,7 +184,7 @@ func TestDeletedDocumentsAreNotExported(t *testing.T) {
 	}
 	defer client.Close()
 	var lines strings.Builder
-	s := Source{Cluster: documents.API{Client: client}, Index: "docs", Field: "body", OnFailure: func(_ documents.DocRef, err error) { t.Error(err) }}
+	s := vectorSource{Cluster: documents.API{Client: client}, Index: "docs", Field: "body", OnFailure: func(_ documents.DocRef, err error) { t.Error(err) }}
 	if _, err := s.Export(t.Context(), &lines, m); err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ import (
 // measured is how many documents of a ranking count.
 const measured = 10
 
-// A Bench scores searches under settings: by an akin in this process, before
-// an engine that has the terms of the documents.
-type Bench struct {
-	// URL is that of an engine that [Load] has filled.
+// A tuneBench scores searches under settings: by an akin in this process,
+// before an engine that has the terms of the documents.
+type tuneBench struct {
+	// URL is that of an engine that [loadDocuments] has filled.
 	URL      string
 	Matrices []combine.Input
 	// Bodies are the searches, and Grades those of the documents of each, by id.
@@ -35,7 +35,7 @@ type Bench struct {
 
 // Score returns the nDCG@10 of each search under a setting, nil for direct
 // search.
-func (b *Bench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, error) {
+func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, error) {
 	key := fmt.Sprintf("%s %+v", b.plan, s)
 	scored, known := b.Known[key]
 	if !known {
@@ -64,7 +64,7 @@ func (b *Bench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, erro
 }
 
 // Rank returns the hits of each search under a setting, nil for direct search.
-func (b *Bench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit, error) {
+func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit, error) {
 	open := func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }
 	if s == nil {
 		client, err := open(b.URL)
@@ -72,13 +72,13 @@ func (b *Bench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit
 			return nil, err
 		}
 		defer func() { _ = client.Close() }() // nothing was written
-		return rank(ctx, Direct(client, loadedIndex), b.Bodies)
+		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
 	}
 	m, err := s.Shape.Apply(ctx, b.Matrices)
 	if err != nil {
 		return nil, err
 	}
-	arm, end, err := Candidate(ctx, Options{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
 	defer end()
 	if err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.
 // Difference returns how far the scores of the first searches lie from those
 // that the cluster gives at the same ranks: the largest difference, as a share
 // of the cluster's score.
-func (b *Bench) Difference(ctx context.Context, client *esclient.Client, index string, searches int) (worst float64, err error) {
+func (b *tuneBench) Difference(ctx context.Context, client *esclient.Client, index string, searches int) (worst float64, err error) {
 	first := *b
 	first.Bodies = b.Bodies[:min(searches, len(b.Bodies))]
 	ours, err := first.Rank(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
-	theirs, err := rank(ctx, Direct(client, index), first.Bodies)
+	theirs, err := rank(ctx, directArm(client, index), first.Bodies)
 	for i, hits := range theirs {
 		if len(ours[i]) != len(hits) {
 			worst = max(worst, 1)

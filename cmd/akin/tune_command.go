@@ -30,16 +30,16 @@ type command struct {
 	fields   []string
 	matrices []string // files
 	judged   reweigh.Judged
-	searches Searches
+	searches searchCount
 	out      string // the file of the profile
-	tune     evaluate.Options
+	tune     evaluate.TuneOptions
 	asJSON   bool
 	report   *cli.Progress
 }
 
-// Command returns the command "tune".
-func Command() *cobra.Command {
-	c := &command{searches: Searches{Depth: measured}, tune: evaluate.Options{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+// newTune returns the command "tune".
+func newTune() *cobra.Command {
+	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
@@ -101,14 +101,14 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error)
 }
 
 // read checks what the flags say, and reads the files that they name.
-func (c *command) read(ctx context.Context) (*Bench, error) {
+func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	if c.cluster.Index == "" || len(c.fields) == 0 || len(c.matrices) == 0 || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
 	if err := c.checkOut(); err != nil {
 		return nil, err
 	}
-	b := &Bench{}
+	b := &tuneBench{}
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *command) read(ctx context.Context) (*Bench, error) {
 		}
 		b.Matrices = append(b.Matrices, combine.Input{Name: names[k], Matrix: m})
 	}
-	return b, errors.Join(c.tune.Validate(len(b.Bodies)), Check(c.fields, b.Bodies))
+	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
 }
 
 // checkOut reports where the profile, or the matrix next to it, cannot be
@@ -153,7 +153,7 @@ func (c *command) matrixFile() string {
 
 // queries takes the judged queries of which a document is relevant: no
 // setting changes the measure of the others.
-func (c *command) queries(ctx context.Context, b *Bench) error {
+func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	set, err := c.judged.Read(ctx)
 	if err != nil {
 		return err
@@ -182,12 +182,12 @@ func (c *command) queries(ctx context.Context, b *Bench) error {
 }
 
 // search reads the documents and tries settings on them.
-func (c *command) search(ctx context.Context, b *Bench) (*evaluate.TuneResult, error) {
+func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResult, error) {
 	if err := c.searches.Open(); err != nil {
 		return nil, err
 	}
 	defer c.searches.Close()
-	docs, err := Load(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
+	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
 	if err != nil {
 		docs.Close()
 		return nil, err
@@ -203,7 +203,7 @@ func (c *command) search(ctx context.Context, b *Bench) (*evaluate.TuneResult, e
 	}
 	c.tune.Progress = c.report.Step
 	b.Known, b.Keep, b.plan = c.searches.Known, c.searches.Keep, c.plan(b, docs)
-	result, err := evaluate.Run(ctx, len(b.Bodies), evaluate.NewSpace(len(b.Matrices)), c.tune, b.Score)
+	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(len(b.Matrices)), c.tune, b.Score)
 	if err != nil {
 		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
 	}
@@ -211,7 +211,7 @@ func (c *command) search(ctx context.Context, b *Bench) (*evaluate.TuneResult, e
 }
 
 // compare warns where the ranking without the cluster is not the cluster's.
-func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error {
+func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments) error {
 	missing := map[string]bool{}
 	for _, grades := range b.Grades {
 		for id, grade := range grades {
@@ -234,7 +234,7 @@ func (c *command) compare(ctx context.Context, b *Bench, docs *Documents) error 
 }
 
 // plan says what the score of a setting depends on besides it.
-func (c *command) plan(b *Bench, docs *Documents) string {
+func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	hash := sha256.New()
 	fmt.Fprintln(hash, c.cluster.Index, c.fields, len(docs.ids), docs.terms)
 	for i, body := range b.Bodies {
@@ -247,7 +247,7 @@ func (c *command) plan(b *Bench, docs *Documents) string {
 }
 
 // write writes what is recommended, if anything is.
-func (c *command) write(ctx context.Context, b *Bench, r *evaluate.TuneResult) error {
+func (c *command) write(ctx context.Context, b *tuneBench, r *evaluate.TuneResult) error {
 	s := r.Recommended
 	if s == nil {
 		return nil

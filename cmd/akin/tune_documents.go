@@ -21,8 +21,8 @@ var errTooLarge = fmt.Errorf("the documents have more than %d million different 
 
 const loadedIndex = "documents"
 
-// Documents are those of an index as terms, in an engine in this process.
-type Documents struct {
+// tuneDocuments are those of an index as terms, in an engine in this process.
+type tuneDocuments struct {
 	// Engine answers as the cluster would, in one index.
 	Engine *demo.Engine
 
@@ -33,8 +33,8 @@ type Documents struct {
 	terms   int // of all documents together
 }
 
-// Check returns why the engine cannot run searches of those fields.
-func Check(fields []string, bodies [][]byte) error {
+// checkTunable returns why the engine cannot run searches of those fields.
+func checkTunable(fields []string, bodies [][]byte) error {
 	described := map[string]demo.Field{}
 	for _, field := range fields {
 		described[field] = demo.Field{Analyze: func(string) ([]demo.Token, error) { return nil, nil }}
@@ -47,11 +47,11 @@ func Check(fields []string, bodies [][]byte) error {
 	return nil
 }
 
-// Load reads the terms of all documents of an index in some fields, once. They
-// should not change meanwhile. What it returns is to be closed, with an error,
-// too.
-func Load(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *Documents, err error) {
-	d = &Documents{
+// loadDocuments reads the terms of all documents of an index in some
+// fields, once. They should not change meanwhile. What it returns is to be
+// closed, with an error, too.
+func loadDocuments(ctx context.Context, client *esclient.Client, index string, fields []string, progress simmatrix.Progress) (d *tuneDocuments, err error) {
+	d = &tuneDocuments{
 		Engine: demo.NewEngine(), index: index, client: client, ids: map[string]bool{},
 		cluster: esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 64 << 20, StatisticsBytes: 1 << 20, TTL: 24 * time.Hour}),
 	}
@@ -72,13 +72,13 @@ func Load(ctx context.Context, client *esclient.Client, index string, fields []s
 }
 
 // Has reports whether a document was read.
-func (d *Documents) Has(id string) bool { return d.ids[id] }
+func (d *tuneDocuments) Has(id string) bool { return d.ids[id] }
 
 // Close ends what Load started.
-func (d *Documents) Close() { d.cluster.Close() }
+func (d *tuneDocuments) Close() { d.cluster.Close() }
 
 // scan hands the documents on, with how often each has its terms.
-func (d *Documents) scan(ctx context.Context, fields []string, progress simmatrix.Progress, yield func(string, map[string]map[string]int) bool) error {
+func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simmatrix.Progress, yield func(string, map[string]map[string]int) bool) error {
 	api := documents.API{Client: d.client}
 	total, err := api.Count(ctx, d.index, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func readVectors(ctx context.Context, api documents.API, page []documents.Vector
 	return all, err
 }
 
-func (d *Documents) add(id string, doc documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
+func (d *tuneDocuments) add(id string, doc documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
 	if doc.Err != nil {
 		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
 	}
@@ -138,7 +138,7 @@ func (d *Documents) add(id string, doc documents.DocTerms, yield func(string, ma
 }
 
 // describe asks the cluster how a field scores, by the words of a document.
-func (d *Documents) describe(ctx context.Context, field string) (demo.Field, error) {
+func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field, error) {
 	schema, err := d.client.Schema(ctx, d.index, field)
 	if err != nil {
 		return demo.Field{}, err
@@ -163,7 +163,7 @@ func (d *Documents) describe(ctx context.Context, field string) (demo.Field, err
 }
 
 // analyze has the cluster analyze a text that is searched for.
-func (d *Documents) analyze(ctx context.Context, field, text string) ([]demo.Token, error) {
+func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo.Token, error) {
 	analysis, err := d.cluster.Analyze(ctx, esclient.Indices{Expression: d.index}, field, "", text)
 	if err != nil {
 		return nil, err

@@ -150,7 +150,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := Load(t.Context(), client, index, []string{"title", "body"}, func(string, int, int) {})
+	docs, err := loadDocuments(t.Context(), client, index, []string{"title", "body"}, func(string, int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 		proxy := serveSetting(t, url, index, s, m)
 		for kind, search := range tunedSearches {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				b := &Bench{URL: engine.URL, Matrices: []combine.Input{{Name: "cran", Matrix: m}}, Bodies: searchesOf(t, search, 15)}
+				b := &tuneBench{URL: engine.URL, Matrices: []combine.Input{{Name: "cran", Matrix: m}}, Bodies: searchesOf(t, search, 15)}
 				if name == "defaults" {
 					if worst, err := b.Difference(t.Context(), client, index, len(b.Bodies)); err != nil || worst > 1e-4 {
 						t.Errorf("direct searches differ by %v, want 1e-4 at most: %v", worst, err)

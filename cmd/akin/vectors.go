@@ -133,7 +133,7 @@ func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
-	if err := CheckVectorEngine(ctx, cluster, f.meta); err != nil {
+	if err := checkVectorEngine(ctx, cluster, f.meta); err != nil {
 		return err
 	}
 	report := cli.NewProgress(stderr)
@@ -187,8 +187,8 @@ func (f *vectorModelFlags) learn(
 	}
 }
 
-func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *Source {
-	return &Source{
+func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *vectorSource {
+	return &vectorSource{
 		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
@@ -251,18 +251,18 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	losses := &Losses{}
+	losses := &vectorLosses{}
 	err = f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
 		return filling{
-			task: VectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
+			task: vectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
 			check: func(ctx context.Context, index string) ([]string, error) {
 				indices, err := f.countable(ctx, cluster, index)
 				if err == nil {
-					err = PrepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
+					err = prepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
 				}
 				return indices, err
 			},
-		}, CheckVectorEngine(ctx, cluster, m.Meta())
+		}, checkVectorEngine(ctx, cluster, m.Meta())
 	})
 	if lost := losses.Describe(m.Meta()); lost != "" {
 		_, _ = fmt.Fprintln(stderr, lost)
@@ -336,7 +336,7 @@ func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
 }
 
 func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer, cluster documents.API, m *vectors.Model) error {
-	log, err := reweigh.ReadLog(ctx, f.queries, stderr)
+	log, err := reweigh.ReadQueryLog(ctx, f.queries, stderr)
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,7 @@ func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer,
 				ID     string          `json:"id"`
 				Query  string          `json:"query"`
 				Vector json.RawMessage `json:"vector"`
-			}{log.Queries[i].ID, log.Queries[i].Text, QueryVector(m, terms[i])})
+			}{log.Queries[i].ID, log.Queries[i].Text, queryVector(m, terms[i])})
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ const sampleNeighbors = 10
 
 // Report prints a report on the matrix called name. Its error names the
 // claims that do not hold, or says that no term has a neighbor.
-func Report(out io.Writer, asJSON bool, name string, r *combine.Report) error {
+func Report(out io.Writer, asJSON bool, name string, r *combine.Inspection) error {
 	if err := Print(out, asJSON, r, func(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "%s\n\n", name)
@@ -50,7 +50,7 @@ func Report(out io.Writer, asJSON bool, name string, r *combine.Report) error {
 	return nil
 }
 
-func printHead(w io.Writer, r *combine.Report) {
+func printHead(w io.Writer, r *combine.Inspection) {
 	fmt.Fprintf(w, "source\t%s\n", Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
 		fmt.Fprintf(w, "  %s\t%s\n", Visible(key), Visible(r.Meta.Params[key]))
@@ -85,7 +85,7 @@ func known(n uint64) string {
 // percent returns a share in percent, of three digits at least.
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-func printClaims(w io.Writer, r *combine.Report) {
+func printClaims(w io.Writer, r *combine.Inspection) {
 	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
 	for _, c := range r.Claims {
 		verdict := "ok"
@@ -100,7 +100,7 @@ func printClaims(w io.Writer, r *combine.Report) {
 	fmt.Fprintln(w)
 }
 
-func printDistributions(w io.Writer, r *combine.Report) {
+func printDistributions(w io.Writer, r *combine.Inspection) {
 	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
 	line := func(name string, d combine.Distribution, format func(v float64) string) {
 		fmt.Fprint(w, name)
@@ -116,14 +116,14 @@ func printDistributions(w io.Writer, r *combine.Report) {
 	fmt.Fprintln(w)
 }
 
-func printHubs(w io.Writer, r *combine.Report) {
+func printHubs(w io.Writer, r *combine.Inspection) {
 	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }
 
-func printSamples(w io.Writer, r *combine.Report) {
+func printSamples(w io.Writer, r *combine.Inspection) {
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {

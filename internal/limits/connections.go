@@ -22,8 +22,9 @@ const (
 	// LateAfter is how long a client with more than its share of the connections
 	// may keep one waiting.
 	LateAfter = time.Second
-	// rebalanceEvery is the pause between two scans for clients with more than their
-	// share: to scan all connections for each request would hold up the others.
+	// rebalanceEvery is the pause between two scans for clients with more than
+	// their share: to scan all connections for each request would hold up the
+	// others.
 	rebalanceEvery = LateAfter / 10
 	// warnEvery is how often the log says that all connections are in use, and that
 	// a client has more than its share.

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxLoggedText is how many bytes of a path, or of what else a client sends, are in a
-// record.
+// maxLoggedText is how many bytes of a path, or of what else a client
+// sends, are in a record.
 const maxLoggedText = 1 << 10
 
 // record returns what the access log says of a request that has ended. The

@@ -16,7 +16,7 @@ import (
 )
 
 // settingsOf returns the claims on settings by name.
-func settingsOf(r *Report) map[string]Claim {
+func settingsOf(r *Inspection) map[string]Claim {
 	settings := map[string]Claim{}
 	for _, c := range r.Claims {
 		if name, ok := strings.CutPrefix(c.Name, "sparsify_"); ok {
@@ -44,7 +44,7 @@ func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 	} {
 		m := matrixtest.Parse(t, matrixtest.HandMade)
 		m.Table().Meta.Params = map[string]string{"sparsify_" + tt.name: tt.claimed, "overrides": "none"}
-		r := Matrix(m, InspectOptions{})
+		r := Inspect(m, InspectOptions{})
 		c := settingsOf(r)[tt.name]
 		if holds(r) != tt.holds || c.Holds != tt.holds || c.Claimed != tt.claimed || c.Counted != tt.counted || c.Note != "" {
 			t.Errorf("%s %s: %+v", tt.name, tt.claimed, c)
@@ -57,7 +57,7 @@ func sparsified(t *testing.T) *simmatrix.Matrix {
 	t.Helper()
 	m := matrixtest.Random(t, rand.New(rand.NewPCG(3, 3)), 40)
 	m = sparsifyOrFail(t, m, SparsifyOptions{Neighbors: 3, Threshold: 0.05, Symmetric: true, Dominant: true})
-	if r := Matrix(m, InspectOptions{}); !holds(r) || len(settingsOf(r)) != 4 {
+	if r := Inspect(m, InspectOptions{}); !holds(r) || len(settingsOf(r)) != 4 {
 		t.Fatalf("%+v", r.Claims)
 	}
 	return m
@@ -82,7 +82,7 @@ func TestOverridesExcuseWhatTheyChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Matrix(changed, InspectOptions{})
+	r := Inspect(changed, InspectOptions{})
 	for name, c := range settingsOf(r) {
 		if !c.Holds || c.Note != "by overrides: 8 entries are theirs, of 8 rules" {
 			t.Errorf("%s: %+v", name, c)
@@ -91,13 +91,13 @@ func TestOverridesExcuseWhatTheyChange(t *testing.T) {
 	// What is not theirs is no more excused than there are rules: here none.
 	changed.Table().Meta.Params = maps.Clone(changed.Table().Meta.Params)
 	delete(changed.Table().Meta.Params, "overrides")
-	for name, c := range settingsOf(Matrix(changed, InspectOptions{})) {
+	for name, c := range settingsOf(Inspect(changed, InspectOptions{})) {
 		if !c.Holds {
 			t.Errorf("%s: entries that are marked need no rules: %+v", name, c)
 		}
 	}
 	changed.Table().Meta.Params["sparsify_neighbors"], changed.Table().Meta.Params["sparsify_threshold"] = "0", "0.9"
-	for name, c := range settingsOf(Matrix(changed, InspectOptions{})) {
+	for name, c := range settingsOf(Inspect(changed, InspectOptions{})) {
 		if c.Holds != (name == "symmetric" || name == "dominant") {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -119,7 +119,7 @@ func TestPinsAndBansExcuseAsMuchAsTheyMayHaveChanged(t *testing.T) {
 	}
 	for rules, holds := range map[string]bool{"": false, "1 rules, sha256 00": false, "2 rules, sha256 00": true, "1 rules, sha256 00; 1 rules, sha256 01": true} {
 		m.Table().Meta.Params = map[string]string{"sparsify_symmetric": "true", "overrides": rules}
-		if c := settingsOf(Matrix(m, InspectOptions{}))["symmetric"]; c.Holds != holds || (c.Note != "") != holds {
+		if c := settingsOf(Inspect(m, InspectOptions{}))["symmetric"]; c.Holds != holds || (c.Note != "") != holds {
 			t.Errorf("%q: %+v", rules, c)
 		}
 	}
@@ -129,7 +129,7 @@ func TestPinsAndBansExcuseAsMuchAsTheyMayHaveChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := sparsifyOrFail(t, pinned, SparsifyOptions{Neighbors: 1, Protect: o.Protects})
-	if c := settingsOf(Matrix(cut, InspectOptions{}))["neighbors"]; !c.Holds || c.Counted != "2" || c.Note == "" {
+	if c := settingsOf(Inspect(cut, InspectOptions{}))["neighbors"]; !c.Holds || c.Counted != "2" || c.Note == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -163,7 +163,7 @@ func TestAPairIsExcusedByEitherDirection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := settingsOf(Matrix(m, InspectOptions{}))["symmetric"]; c.Holds != (origins[0] != origins[1]) {
+		if c := settingsOf(Inspect(m, InspectOptions{}))["symmetric"]; c.Holds != (origins[0] != origins[1]) {
 			t.Errorf("%b: %+v", origins, c)
 		}
 	}

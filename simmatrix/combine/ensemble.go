@@ -18,7 +18,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// A Rule is how [Matrices] makes one similarity of several.
+// A Rule is how [Combine] makes one similarity of several.
 type Rule string
 
 // The rules of ensembles, with s_k the similarity that input k gives a pair, 0
@@ -40,7 +40,7 @@ type Input struct {
 	Weight float64           // w_k of [RuleWeighted], above 0 and finite
 }
 
-// Options are the settings of [Matrices].
+// Options are the settings of [Combine].
 type Options struct {
 	Source     string      // becomes Meta.Source
 	Rule       Rule        // makes one similarity of several
@@ -73,7 +73,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Matrices makes one matrix of several by a rule (Novotný, Vector Space
+// Combine makes one matrix of several by a rule (Novotný, Vector Space
 // Representations in Information Retrieval, 2017, section 4.5.3).
 //
 // The candidates of a term are its neighbors in any input. Ordered by their
@@ -88,7 +88,7 @@ func (o *Options) Validate() error {
 // origins are dropped. The same inputs give the same bytes. Errors name every
 // bad setting and input, or are that of ctx. It takes about 14 bytes for each
 // entry of the result.
-func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err

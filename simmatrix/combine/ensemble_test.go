@@ -24,7 +24,7 @@ func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	t.Helper()
 	opts := DefaultOptions()
 	opts.Rule = rule
-	m, err := Matrices(t.Context(), inputs, opts, nil)
+	m, err := Combine(t.Context(), inputs, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 	x := newInput(t, "x", append(others, "a: b=0.9 c=0.8 d=0.1")...)
 	y := newInput(t, "y", append(others, "a: e=0.2 c=0.1 d=0.05")...)
 	opts := Options{Rule: RuleAverage, Neighbors: 2}
-	m, err := Matrices(t.Context(), []Input{x, y}, opts, nil)
+	m, err := Combine(t.Context(), []Input{x, y}, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 		t.Errorf("row %q, want %q", got, want)
 	}
 	opts.Neighbors = 3
-	if m, err = Matrices(t.Context(), []Input{x, y}, opts, nil); err != nil {
+	if m, err = Combine(t.Context(), []Input{x, y}, opts, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := shown(m)[0], "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"; got != want {
@@ -136,7 +136,7 @@ func TestNeighborsOfOneSimilarityShareARank(t *testing.T) {
 	others := []string{"b:", "c:", "d:", "e:"}
 	thesaurus := newInput(t, "thesaurus", append(others, "a: b=1 c=1 d=1 e=1")...)
 	vectors := newInput(t, "vectors", append(others, "a: e=0.5 d=0.4")...)
-	m, err := Matrices(t.Context(), []Input{thesaurus, vectors}, Options{Rule: RuleAverage, Neighbors: 2}, nil)
+	m, err := Combine(t.Context(), []Input{thesaurus, vectors}, Options{Rule: RuleAverage, Neighbors: 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
 	others := []string{"b:", "c:", "d:"}
 	x := newInput(t, "x", append(others, "a: b=0.9 d=0.1")...)
 	y := newInput(t, "y", append(others, "a: c=0.9 d=0.2")...)
-	m, err := Matrices(t.Context(), []Input{x, y}, Options{Rule: RuleMinimum, Neighbors: 1}, nil)
+	m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: RuleMinimum, Neighbors: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 		"fitted to two": {[]Input{in}, Options{Rule: RuleRegression, Neighbors: 1, Regression: &Regression{Coefficients: make([]Coefficient, 2)}}, []string{"other names"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Matrices(t.Context(), tt.inputs, tt.opts, nil)
+			_, err := Combine(t.Context(), tt.inputs, tt.opts, nil)
 			for _, want := range tt.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not in: %v", want, err)
@@ -218,7 +218,7 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Matrices(ctx, []Input{in}, DefaultOptions(), nil); !errors.Is(err, context.Canceled) {
+	if _, err := Combine(ctx, []Input{in}, DefaultOptions(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 	for _, processors := range []int{1, 4} {
 		before := runtime.GOMAXPROCS(processors)
 		done := 0
-		m, err := Matrices(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
+		m, err := Combine(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
 		runtime.GOMAXPROCS(before)
 		if err != nil {
 			t.Fatal(err)
@@ -330,7 +330,7 @@ func FuzzCombine(f *testing.F) {
 			inputs = append(inputs, Input{fmt.Sprint("m", k), randomMatrix(t, r, r.IntN(n+1), 12, seed%2 == 0), 1})
 		}
 		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
-			m, err := Matrices(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
+			m, err := Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -375,14 +375,14 @@ func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
 	}
 	in := newInput(t, "x", "a: b=0.5", "b:")
 	in.Weight = math.Inf(1)
-	if _, err := Matrices(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
+	if _, err := Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
 		t.Errorf("an infinite weight: %v", err)
 	}
 }
 
 func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
 	in := newInput(t, simmatrix.OriginOverrides, "a: b=0.5", "b:")
-	if _, err := Matrices(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
+	if _, err := Combine(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// InspectOptions are the settings of [Matrix].
+// InspectOptions are the settings of [Inspect].
 type InspectOptions struct {
 	Hubs    int    // how many of the terms that are neighbors of the most others are named
 	Samples int    // how many rows are drawn, of those that have neighbors
@@ -30,8 +30,8 @@ func (o *InspectOptions) Validate() error {
 	return errors.Join(settings.NotNegative("hubs", o.Hubs), settings.NotNegative("samples", o.Samples))
 }
 
-// A Report describes a matrix.
-type Report struct {
+// A Inspection describes a matrix.
+type Inspection struct {
 	Meta     simmatrix.Meta `json:"meta"` // what the header says
 	Checksum string         `json:"checksum"`
 	Claims   []Claim        `json:"claims"` // the header, and the settings of [Sparsify] in its Params, and a fresh count
@@ -102,11 +102,11 @@ type Distribution struct {
 	Mean   float64 `json:"mean"`
 }
 
-// Matrix reports on m. It shares no code with what wrote the header, so that
-// [Report.Claims] shows a wrong one. Overrides may make a matrix break the
+// Inspect reports on m. It shares no code with what wrote the header, so that
+// [Inspection.Claims] shows a wrong one. Overrides may make a matrix break the
 // settings of its Sparsify: see [Claim.Note]. It takes 8 bytes an entry.
-func Matrix(m *simmatrix.Matrix, opts InspectOptions) *Report {
-	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
+func Inspect(m *simmatrix.Matrix, opts InspectOptions) *Inspection {
+	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Inspection{Meta: m.Meta(), Checksum: m.Checksum()}}
 	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		in.set = 1 << k
 	}
@@ -123,7 +123,7 @@ func Matrix(m *simmatrix.Matrix, opts InspectOptions) *Report {
 type inspector struct {
 	m       *simmatrix.Table
 	columns simmatrix.Columns
-	report  *Report
+	report  *Inspection
 
 	set     uint8 // the bit of the entries that overrides have set, 0 for none
 	skewed  int   // pairs that go one way or differ

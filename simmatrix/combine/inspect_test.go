@@ -16,13 +16,13 @@ import (
 )
 
 // holds reports whether all claims hold.
-func holds(r *Report) bool {
+func holds(r *Inspection) bool {
 	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
 }
 
 func TestInspectByHand(t *testing.T) {
 	m := matrixtest.Parse(t, matrixtest.HandMade)
-	r := Matrix(m, InspectOptions{Hubs: 2, Samples: 1, Seed: 7})
+	r := Inspect(m, InspectOptions{Hubs: 2, Samples: 1, Seed: 7})
 	if !holds(r) {
 		t.Errorf("claims %+v", r.Claims)
 	}
@@ -57,15 +57,15 @@ func TestInspectByHand(t *testing.T) {
 }
 
 func TestInspectOfAlmostNothing(t *testing.T) {
-	none := Matrix(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultInspectOptions())
+	none := Inspect(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultInspectOptions())
 	if !holds(none) || none.Density != 0 || len(none.Hubs.Top)+len(none.Samples) != 0 {
 		t.Errorf("no terms: %+v", none)
 	}
-	single := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultInspectOptions())
+	single := Inspect(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultInspectOptions())
 	if !holds(single) || single.Density != 1 || single.Rows.Empty != 1 || single.Rows.LargestSumTerm != "" || len(single.Hubs.Top) != 0 {
 		t.Errorf("one term: %+v", single)
 	}
-	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), InspectOptions{Hubs: -1, Samples: -1})
+	negative := Inspect(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), InspectOptions{Hubs: -1, Samples: -1})
 	if len(negative.Hubs.Top)+len(negative.Samples) != 0 {
 		t.Errorf("negative options: %+v", negative)
 	}
@@ -91,7 +91,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 		t.Run(tt.claim, func(t *testing.T) {
 			m := matrixtest.Parse(t, matrixtest.HandMade)
 			tt.lie(m)
-			r := Matrix(m, InspectOptions{})
+			r := Inspect(m, InspectOptions{})
 			if holds(r) {
 				t.Fatal("all claims hold")
 			}
@@ -105,7 +105,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 }
 
 func TestInspectCountsOrigins(t *testing.T) {
-	r := Matrix(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), InspectOptions{})
+	r := Inspect(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), InspectOptions{})
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
 	if diff := gocmp.Diff(want, r.Entries.Origins); diff != "" {
 		t.Error(diff)
@@ -115,7 +115,7 @@ func TestInspectCountsOrigins(t *testing.T) {
 func TestSamplesDependOnlyOnTheSeed(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Rows(rand.New(rand.NewPCG(1, 1)), 60))
 	draw := func(seed uint64) (terms []string) {
-		for _, row := range Matrix(m, InspectOptions{Samples: 5, Seed: seed}).Samples {
+		for _, row := range Inspect(m, InspectOptions{Samples: 5, Seed: seed}).Samples {
 			terms = append(terms, row.Term)
 			if diff := gocmp.Diff(matrixtest.Of(m.Row(row.Term)), row.Neighbors); diff != "" {
 				t.Error(diff)
@@ -139,7 +139,7 @@ func TestSamplesDependOnlyOnTheSeed(t *testing.T) {
 	if others == 0 {
 		t.Error("every seed draws the same")
 	}
-	if all := Matrix(m, InspectOptions{Samples: 1000}).Samples; len(all) > 60 || len(all) < 50 {
+	if all := Inspect(m, InspectOptions{Samples: 1000}).Samples; len(all) > 60 || len(all) < 50 {
 		t.Errorf("%d of 60 rows drawn", len(all))
 	}
 }
@@ -154,7 +154,7 @@ func FuzzInspect(f *testing.F) {
 		if symmetric {
 			m = sparsifyOrFail(t, m, SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
 		}
-		r := Matrix(m, InspectOptions{Hubs: 3, Samples: 2, Seed: seed})
+		r := Inspect(m, InspectOptions{Hubs: 3, Samples: 2, Seed: seed})
 		if !holds(r) {
 			t.Fatalf("%+v", r.Claims)
 		}

@@ -251,7 +251,7 @@ func TestRegressionIsARuleOfEnsembles(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := Options{Rule: RuleRegression, Neighbors: 100, Regression: r}
-	m, err := Matrices(t.Context(), inputs, opts, nil)
+	m, err := Combine(t.Context(), inputs, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestRegressionIsARuleOfEnsembles(t *testing.T) {
 		t.Errorf("%v", params)
 	}
 	inputs[0], inputs[1] = inputs[1], inputs[0]
-	if _, err := Matrices(t.Context(), inputs, opts, nil); err == nil {
+	if _, err := Combine(t.Context(), inputs, opts, nil); err == nil {
 		t.Error("inputs in another order were taken")
 	}
 }

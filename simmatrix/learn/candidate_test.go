@@ -75,10 +75,10 @@ func TestWordsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 
 func TestTermsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 	terms := []simmatrix.Term{{Text: "xabcdefgh"}, {Text: "abcdefgh"}, {Text: "abcdefghij"}}
-	opts := source.DefaultOptions()
+	opts := source.DefaultSpellingOptions()
 	opts.Neighbors = 1
 	opts.Candidate = func(term string) bool { return term[0] != 'x' }
-	m, err := source.FromTerms(t.Context(), terms, opts, nil)
+	m, err := source.FromSpelling(t.Context(), terms, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
 	opts := combine.DefaultOptions()
 	opts.Neighbors = 2
 	opts.Protect = func(term, neighbor string) bool { return term == "x" && neighbor == "c" }
-	m, err := combine.Matrices(t.Context(), []combine.Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
+	m, err := combine.Combine(t.Context(), []combine.Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,42 +14,42 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// MaxDistance is the largest [Options.MaxDistance].
+// MaxDistance is the largest [SpellingOptions.MaxDistance].
 const MaxDistance = 4
 
-// A Formula says how an edit distance becomes a similarity, where d is the
-// Levenshtein distance of the two terms and m the length of the longer one. All
-// fall in d and rise, or stay, in m.
-type Formula string
+// A SpellingFormula says how an edit distance becomes a similarity, where d
+// is the Levenshtein distance of the two terms and m the length of the
+// longer one. All fall in d and rise, or stay, in m.
+type SpellingFormula string
 
 // The formulas, of Novotný 2017, equation 4.5, after Charlet and Damnati, and
 // of Sidorov et al. 2014, equations 27 to 30.
 const (
-	Power      Formula = "power"      // min(1, θ1·(1−d/m)^θ2)
-	Reciprocal Formula = "reciprocal" // 1/(1+d)
-	Linear     Formula = "linear"     // 1−d/m
-	Root       Formula = "root"       // √(1−d/m)
-	Square     Formula = "square"     // (1−d/m)²
+	Power      SpellingFormula = "power"      // min(1, θ1·(1−d/m)^θ2)
+	Reciprocal SpellingFormula = "reciprocal" // 1/(1+d)
+	Linear     SpellingFormula = "linear"     // 1−d/m
+	Root       SpellingFormula = "root"       // √(1−d/m)
+	Square     SpellingFormula = "square"     // (1−d/m)²
 )
 
-// Options are the settings of [FromTerms].
-type Options struct {
-	Source         string  // becomes Meta.Source: in words, where the terms come from
-	Formula        Formula // makes similarities of distances
-	Theta1, Theta2 float64 // θ1 and θ2 of [Power], above 0
-	LengthRatio    float64 // θ4, at least 1: terms of lengths further apart have similarity 0
-	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
-	Bytes          bool    // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
-	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+// SpellingOptions are the settings of [FromSpelling].
+type SpellingOptions struct {
+	Source         string          // becomes Meta.Source: in words, where the terms come from
+	Formula        SpellingFormula // makes similarities of distances
+	Theta1, Theta2 float64         // θ1 and θ2 of [Power], above 0
+	LengthRatio    float64         // θ4, at least 1: terms of lengths further apart have similarity 0
+	MaxDistance    int             // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
+	Bytes          bool            // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
+	Neighbors      int             // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 	// Candidate reports whether a term may be the neighbor of others, so that
 	// terms that no document has take no places; nil lets all.
 	Candidate func(term string) bool
 }
 
-// DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, for
-// equation 4.5, over runes, up to a distance of 2.
-func DefaultOptions() Options {
-	return Options{
+// DefaultSpellingOptions returns the parameters of Novotný 2017, section
+// 4.5.1, for equation 4.5, over runes, up to a distance of 2.
+func DefaultSpellingOptions() SpellingOptions {
+	return SpellingOptions{
 		Source: "edit distance", Formula: Power,
 		Theta1: 1.8, Theta2: 5, LengthRatio: 1.5,
 		MaxDistance: 2, Neighbors: 100,
@@ -57,7 +57,7 @@ func DefaultOptions() Options {
 }
 
 // Validate reports every setting that is out of range.
-func (o *Options) Validate() error {
+func (o *SpellingOptions) Validate() error {
 	var errs []error
 	switch o.Formula {
 	case Power:
@@ -74,7 +74,7 @@ func (o *Options) Validate() error {
 		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))...)
 }
 
-func (o *Options) params() map[string]string {
+func (o *SpellingOptions) params() map[string]string {
 	p := map[string]string{
 		"formula":      string(o.Formula),
 		"theta3":       "0", // of the published formulas, a threshold
@@ -92,13 +92,13 @@ func (o *Options) params() map[string]string {
 	return p
 }
 
-func (o *Options) near(longer, shorter int) bool {
+func (o *SpellingOptions) near(longer, shorter int) bool {
 	return float64(longer)/float64(shorter) <= o.LengthRatio
 }
 
 // units returns the similarity of two different terms at distance d of which
 // the longer has length m, in units of 1/65535, 0 where it rounds to 0.
-func (o *Options) units(d, m int) uint16 {
+func (o *SpellingOptions) units(d, m int) uint16 {
 	rest := max(0, 1-float64(d)/float64(m)) // no two terms are further apart than m
 	var s float64
 	switch o.Formula {
@@ -116,7 +116,7 @@ func (o *Options) units(d, m int) uint16 {
 	return uint16(math.Round(min(s, 1) * simmatrix.UnitsOfOne))
 }
 
-// FromTerms returns the matrix of the terms by the Levenshtein distance of
+// FromSpelling returns the matrix of the terms by the Levenshtein distance of
 // their spellings: s_ij is Formula applied to it, 0 where that rounds
 // to 0, where the distance is above MaxDistance, and where the
 // lengths are further apart than LengthRatio. Each row has the Neighbors
@@ -130,7 +130,7 @@ func (o *Options) units(d, m int) uint16 {
 // Errors are [simmatrix.ErrNoVocabulary] where there is no term, one that wraps
 // [simmatrix.ErrInvalid] for a term that cannot have a row or is repeated, one
 // for all options out of range, and that of ctx.
-func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}

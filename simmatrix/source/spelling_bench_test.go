@@ -77,12 +77,12 @@ func BenchmarkEditDistance100k(b *testing.B) {
 	const sample = 300
 	words := spellings(100_000)
 	terms := textTerms(words...)
-	o := DefaultOptions()
+	o := DefaultSpellingOptions()
 	for b.Loop() {
 		stop := make(chan struct{})
 		var largest atomic.Uint64
 		go watchHeap(&largest, stop)
-		m, err := FromTerms(b.Context(), terms, o, nil)
+		m, err := FromSpelling(b.Context(), terms, o, nil)
 		close(stop)
 		if err != nil {
 			b.Fatal(err)
@@ -113,7 +113,7 @@ func BenchmarkEditDistance100k(b *testing.B) {
 // whose length is allowed with the algorithm of Myers (1999, "A fast
 // bit-vector algorithm for approximate string matching") in the form of Hyyrö
 // (2003) for whole words of up to 64 bytes.
-func allWithin(query string, words []string, o *Options) int {
+func allWithin(query string, words []string, o *SpellingOptions) int {
 	var places [256]uint64
 	for i := range len(query) {
 		places[query[i]] |= 1 << i
@@ -152,7 +152,7 @@ func BenchmarkEditDistanceDense(b *testing.B) {
 	for name, words := range denseVocabularies(100_000) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				mustEdit(b, DefaultOptions(), words...)
+				mustEdit(b, DefaultSpellingOptions(), words...)
 			}
 		})
 	}

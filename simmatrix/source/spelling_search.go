@@ -31,7 +31,7 @@ func (b band) least() int { return bits.TrailingZeros64(uint64(b)) / laneBits }
 // An editSearcher finds the neighbors of one term, the query, at a time.
 type editSearcher struct {
 	tree *termTree
-	opts *Options
+	opts *SpellingOptions
 	k    int // MaxDistance
 
 	// The query. Lengths are in letters.
@@ -51,7 +51,7 @@ type editSearcher struct {
 	lanes [MaxDistance + 1]band
 }
 
-func newEditSearcher(t *termTree, opts *Options) *editSearcher {
+func newEditSearcher(t *termTree, opts *SpellingOptions) *editSearcher {
 	return &editSearcher{tree: t, opts: opts, k: opts.MaxDistance}
 }
 

@@ -37,7 +37,7 @@ func levenshtein[T comparable](a, b []T) int {
 }
 
 // allEditRows is what FromTerms computes, by comparing all pairs.
-func allEditRows(o Options, words []string) map[string][]simmatrix.Neighbor {
+func allEditRows(o SpellingOptions, words []string) map[string][]simmatrix.Neighbor {
 	rows := map[string][]simmatrix.Neighbor{}
 	for _, a := range words {
 		rows[a] = nil
@@ -86,9 +86,9 @@ func randomSpellings(random *rand.Rand, n, length int, letters []rune) []string 
 func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	alphabets := [][]rune{[]rune("ab"), []rune("abcdef"), []rune("aéè"), []rune("x語言訁𝒳"), {0, 'a', 0x10FFFF}}
-	formulas := []Formula{Power, Reciprocal, Linear, Root, Square}
+	formulas := []SpellingFormula{Power, Reciprocal, Linear, Root, Square}
 	for run := range 300 {
-		o := Options{
+		o := SpellingOptions{
 			Formula: formulas[run%len(formulas)], Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
 			LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
 			MaxDistance: 1 + random.IntN(MaxDistance), Bytes: random.IntN(4) == 0,
@@ -200,7 +200,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 	const n = 20_000
 	for _, name := range []string{"a letter at the end", "a letter at the beginning"} {
 		words := denseVocabularies(n)[name]
-		o := DefaultOptions()
+		o := DefaultSpellingOptions()
 		o.Neighbors = 3
 		m := mustEdit(t, o, words...)
 		got := slices.Collect(m.Row(words[n-1]).All())
@@ -256,7 +256,7 @@ func (t *termTree) below(at uint32, prefix string) []string {
 func TestEditSearchAllocatesNothing(t *testing.T) {
 	words := spellings(2000)
 	slices.Sort(words)
-	o := DefaultOptions()
+	o := DefaultSpellingOptions()
 	s := newEditSearcher(newTermTree(words, false), &o)
 	for i := range words {
 		s.find(i)

@@ -24,9 +24,9 @@ func textTerms(texts ...string) []simmatrix.Term {
 	return terms
 }
 
-func mustEdit(tb testing.TB, opts Options, texts ...string) *simmatrix.Matrix {
+func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.Matrix {
 	tb.Helper()
-	m, err := FromTerms(tb.Context(), textTerms(texts...), opts, nil)
+	m, err := FromSpelling(tb.Context(), textTerms(texts...), opts, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func mustEdit(tb testing.TB, opts Options, texts ...string) *simmatrix.Matrix {
 }
 
 // wideEdit returns options that take every pair within distance k.
-func wideEdit(formula Formula, k int) Options {
-	o := DefaultOptions()
+func wideEdit(formula SpellingFormula, k int) SpellingOptions {
+	o := DefaultSpellingOptions()
 	o.Formula, o.MaxDistance, o.LengthRatio, o.Neighbors = formula, k, math.Inf(1), simmatrix.MaxNeighbors
 	return o
 }
@@ -52,7 +52,7 @@ func similarityOf(m *simmatrix.Matrix, i, j string) float32 {
 
 func TestEditFormulasAreThePublishedOnes(t *testing.T) {
 	for _, tt := range []struct {
-		formula Formula
+		formula SpellingFormula
 		i, j    string
 		want    float64
 	}{
@@ -72,7 +72,7 @@ func TestEditFormulasAreThePublishedOnes(t *testing.T) {
 		{Linear, "cars", "car", 3.0 / 4},
 	} {
 		t.Run(string(tt.formula)+" "+tt.i, func(t *testing.T) {
-			o := DefaultOptions()
+			o := DefaultSpellingOptions()
 			o.Formula = tt.formula
 			if got := similarityOf(mustEdit(t, o, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
 				t.Errorf("%v, want %v", got, tt.want)
@@ -107,8 +107,8 @@ func TestEditDistancesOfWordsThatTextbooksUse(t *testing.T) {
 }
 
 func TestEditMatrixOfSpellings(t *testing.T) {
-	o := DefaultOptions()
-	m, err := FromTerms(t.Context(), []simmatrix.Term{
+	o := DefaultSpellingOptions()
+	m, err := FromSpelling(t.Context(), []simmatrix.Term{
 		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
 	}, o, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestEditBytesCountBytes(t *testing.T) {
 
 func TestEditThresholdsCutPairs(t *testing.T) {
 	words := []string{"ab", "abc", "abcd", "abcde"}
-	neighbors := func(o Options) map[string]string {
+	neighbors := func(o SpellingOptions) map[string]string {
 		t.Helper()
 		got := map[string]string{}
 		for term, row := range mustEdit(t, o, words...).Rows() {
@@ -185,7 +185,7 @@ func TestEditThresholdsCutPairs(t *testing.T) {
 	short.Neighbors = 1
 	for _, tt := range []struct {
 		name string
-		opts Options
+		opts SpellingOptions
 		want map[string]string
 	}{
 		{"nothing", all, map[string]string{"ab": "abc abcd ", "abc": "abcd ab abcde ", "abcd": "abcde abc ab ", "abcde": "abcd abc "}},
@@ -223,26 +223,26 @@ func TestEditFormulasThatRoundToNothingMakeNoEntry(t *testing.T) {
 
 func TestEditOptionsReportEveryBadSetting(t *testing.T) {
 	nan := math.NaN()
-	o := Options{Formula: Power, Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
-	_, err := FromTerms(t.Context(), textTerms("a"), o, nil)
+	o := SpellingOptions{Formula: Power, Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
+	_, err := FromSpelling(t.Context(), textTerms("a"), o, nil)
 	for _, want := range []string{"theta1: NaN", "theta2: 0", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
 	}
-	o = DefaultOptions()
+	o = DefaultSpellingOptions()
 	o.Formula, o.Theta1, o.LengthRatio = "cosine", 0, nan // θ1 is not that of such a formula
 	if err := o.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), `"cosine" is none of power,`) {
 		t.Errorf("error %v", err)
 	}
-	o = DefaultOptions()
+	o = DefaultSpellingOptions()
 	if err := o.Validate(); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
-	o := DefaultOptions()
+	o := DefaultSpellingOptions()
 	for _, tt := range []struct {
 		name    string
 		terms   []simmatrix.Term
@@ -256,7 +256,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 		{"twice", textTerms("b", "a", "b"), simmatrix.ErrInvalid, `"b" occurs twice`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := FromTerms(t.Context(), tt.terms, o, nil)
+			m, err := FromSpelling(t.Context(), tt.terms, o, nil)
 			if m != nil || !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("%v", err)
 			}
@@ -265,7 +265,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 }
 
 func TestFromEditDistanceTakesAnyTermOfAnIndex(t *testing.T) {
-	m := mustEdit(t, DefaultOptions(), "new york", "new yorck", "a\x00b\tc", "a\x00b\td", "x")
+	m := mustEdit(t, DefaultSpellingOptions(), "new york", "new yorck", "a\x00b\tc", "a\x00b\td", "x")
 	for _, pair := range [][2]string{{"new york", "new yorck"}, {"a\x00b\tc", "a\x00b\td"}} {
 		if similarityOf(m, pair[0], pair[1]) == 0 {
 			t.Errorf("%q", pair)
@@ -275,7 +275,7 @@ func TestFromEditDistanceTakesAnyTermOfAnIndex(t *testing.T) {
 
 func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 	words := spellings(3000)
-	o := DefaultOptions()
+	o := DefaultSpellingOptions()
 	o.Neighbors = 5
 	sums := map[string]bool{}
 	for _, processors := range []int{1, 2, 7} {
@@ -292,7 +292,7 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
 	words := textTerms(spellings(200)...)
 	var seen []string
-	if _, err := FromTerms(t.Context(), words, DefaultOptions(), func(stage string, done, total int) {
+	if _, err := FromSpelling(t.Context(), words, DefaultSpellingOptions(), func(stage string, done, total int) {
 		seen = append(seen, fmt.Sprintf("%s %d/%d", stage, done, total))
 	}); err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if m, err := FromTerms(ctx, words, DefaultOptions(), nil); m != nil || !errors.Is(err, context.Canceled) {
+	if m, err := FromSpelling(ctx, words, DefaultSpellingOptions(), nil); m != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

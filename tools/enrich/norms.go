@@ -14,9 +14,9 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// Mapping returns the mapping, as JSON, that an index needs before the norms of
-// a field are stored in it: the engine would make up other types.
-func Mapping(field string) []byte {
+// NormMapping returns the mapping, as JSON, that an index needs before the
+// norms of a field are stored in it: the engine would make up other types.
+func NormMapping(field string) []byte {
 	name := esclient.NormName(field)
 	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:{"type":"float","index":false}}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
 		esclient.NormObject, quote(name), esclient.NormWeightsObject, quote(name))
@@ -68,11 +68,11 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 	return math.Sqrt(sum)
 }
 
-// Members returns the norm of a field and the id of its weights, as a JSON
+// NormMembers returns the norm of a field and the id of its weights, as a JSON
 // object to merge into a document. A norm of 0 stands for a field without
 // terms, which gets the id only; stale says that the document has a norm that
 // has to go then.
-func Members(field, id string, norm float64, stale bool) []byte {
+func NormMembers(field, id string, norm float64, stale bool) []byte {
 	name := quote(esclient.NormName(field))
 	b := []byte("{")
 	switch {
@@ -96,11 +96,12 @@ func quote(s string) []byte {
 	return b
 }
 
-// Missing returns the query for the documents that have the field and not the
-// norm of these weights, as JSON; with an id of "" for all that have the field.
-// Those without terms, which get the id only, are among them: no query tells
-// them from those whose terms were not known when they were written.
-func Missing(field, id string) []byte {
+// WithoutNorms returns the query for the documents that have the field and
+// not the norm of these weights, as JSON; with an id of "" for all that
+// have the field. Those without terms, which get the id only, are among
+// them: no query tells them from those whose terms were not known when they
+// were written.
+func WithoutNorms(field, id string) []byte {
 	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
 	if id == "" {
 		return has
@@ -114,10 +115,10 @@ func Missing(field, id string) []byte {
 // Documents without terms count as empty.
 func NormsTask(c TermReader, weights *Weights, field string) Task {
 	return Task{
-		Stage: "computing norms", Missing: Missing(field, weights.ID()), Every: Missing(field, ""), Value: esclient.NormPath(field),
+		Stage: "computing norms", Missing: WithoutNorms(field, weights.ID()), Every: WithoutNorms(field, ""), Value: esclient.NormPath(field),
 		Fill: FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) Part {
 			norm := weights.Norm(terms)
-			return Part{JSON: Members(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
+			return Part{JSON: NormMembers(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
 		}),
 	}
 }

@@ -91,7 +91,7 @@ func (x *fakeIndex) hook(call string, docs []documents.DocRef) error {
 	return before(call, docs)
 }
 
-// ScanRefs implements [Reader] for the queries of this package.
+// ScanRefs implements [DocumentReader] for the queries of this package.
 func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn func([]documents.DocRef) error) error {
 	if err := x.hook("docs", nil); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	return nil
 }
 
-// TermFreqs implements [Reader]: words between blanks.
+// TermFreqs implements [DocumentReader]: words between blanks.
 func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
 	if err := x.hook("terms", docs); err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "bu
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := Each(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
+	err := Each(t.Context(), x, documents.RefOptions{Query: WithoutNorms("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
 		if len(docs) != normsBatchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
@@ -299,7 +299,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500 // 12 documents
 	var docs []documents.DocRef
-	err := x.ScanRefs(t.Context(), documents.RefOptions{Query: Missing("body", "")}, func(found []documents.DocRef) error {
+	err := x.ScanRefs(t.Context(), documents.RefOptions{Query: WithoutNorms("body", "")}, func(found []documents.DocRef) error {
 		docs = append(docs, found...)
 		return nil
 	})
@@ -340,15 +340,15 @@ func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 }
 
 // A shortReader leaves out the last document.
-type shortReader struct{ Reader }
+type shortReader struct{ DocumentReader }
 
 func (r shortReader) TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
-	terms, err := r.Reader.TermFreqs(ctx, field, docs)
+	terms, err := r.DocumentReader.TermFreqs(ctx, field, docs)
 	return terms[:len(terms)-1], err
 }
 
 // readTerms returns the terms of documents, from as many calls as it takes.
-func readTerms(ctx context.Context, r Reader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
+func readTerms(ctx context.Context, r DocumentReader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
 	t := Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
 		return r.TermFreqs(ctx, "body", docs)
 	}}

@@ -17,8 +17,8 @@ import (
 // ErrNoTerms says that there is nothing to make weights of.
 var ErrNoTerms = errors.New("no document has terms in the field")
 
-// A Reader reads the documents of indices. [documents.API] is one.
-type Reader interface {
+// A DocumentReader reads the documents of indices. [documents.API] is one.
+type DocumentReader interface {
 	Scanner
 	TermReader
 }
@@ -51,7 +51,7 @@ type SnapshotOptions struct {
 // that have terms in the field. The same documents make the same matrix. The
 // error wraps [simmatrix.ErrMemory] where the bound is too small, and
 // [ErrNoTerms] where no document has any.
-func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
+func Snapshot(ctx context.Context, r DocumentReader, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
 	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
 		s = &snapshot{
@@ -65,7 +65,7 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 			})
 			return terms, err
 		}
-		return Each(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
+		return Each(ctx, r, documents.RefOptions{Index: o.Index, Query: WithoutNorms(o.Field, "")}, o.Workers, s.batch)
 	})
 	if err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func TestNamesOfAField(t *testing.T) {
 func TestJSONOfOddNamesIsValid(t *testing.T) {
 	for _, field := range []string{"body", `a"b\c`, "été.x", "\u2028"} {
 		for what, b := range map[string][]byte{
-			"mapping": Mapping(field), "members": Members(field, "0123", 1.5, false), "empty": Members(field, "0123", 0, false),
-			"stale": Members(field, "0123", 0, true), "missing": Missing(field, "0123"), "all": Missing(field, ""),
+			"mapping": NormMapping(field), "members": NormMembers(field, "0123", 1.5, false), "empty": NormMembers(field, "0123", 0, false),
+			"stale": NormMembers(field, "0123", 0, true), "missing": WithoutNorms(field, "0123"), "all": WithoutNorms(field, ""),
 		} {
 			if !json.Valid(b) {
 				t.Errorf("%s of %q: %s", what, field, b)
@@ -72,7 +72,7 @@ func TestMembersOfADocument(t *testing.T) {
 		{0, false, `{"akin_norm_weights":{"a__b":"id"}}`},
 		{0, true, `{"akin_norm":{"a__b":null},"akin_norm_weights":{"a__b":"id"}}`},
 	} {
-		if got := string(Members("a.b", "id", tt.norm, tt.stale)); got != tt.want {
+		if got := string(NormMembers("a.b", "id", tt.norm, tt.stale)); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt, got, tt.want)
 		}
 	}

@@ -190,7 +190,7 @@ func shuffled(text string) string {
 const shownText = 300
 
 // WriteDifferences writes a table to be judged by hand: who judges fills in
-// the last column, and [Read] reads it. A query whose text is its id
+// the last column, and [ReadJudged] reads it. A query whose text is its id
 // has no other one there.
 func WriteDifferences(w io.Writer, all []Difference) error {
 	rows := append(make([][]string, 0, 1+len(all)), []string{"query_id", "query", "document", "text", "grade"})

@@ -86,7 +86,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 		t.Errorf("table\n%s", text)
 	}
 	text = strings.Replace(text, "calc'!A0\",", "calc'!A0\",3", 1)
-	got, err := Read(nil, &File{Name: "f", Content: strings.NewReader(text)})
+	got, err := ReadJudged(nil, &JudgedFile{Name: "f", Content: strings.NewReader(text)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestJudgmentsOfOtherProgramsAreRead(t *testing.T) {
 		{"workbench-stored.json", 0, false},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			got, err := Read(nil, &File{test.file, strings.NewReader(golden(t, test.file))})
+			got, err := ReadJudged(nil, &JudgedFile{test.file, strings.NewReader(golden(t, test.file))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestJudgmentsOfOtherProgramsAreRead(t *testing.T) {
 }
 
 func TestTablesOfSpreadsheetsWithSemicolonsAreRead(t *testing.T) {
-	got, err := Read(nil, &File{"f", strings.NewReader("query_id;query;document;text;grade\r\n1;red dress;a;\"x; y\";3\r\n1;red dress;b;z;\r\n")})
+	got, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader("query_id;query;document;text;grade\r\n1;red dress;a;\"x; y\";3\r\n1;red dress;b;z;\r\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestFormulasInSpreadsheetsStayText(t *testing.T) {
 			t.Errorf("no cell %s in\n%s", cell, &b)
 		}
 	}
-	got, err := Read(nil, &File{"f", strings.NewReader(b.String())})
+	got, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(b.String())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestMistakesInFilesOfOtherProgramsHaveTheirLine(t *testing.T) {
 		{"nothing known", `{"judgments": []}`, "want \"requests\""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Read(nil, &File{"f", strings.NewReader(test.text)})
+			_, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(test.text)})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
@@ -129,7 +129,7 @@ func TestManyRatingsOfOtherProgramsAreReadInTime(t *testing.T) {
 		fmt.Fprintf(&text, "\n{\"docId\": \"document-%030d\", \"rating\": \"1.000\"},", i)
 	}
 	began := time.Now()
-	_, err := Read(nil, &File{"f", strings.NewReader(text.String() + "\n" + `{"docId": "x", "rating": "x"}]}]}`)})
+	_, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(text.String() + "\n" + `{"docId": "x", "rating": "x"}]}]}`)})
 	if err == nil || !strings.Contains(err.Error(), "f:200002: the grade") {
 		t.Errorf("error %v", err)
 	}

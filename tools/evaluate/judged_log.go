@@ -25,11 +25,12 @@ const maxText = 8 << 10
 
 // ReadLog reads a log that has one query a line, all as text or all as JSON
 // such as {"id":"17","query":"wind tunnel","count":3}, where id and count
-// may be missing; or the queries of a file in JSON that [Read] takes, and of
-// a query set of the Search Relevance Workbench. Empty lines do not count. A
-// text that comes again adds to the count of the first, whose id it gets;
-// without an id the text is the id. It fails where there is no query.
-func ReadLog(f *File) (*Log, error) {
+// may be missing; or the queries of a file in JSON that [ReadJudged] takes,
+// and of a query set of the Search Relevance Workbench. Empty lines do not
+// count. A text that comes again adds to the count of the first, whose id
+// it gets; without an id the text is the id. It fails where there is no
+// query.
+func ReadLog(f *JudgedFile) (*Log, error) {
 	r := newReader()
 	r.read(f, func(first string) format {
 		if strings.HasPrefix(first, "{") {

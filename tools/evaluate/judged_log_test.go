@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func logFile(content string) *File { return &File{"log", strings.NewReader(content)} }
+func logFile(content string) *JudgedFile { return &JudgedFile{"log", strings.NewReader(content)} }
 
 func TestLogOfTextCountsRepeatedQueries(t *testing.T) {
 	log, err := ReadLog(logFile("wind tunnel\n\n  flutter \r\nwind tunnel"))

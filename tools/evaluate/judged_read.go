@@ -20,14 +20,14 @@ const (
 	maxProblems = 20        // that are listed
 )
 
-// A File is the content of a file, and its name for errors.
-type File struct {
+// A JudgedFile is the content of a file, and its name for errors.
+type JudgedFile struct {
 	Name    string
 	Content io.Reader
 }
 
-// Read reads a judged set. What the files are is seen from how they begin.
-// judgments is one of
+// ReadJudged reads a judged set. What the files are is seen from how they
+// begin. judgments is one of
 //
 //	query-id TAB corpus-id TAB score     BEIR's qrels.tsv, with a header
 //	query 0 document grade               TREC's qrels
@@ -43,11 +43,11 @@ type File struct {
 //	<top> <num> Number: 1 <title> …      TREC's topics
 //	1 TAB text
 //
-// Without queries a CSV file has the texts of queries in place of their ids,
-// and a document without a grade there is not judged. The error has everything
-// that is wrong, with file and line: also an empty set, a grade that is no
-// integer, and two grades of one document for one query.
-func Read(queries, judgments *File) (*Set, error) {
+// Without queries a CSV file has the texts of queries in place of their
+// ids, and a document without a grade there is not judged. The error has
+// everything that is wrong, with file and line: also an empty set, a grade
+// that is no integer, and two grades of one document for one query.
+func ReadJudged(queries, judgments *JudgedFile) (*Set, error) {
 	r := newReader()
 	if queries != nil {
 		r.read(queries, r.queryFormat)
@@ -107,7 +107,7 @@ type format func(text []byte)
 
 // read reads a file in the format that choose finds for its first line, nil for
 // none.
-func (r *reader) read(f *File, choose func(first string) format) {
+func (r *reader) read(f *JudgedFile, choose func(first string) format) {
 	r.file = f.Name
 	text, err := io.ReadAll(io.LimitReader(f.Content, maxFile+1))
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark
@@ -337,7 +337,7 @@ func (r *reader) table(text []byte, separator rune) {
 }
 
 // Cell returns a text that spreadsheets show and do not compute: with a blank
-// in front where it begins like a formula, which [Read] takes away again.
+// in front where it begins like a formula, which [ReadJudged] takes away again.
 func Cell(text string) string {
 	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
 		return " " + text

@@ -7,11 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func file(name, content string) *File {
+func file(name, content string) *JudgedFile {
 	if content == "" {
 		return nil
 	}
-	return &File{name, strings.NewReader(content)}
+	return &JudgedFile{name, strings.NewReader(content)}
 }
 
 // Each format holds the same two queries and three judgments.
@@ -50,7 +50,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := Read(file("queries", test.queries), file("judgments", test.judgments))
+			got, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		{"many mistakes", queries, strings.Repeat("1 0 a x\n", 50), []string{"and 30 more"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Read(file("queries", test.queries), file("judgments", test.judgments))
+			_, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -108,7 +108,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 }
 
 func TestQueriesOfOneSideOnlyStayKnown(t *testing.T) {
-	s, err := Read(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
+	s, err := ReadJudged(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("", "query,document,grade\n\"car, \"\"hire\"\"\",a,\n")
 	f.Add("", `{"requests": [{"id": "1", "request": {"a": 1}, "ratings": [{"_id": "a", "rating": 1}]}]}`)
 	f.Fuzz(func(t *testing.T, queries, judgments string) {
-		s, err := Read(file("queries", queries), &File{"judgments", strings.NewReader(judgments)})
+		s, err := ReadJudged(file("queries", queries), &JudgedFile{"judgments", strings.NewReader(judgments)})
 		if err != nil {
 			return
 		}

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Options say how [Run] looks for settings.
-type Options struct {
+// TuneOptions say how [Tune] looks for settings.
+type TuneOptions struct {
 	// Settings is how many are tried, the defaults included: half of them are
 	// drawn at random, the others are next to the best that are known.
 	Settings int
@@ -30,7 +30,7 @@ const leastPerFold = 4
 
 // Validate reports every option that is out of range, and too few queries for
 // the folds.
-func (o *Options) Validate(queries int) error {
+func (o *TuneOptions) Validate(queries int) error {
 	var errs []error
 	if least := leastPerFold * o.Folds; queries < least {
 		errs = append(errs, fmt.Errorf("%d judged queries are too few for %d folds: at least %d", queries, o.Folds, least))
@@ -47,7 +47,7 @@ func (o *Options) Validate(queries int) error {
 	return errors.Join(errs...)
 }
 
-// Run looks for the setting with the best mean of a measure over the queries.
+// Tune looks for the setting with the best mean of a measure over the queries.
 // score returns the measure of each query under a setting, nil for
 // direct search.
 //
@@ -56,7 +56,7 @@ func (o *Options) Validate(queries int) error {
 // the same way. Neither the choice for a fold nor the settings that it is made
 // among depend on the queries in it. The same options and scores give the same
 // result.
-func Run(ctx context.Context, queries int, space Space, o Options, score func(ctx context.Context, s *Setting) ([]float64, error)) (*TuneResult, error) {
+func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score func(ctx context.Context, s *Setting) ([]float64, error)) (*TuneResult, error) {
 	if err := o.Validate(queries); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func Run(ctx context.Context, queries int, space Space, o Options, score func(ct
 // A study is the settings that were tried and what they scored.
 type study struct {
 	space   Space
-	options Options
+	options TuneOptions
 	score   func(ctx context.Context, s *Setting) ([]float64, error)
 	fold    []int // of each query
 	direct  []float64

@@ -54,7 +54,7 @@ func (s *Shape) Apply(ctx context.Context, matrices []combine.Input) (m *simmatr
 	if m = inputs[0].Matrix; len(inputs) > 1 {
 		o := combine.DefaultOptions()
 		o.Rule = combine.RuleWeighted
-		m, err = combine.Matrices(ctx, inputs, o, nil)
+		m, err = combine.Combine(ctx, inputs, o, nil)
 	}
 	if err == nil && s.Exponent != 1 {
 		m, err = combine.Raise(m, s.Exponent)

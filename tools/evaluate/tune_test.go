@@ -18,7 +18,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-func tuneOptions() Options { return Options{Settings: 120, Folds: 5, Seed: 1, Confidence: 0.95} }
+func tuneOptions() TuneOptions {
+	return TuneOptions{Settings: 120, Folds: 5, Seed: 1, Confidence: 0.95}
+}
 
 // noise returns a number in [0, 1) that depends on a setting and a query alone.
 func noise(s *Setting, q int) float64 {
@@ -40,9 +42,9 @@ func scorer(n int, score func(s *Setting, q int) float64) func(context.Context, 
 	}
 }
 
-func run(t *testing.T, n int, o Options, score func(s *Setting, q int) float64) *TuneResult {
+func run(t *testing.T, n int, o TuneOptions, score func(s *Setting, q int) float64) *TuneResult {
 	t.Helper()
-	r, err := Run(t.Context(), n, NewSpace(1), o, scorer(n, score))
+	r, err := Tune(t.Context(), n, NewSpace(1), o, scorer(n, score))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestTheSameSeedGivesTheSameResult(t *testing.T) {
 // it: with other scores there, the choice is the same.
 func TestHeldOutQueriesDoNotDecide(t *testing.T) {
 	const n, fold = 60, 2
-	of := func(o Options) *study { // as Run cuts them
+	of := func(o TuneOptions) *study { // as Run cuts them
 		s := &study{}
 		s.fold = make([]int, n)
 		for i, q := range rand.New(rand.NewPCG(o.Seed, 3)).Perm(n) {
@@ -151,7 +153,7 @@ func TestHeldOutQueriesDoNotDecide(t *testing.T) {
 func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 	calls := 0
 	o := tuneOptions()
-	r, err := Run(t.Context(), 47, NewSpace(2), o, func(ctx context.Context, s *Setting) ([]float64, error) {
+	r, err := Tune(t.Context(), 47, NewSpace(2), o, func(ctx context.Context, s *Setting) ([]float64, error) {
 		calls++
 		return scorer(47, noise)(ctx, s)
 	})
@@ -173,25 +175,25 @@ func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		queries int
-		change  func(o *Options)
+		change  func(o *TuneOptions)
 		want    string
 	}{
-		"no queries":  {0, func(*Options) {}, "0 judged queries are too few for 5 folds: at least 20"},
-		"too few":     {19, func(*Options) {}, "19 judged queries"},
-		"one fold":    {100, func(o *Options) { o.Folds = 1 }, "folds: 1 not in [2, 100]"},
-		"no settings": {100, func(o *Options) { o.Settings = 0 }, "settings: 0"},
-		"certainty":   {100, func(o *Options) { o.Confidence = 1 }, "confidence: 1 not in (0, 1)"},
+		"no queries":  {0, func(*TuneOptions) {}, "0 judged queries are too few for 5 folds: at least 20"},
+		"too few":     {19, func(*TuneOptions) {}, "19 judged queries"},
+		"one fold":    {100, func(o *TuneOptions) { o.Folds = 1 }, "folds: 1 not in [2, 100]"},
+		"no settings": {100, func(o *TuneOptions) { o.Settings = 0 }, "settings: 0"},
+		"certainty":   {100, func(o *TuneOptions) { o.Confidence = 1 }, "confidence: 1 not in (0, 1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tuneOptions()
 			tt.change(&o)
-			if _, err := Run(t.Context(), tt.queries, NewSpace(1), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Tune(t.Context(), tt.queries, NewSpace(1), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
 	}
 	away := errors.New("the cluster is away")
-	if _, err := Run(t.Context(), 100, NewSpace(1), tuneOptions(), func(context.Context, *Setting) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
+	if _, err := Tune(t.Context(), 100, NewSpace(1), tuneOptions(), func(context.Context, *Setting) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
 		t.Errorf("%v", err)
 	}
 }

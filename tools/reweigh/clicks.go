@@ -21,8 +21,8 @@ type Impression struct {
 	Clicked []string `json:"clicked"`
 }
 
-// A Log is impressions with clicks on what was shown, each once.
-type Log struct {
+// A ClickLog is impressions with clicks on what was shown, each once.
+type ClickLog struct {
 	Impressions []Impression
 	NotShown    []string // the documents of other clicks, which do not count
 }
@@ -32,10 +32,10 @@ const maxLine = 1 << 20
 // ErrEmpty says that a log has no line, or no impression.
 var ErrEmpty = errors.New("nothing is in it")
 
-// Read reads a log that has an [Impression] a line, as JSON whose other
+// ReadClicks reads a log that has an [Impression] a line, as JSON whose other
 // members do not matter. The error names the line, or wraps [ErrEmpty].
-func Read(r io.Reader) (*Log, error) {
-	log := &Log{}
+func ReadClicks(r io.Reader) (*ClickLog, error) {
+	log := &ClickLog{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 0
@@ -63,7 +63,7 @@ func Read(r io.Reader) (*Log, error) {
 	return log, log.check()
 }
 
-func (l *Log) check() error {
+func (l *ClickLog) check() error {
 	if len(l.Impressions) == 0 {
 		return ErrEmpty
 	}
@@ -72,7 +72,7 @@ func (l *Log) check() error {
 
 // add adds an impression without the clicks that do not count, and without
 // what was shown farther up already, such as on the page before.
-func (l *Log) add(i Impression) {
+func (l *ClickLog) add(i Impression) {
 	clicks := i.Clicked
 	i.Shown, i.Clicked = once(i.Shown), nil
 	for _, id := range once(clicks) {
@@ -112,7 +112,7 @@ type Query struct {
 
 // Queries returns the texts in the order in which they come first. The
 // propensity of a rank is (1/rank)^bias.
-func (l *Log) Queries(bias float64) []Query {
+func (l *ClickLog) Queries(bias float64) []Query {
 	var queries []Query
 	at := map[string]int{}
 	for _, i := range l.Impressions {
@@ -193,8 +193,8 @@ func (u *UBI) AddEvent(source []byte) error {
 
 // Log returns what was collected, by query id. Clicks of a query that is not
 // there are clicks on what was not shown. The error wraps [ErrEmpty].
-func (u *UBI) Log() (*Log, error) {
-	log := &Log{}
+func (u *UBI) Log() (*ClickLog, error) {
+	log := &ClickLog{}
 	for _, c := range u.clicks {
 		if i := u.shown[c[0]]; i != nil {
 			i.Clicked = append(i.Clicked, c[1])

@@ -9,14 +9,14 @@ import (
 )
 
 func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
-	log, err := Read(strings.NewReader(`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}
+	log, err := ReadClicks(strings.NewReader(`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}
 
 {"query":"wing","shown":["a"],"clicked":[]}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Log{
+	want := &ClickLog{
 		Impressions: []Impression{{QueryID: "1", Query: "car hire", Shown: []string{"a", "b"}, Clicked: []string{"b"}}, {Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"c"},
 	}
@@ -26,7 +26,7 @@ func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
 }
 
 func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
-	log, err := Read(strings.NewReader(`{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`))
+	log, err := ReadClicks(strings.NewReader(`{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
 }
 
 func TestLogsOfOtherSystemsHaveMarksAndBlanks(t *testing.T) {
-	log, err := Read(strings.NewReader("\ufeff" + `{"query":"wing","shown":["a"],"clicked":["a"]}` + "\r\n  \r\n"))
+	log, err := ReadClicks(strings.NewReader("\ufeff" + `{"query":"wing","shown":["a"],"clicked":["a"]}` + "\r\n  \r\n"))
 	if err != nil || len(log.Impressions) != 1 {
 		t.Errorf("%+v, %v", log, err)
 	}
@@ -51,7 +51,7 @@ func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 		"too long": {`{"query":"` + strings.Repeat("a", maxLine), "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Read(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := ReadClicks(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -60,7 +60,7 @@ func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 
 func TestClicksFartherDownSayMore(t *testing.T) {
 	shown := []string{"a", "b", "c", "d"}
-	log := &Log{}
+	log := &ClickLog{}
 	for k := range 8 {
 		i := Impression{Query: "q", Shown: shown}
 		if k%4 == 0 {
@@ -99,7 +99,7 @@ func TestUBIQueriesMeetTheirClicks(t *testing.T) {
 		}
 	}
 	log, err := u.Log()
-	want := &Log{
+	want := &ClickLog{
 		Impressions: []Impression{{QueryID: "q1", Query: "car", Shown: []string{"a", "b", "c"}, Clicked: []string{"c"}}, {QueryID: "q2", Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"a", ""},
 	}
@@ -114,7 +114,7 @@ func TestUBIQueriesMeetTheirClicks(t *testing.T) {
 func FuzzGainsAreShares(f *testing.F) {
 	f.Add([]byte(`{"query":"a","shown":["b","c"],"clicked":["c"]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		log, err := Read(strings.NewReader(string(text)))
+		log, err := ReadClicks(strings.NewReader(string(text)))
 		if err != nil {
 			return
 		}

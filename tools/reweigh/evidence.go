@@ -26,7 +26,7 @@ type Source struct {
 	Judged
 	Clicks string // a file
 	UBI    bool
-	Bias   float64 // of clicks, see [Log.Queries]
+	Bias   float64 // of clicks, see [ClickLog.Queries]
 }
 
 // Searches returns what was searched for with what is known of the
@@ -89,9 +89,9 @@ func (s *Source) opinions(ctx context.Context) (texts []string, searches []Searc
 	return texts, searches, "click", nil
 }
 
-func (s *Source) log(ctx context.Context) (*Log, error) {
+func (s *Source) log(ctx context.Context) (*ClickLog, error) {
 	if !s.UBI {
-		return cli.Read(ctx, s.Clicks, Read)
+		return cli.Read(ctx, s.Clicks, ReadClicks)
 	}
 	var ubi UBI
 	api := documents.API{Client: s.Client}
@@ -144,16 +144,16 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 		return nil, err
 	}
 	defer judgments.Close() // nothing was written
-	var queries *evaluate.File
+	var queries *evaluate.JudgedFile
 	if j.Queries != "" {
 		file, err := configs.Open(ctx, j.Queries)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close() // nothing was written
-		queries = &evaluate.File{Name: j.Queries, Content: file}
+		queries = &evaluate.JudgedFile{Name: j.Queries, Content: file}
 	}
-	if set, err = evaluate.Read(queries, &evaluate.File{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
+	if set, err = evaluate.ReadJudged(queries, &evaluate.JudgedFile{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
 		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
 		if j.Queries == "" {
 			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
@@ -162,14 +162,14 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 	return set, err
 }
 
-// ReadLog reads a log of queries and says on stderr which lines are none.
-func ReadLog(ctx context.Context, path string, stderr io.Writer) (*evaluate.Log, error) {
+// ReadQueryLog reads a log of queries and says on stderr which lines are none.
+func ReadQueryLog(ctx context.Context, path string, stderr io.Writer) (*evaluate.Log, error) {
 	file, err := configs.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // nothing was written
-	log, err := evaluate.ReadLog(&evaluate.File{Name: path, Content: file})
+	log, err := evaluate.ReadLog(&evaluate.JudgedFile{Name: path, Content: file})
 	if err == nil && log.Skipped > 0 {
 		fmt.Fprintf(stderr, "%d lines are left out:\n%v\n", log.Skipped, errors.Join(log.Causes...))
 	}

@@ -35,7 +35,7 @@ func TestInsightsAreReadFromTheCluster(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	log, err := (&Source{Client: client, UBI: true}).log(t.Context())
-	want := &Log{Impressions: []Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
+	want := &ClickLog{Impressions: []Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
