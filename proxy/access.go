@@ -55,6 +55,15 @@ const (
 // search. It says nothing of akin's state: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")
 
+type clientKey struct{}
+
+// ClientOf returns the client of the search that a call is made for, "" for
+// none.
+func ClientOf(ctx context.Context) string {
+	name, _ := ctx.Value(clientKey{}).(string)
+	return name
+}
+
 // access knows which clients the cluster lets search which indices. On a
 // cluster with security, a search is expanded only for those: akin's own calls
 // have akin's credentials, and others must neither cause them nor learn from

@@ -76,15 +76,6 @@ type rewrittenSearch struct {
 	scroll   string // the scroll that the answer opened, "" for none
 }
 
-type clientKey struct{}
-
-// ClientOf returns the client of the search that a call is made for, "" for
-// none.
-func ClientOf(ctx context.Context) string {
-	name, _ := ctx.Value(clientKey{}).(string)
-	return name
-}
-
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
