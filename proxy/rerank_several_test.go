@@ -243,8 +243,8 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 		answer string
 		want   report.Summary
 	}{
-		{threeSearches, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}}},
-		{`{"responses":[]}`, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}}},
+		{threeSearches, report.Summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
+		{`{"responses":[]}`, report.Summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{

@@ -287,9 +287,9 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		reranker Reranker
 		want     report.Summary
 	}{
-		{threeHits, rerankerFunc(backwards), report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "reranked", Sent: "rewritten"}}},
-		{threeHits, nil, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "error", Sent: "rewritten"}}},
-		{`{"hits":{}}`, nil, report.Summary{AnsweredSearch: report.AnsweredSearch{Reranked: "unreadable", Sent: "original"}}},
+		{threeHits, rerankerFunc(backwards), report.Summary{Reranked: "reranked", Sent: "rewritten"}},
+		{threeHits, nil, report.Summary{Reranked: "error", Sent: "rewritten"}},
+		{`{"hits":{}}`, nil, report.Summary{Reranked: "unreadable", Sent: "original"}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})

@@ -25,14 +25,13 @@ const (
 
 // playgroundMatrices tells the playground of the matrices of an App.
 type playgroundMatrices struct {
-	*App
-
+	app   *App
 	redis *store.Admin // nil where no matrix comes from Redis
 }
 
 // openPlayground returns what the playground asks, nil without matrices.
 func (a *App) openPlayground() (playground.Matrices, error) {
-	m := playgroundMatrices{App: a}
+	m := playgroundMatrices{app: a}
 	if a.store == nil || a.cfg.Redis.URL.Reveal() == "" {
 		return m, nil
 	}
@@ -52,15 +51,15 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	out := playground.Setup{
-		Indices: []playground.Index{}, Matrices: []playground.Matrix{}, Cluster: m.cfg.Cluster.URLs[0],
-		Profiles: append([]string{}, slices.Sorted(maps.Keys(m.cfg.Profiles))...),
+		Indices: []playground.Index{}, Matrices: []playground.Matrix{}, Cluster: m.app.cfg.Cluster.URLs[0],
+		Profiles: append([]string{}, slices.Sorted(maps.Keys(m.app.cfg.Profiles))...),
 	}
-	if m.store == nil {
+	if m.app.store == nil {
 		return out, nil
 	}
-	fields, err := m.boundFields(ctx)
+	fields, err := m.app.boundFields(ctx)
 	if err != nil {
-		m.log.DebugContext(ctx, "the playground lists no indices", "err", err)
+		m.app.log.DebugContext(ctx, "the playground lists no indices", "err", err)
 	}
 	for _, f := range fields {
 		at := slices.IndexFunc(out.Indices, func(i playground.Index) bool { return i.Name == f.index })
@@ -69,7 +68,7 @@ func (m playgroundMatrices) Setup(ctx context.Context) (playground.Setup, error)
 		}
 		out.Indices[at].Fields = append(out.Indices[at].Fields, f.field)
 	}
-	for _, s := range m.store.State() {
+	for _, s := range m.app.store.State() {
 		out.Matrices = append(out.Matrices, playground.Matrix{Name: s.Name, Versions: m.versions(ctx, s)})
 	}
 	return out, nil
@@ -81,7 +80,7 @@ func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playg
 	if s.Source == store.SourceRedis && m.redis != nil {
 		versions, err := m.redis.Versions(ctx, s.Name)
 		if err != nil {
-			m.log.DebugContext(ctx, "the playground lists no versions", "err", err)
+			m.app.log.DebugContext(ctx, "the playground lists no versions", "err", err)
 		}
 		for _, v := range versions[:min(len(versions), shownVersions)] {
 			all = append(all, playground.Version{ID: v.ID, Active: v.Active})
@@ -96,10 +95,10 @@ func (m playgroundMatrices) versions(ctx context.Context, s store.State) []playg
 func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word string) (playground.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	if m.store == nil {
+	if m.app.store == nil {
 		return playground.Row{}, playground.ErrUnknown
 	}
-	states := m.store.State()
+	states := m.app.store.State()
 	at := slices.IndexFunc(states, func(s store.State) bool { return s.Name == matrix })
 	if at < 0 {
 		return playground.Row{}, fmt.Errorf("%w: %.80q", playground.ErrUnknown, matrix)
@@ -108,7 +107,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 	term, nearest := word, ""
 	rows := make([]simmatrix.Row, 1)
 	var err error
-	if served := m.store.Pin().Of(matrix); version == "" || version == state.Version {
+	if served := m.app.store.Pin().Of(matrix); version == "" || version == state.Version {
 		if version = state.Version; served == nil {
 			return playground.Row{}, playground.ErrUnknown
 		}
@@ -139,7 +138,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
 	}
-	words := m.forms(ctx, matrix+"@"+version, terms)
+	words := m.app.forms(ctx, matrix+"@"+version, terms)
 	out.Word = words[term]
 	for k := range out.Neighbors {
 		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
@@ -157,12 +156,12 @@ func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word st
 		return word, ""
 	}
 	_, rows, err := m.redis.Rows(ctx, matrix, version, words)
-	if err == nil && !rows[0].IsZero() && m.forms(ctx, matrix+"@"+version, words)[word] == "" {
+	if err == nil && !rows[0].IsZero() && m.app.forms(ctx, matrix+"@"+version, words)[word] == "" {
 		return word, ""
 	}
 	forms, formsErr := m.redis.AllForms(ctx, matrix, version)
 	if err = cmp.Or(err, formsErr); err != nil {
-		m.log.DebugContext(ctx, "the playground looks up an index term", "err", err)
+		m.app.log.DebugContext(ctx, "the playground looks up an index term", "err", err)
 		return word, ""
 	}
 	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }

@@ -31,7 +31,7 @@ func Endpoint(name string) (expand.Endpoint, bool) {
 	return expand.EndpointSearch, name == ""
 }
 
-// Values of [Answered.Sent].
+// Values of [Summary.Sent].
 const (
 	sentOriginal  = "original"
 	sentRewritten = "rewritten"
@@ -42,32 +42,18 @@ type Summary struct {
 	ID       string    `json:"id"`
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
-	Searched
+	Index    string    `json:"index"`
+	// Text is that of the first clause that was analyzed, where searches are listed.
+	Text       string  `json:"text,omitempty"`
 	Profile    string  `json:"profile,omitempty"`
 	Outcome    string  `json:"outcome"`
 	Reason     string  `json:"reason,omitempty"`
 	Cause      string  `json:"cause,omitempty"`
 	AddedTerms int     `json:"added_terms"`
 	TookMillis float64 `json:"took_ms"`
-	InTrial
-	AnsweredSearch
-}
-
-// Searched says where a search looks, and for what: the text of the first
-// clause that was analyzed, where searches are listed.
-type Searched struct {
-	Index string `json:"index"`
-	Text  string `json:"text,omitempty"`
-}
-
-// InTrial says in which trial a search was, and which of its arms it got.
-type InTrial struct {
+	// Trial is the trial that the search was in, and Arm the arm that it got.
 	Trial string `json:"trial,omitempty"`
 	Arm   string `json:"arm,omitempty"`
-}
-
-// AnsweredSearch says how a search was answered.
-type AnsweredSearch struct {
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`
 	Refused bool   `json:"rejected,omitempty"`

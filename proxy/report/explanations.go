@@ -90,8 +90,8 @@ func keep(s *Record) *entry {
 	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, reranked: s.Reranked, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
-		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Searched: Searched{Index: strings.Clone(s.Index)}, Profile: strings.Clone(s.Profile), InTrial: InTrial{s.Trial, s.Arm},
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, AnsweredSearch: AnsweredSearch{Sent: sentOriginal, Refused: s.Refused},
+		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile), Trial: s.Trial, Arm: s.Arm,
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal, Refused: s.Refused,
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {
