@@ -90,7 +90,7 @@ type accessKey [sha256.Size]byte
 
 func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
 	checks := cache.NewLoader(cache.Policy{
-		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: askingAccess, Client: ClientOf, Life: verdictLife,
+		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: "asking for access", Client: ClientOf, Life: verdictLife,
 	})
 	a := &access{
 		ask: ask, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
@@ -102,8 +102,6 @@ func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Lo
 	_, _ = rand.Read(a.key[:]) // never fails
 	return a
 }
-
-const askingAccess = "asking for access"
 
 // verdictLife returns how long a verdict holds.
 func verdictLife(_ any, err error, _ time.Duration) time.Duration {
@@ -159,7 +157,7 @@ func (a *access) settle(ctx context.Context, owner string, client *http.Request,
 	}
 	ctx, cancel = context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	err := a.guard.Do(askingAccess, func() error { return a.inquire(ctx, client, indices) })
+	err := a.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
 	result := accessFailed
 	switch {
 	case err == nil:

@@ -2,30 +2,8 @@ package form
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/akin-search/akin/expand/terms"
-	"github.com/akin-search/akin/internal/jsonspan"
-)
-
-// A clauseWriter writes what takes the place of one clause.
-type clauseWriter struct {
-	*buffer
-
-	plan    *Plan
-	c       *ClausePlan
-	divided []division // of the fields of c
-	scoring Scoring    // the form that is written
-	role    role
-}
-
-// A role is what the writing of a clause is for.
-type role uint8
-
-const (
-	whole    role = iota // finding hits and ordering them
-	finding              // hits that something else orders: few terms are scored
-	ordering             // hits that are found
 )
 
 func (w *clauseWriter) write() {
@@ -66,54 +44,6 @@ func (w *clauseWriter) write() {
 	w.end()
 }
 
-func (w *clauseWriter) original() {
-	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
-	w.clauses += w.c.count()
-}
-
-// originalFor writes the original for field i only, of several: one that is not
-// expanded.
-func (w *clauseWriter) originalFor(i int) {
-	f := &w.c.Fields[i]
-	w.comma()
-	// The query is an object that was read before, so that reading it cannot fail.
-	_ = jsonspan.Members(w.c.Parsed.At.Of(w.plan.Search.Body), func(kind, options []byte) error {
-		w.raw(`{`)
-		w.string(string(kind))
-		w.raw(`:{"fields":[`)
-		w.string(boosted(f.Name, f.Boost))
-		w.raw(`]`)
-		err := jsonspan.Members(options, func(name, value []byte) error {
-			if string(name) != "fields" {
-				w.raw(`,`)
-				w.string(string(name))
-				w.raw(`:`)
-				w.out = append(w.out, value...)
-			}
-			return nil
-		})
-		w.raw(`}}`)
-		return err
-	})
-	w.clauses += w.c.countField(i)
-}
-
-// boosted returns the name of a field with its boost, as in "title^3".
-func boosted(name string, boost float64) string {
-	return name + "^" + strconv.FormatFloat(boost, 'g', -1, 32)
-}
-
-func (w *clauseWriter) end() {
-	w.raw(`]`)
-	if w.plan.Normalize && !w.plan.MatchOnly && w.scoring != Hard {
-		if r := w.norm(); r < 1 {
-			w.raw(`,"boost":`)
-			w.number(r)
-		}
-	}
-	w.raw(`}}`)
-}
-
 // matching writes the original and what else is to be found, without scores.
 func (w *clauseWriter) matching() {
 	c := w.c
@@ -129,18 +59,6 @@ func (w *clauseWriter) matching() {
 		}
 	}
 	w.end()
-}
-
-// addedTerms writes the terms added to c one by one, for highlighters.
-func addedTerms(b *buffer, c *Clause) {
-	for i := range c.Fields {
-		added := c.Fields[c.lead(i)].Added
-		for k := range added {
-			if added[k].In(i) {
-				b.term(c.Fields[i].Name, added[k].Term, 1)
-			}
-		}
-	}
 }
 
 // feedback writes, behind the clause, the terms of the first hits: they score
@@ -268,24 +186,6 @@ func (w *clauseWriter) fields() {
 	w.endFields(n)
 }
 
-// beginFields begins the queries of n fields of a clause, which are combined
-// as the clause combines its fields, and endFields ends them.
-func (w *clauseWriter) beginFields(n int) {
-	if n < 2 {
-		return
-	}
-	w.comma()
-	w.raw(`{"dis_max":{"tie_breaker":`)
-	w.number(w.c.Parsed.TieBreaker)
-	w.raw(`,"queries":[`)
-}
-
-func (w *clauseWriter) endFields(n int) {
-	if n > 1 {
-		w.raw(`]}}`)
-	}
-}
-
 // scored returns the added terms of field i that are scored one by one.
 func (w *clauseWriter) scored(i int) []terms.Candidate {
 	if w.role == ordering {
@@ -334,14 +234,6 @@ const (
 // that beyond it the inverse would lose more than three digits; it stands
 // for tf = 999·K, which no text reaches.
 const maxRatio = 0.999
-
-// The tie breakers of the grouped form, measured on judged collections.
-const (
-	// tieOrigin combines a term with its neighbors as a whole.
-	tieOrigin = 0.1
-	// tieNeighbors combines the neighbors of one term.
-	tieNeighbors = 0.35
-)
 
 // group writes origin k of field i with its neighbors; boost multiplies its
 // score.
@@ -404,4 +296,15 @@ func (w *clauseWriter) written(f *Field) bool {
 	case Auto, Grouped, Saturated, Vectors:
 	}
 	return true
+}
+
+func (w *clauseWriter) end() {
+	w.raw(`]`)
+	if w.plan.Normalize && !w.plan.MatchOnly && w.scoring != Hard {
+		if r := w.norm(); r < 1 {
+			w.raw(`,"boost":`)
+			w.number(r)
+		}
+	}
+	w.raw(`}}`)
 }

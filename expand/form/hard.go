@@ -1,13 +1,5 @@
 package form
 
-// boost returns the factor of a term that brings v, for the engine's idf.
-func (x *Exact) boost(v, idf float64) float64 {
-	if x.Scripted {
-		return v / x.QueryNorm
-	}
-	return v / (x.QueryNorm * x.Factor * idf)
-}
-
 // exact writes the measure of field i, and a count of its words if asked for.
 func (w *clauseWriter) exact(i int, count bool) {
 	f := &w.c.Fields[i]

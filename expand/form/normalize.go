@@ -76,3 +76,11 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 	}
 	return mass + w.plan.lambda(w.role == finding)*sum + set
 }
+
+// The tie breakers of the grouped form, measured on judged collections.
+const (
+	// tieOrigin combines a term with its neighbors as a whole.
+	tieOrigin = 0.1
+	// tieNeighbors combines the neighbors of one term.
+	tieNeighbors = 0.35
+)

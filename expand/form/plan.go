@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -257,37 +258,19 @@ func (p *Plan) NeedsDFS() bool {
 	})
 }
 
-// Boost returns the factor of an added term before the boosts of clause and
-// field, with v and w as in package terms:
-//
-//	linear, grouped  λ v_j / w_j²
-//	saturated        β_ij = λ v_j / (x_i idf_i)
-//	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
-func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
-	switch s {
-	case Hard:
-		return f.Exact.boost(a.V, f.idf(a.DocFreq))
-	case Saturated:
-		o := &f.Terms.Origins[a.Origin]
-		return p.Strength.Saturated * a.V / (o.X * o.IDF)
-	case Grouped:
-		wj := f.Weighting().Of(f.idf(a.DocFreq))
-		return p.Strength.Grouped * a.V / (wj * wj)
-	case Auto, Linear, Vectors:
-	}
-	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
-}
-
-// linearBoost is the factor of the linear form for an idf of the term, where
-// hits are only found by it or scored.
-func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
-	wj := f.Weighting().Of(idf)
-	return p.lambda(finding) * a.V / (wj * wj)
-}
-
-func (p *Plan) lambda(finding bool) float64 {
-	if finding {
-		return min(findRatio*p.Strength.Saturated, 1)
-	}
-	return p.Strength.Linear
+// A Vector is a query in the vectors that documents have of a field.
+type Vector struct {
+	Field string
+	Store vectors.Store
+	// Model is the id of the model. Mixed says that some documents have vectors by
+	// another.
+	Model string
+	Mixed bool
+	// Sparse has the coordinates of a sparse vector, Dense those of a dense one.
+	Sparse []vectors.Coordinate
+	Dense  []float32
+	// Boost multiplies the scores.
+	Boost float64
+	// Nearest is how many documents of each shard a dense vector finds.
+	Nearest int
 }

@@ -27,10 +27,9 @@ const (
 // constant, a share of what a middling one of them brings.
 const (
 	// Where a rescore orders the best hits: how many terms of the search are
-	// scored, the share, and the factor of λ of the saturated form.
+	// scored, and the share.
 	findTerms = 6
 	findShare = 0.7
-	findRatio = 3.2
 	// Where the form is the query because the hits cannot be rescored.
 	wholeTerms = 12
 	wholeShare = 0.5

@@ -6,23 +6,6 @@ import (
 	"github.com/akin-search/akin/expand/vectors"
 )
 
-// A Vector is a query in the vectors that documents have of a field.
-type Vector struct {
-	Field string
-	Store vectors.Store
-	// Model is the id of the model. Mixed says that some documents have vectors by
-	// another.
-	Model string
-	Mixed bool
-	// Sparse has the coordinates of a sparse vector, Dense those of a dense one.
-	Sparse []vectors.Coordinate
-	Dense  []float32
-	// Boost multiplies the scores.
-	Boost float64
-	// Nearest is how many documents of each shard a dense vector finds.
-	Nearest int
-}
-
 // unranked is what the score of the original counts for where vectors rank: it
 // orders what they do not find.
 const unranked = "0.000001"

@@ -1,0 +1,52 @@
+package form
+
+import (
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// findRatio is the factor of λ of the saturated form where a rescore orders the
+// best hits.
+const findRatio = 3.2
+
+// Boost returns the factor of an added term before the boosts of clause and
+// field, with v and w as in package terms:
+//
+//	linear, grouped  λ v_j / w_j²
+//	saturated        β_ij = λ v_j / (x_i idf_i)
+//	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
+func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
+	switch s {
+	case Hard:
+		return f.Exact.boost(a.V, f.idf(a.DocFreq))
+	case Saturated:
+		o := &f.Terms.Origins[a.Origin]
+		return p.Strength.Saturated * a.V / (o.X * o.IDF)
+	case Grouped:
+		wj := f.Weighting().Of(f.idf(a.DocFreq))
+		return p.Strength.Grouped * a.V / (wj * wj)
+	case Auto, Linear, Vectors:
+	}
+	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
+}
+
+// linearBoost is the factor of the linear form for an idf of the term, where
+// hits are only found by it or scored.
+func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
+	wj := f.Weighting().Of(idf)
+	return p.lambda(finding) * a.V / (wj * wj)
+}
+
+func (p *Plan) lambda(finding bool) float64 {
+	if finding {
+		return min(findRatio*p.Strength.Saturated, 1)
+	}
+	return p.Strength.Linear
+}
+
+// boost returns the factor of a term that brings v, for the engine's idf.
+func (x *Exact) boost(v, idf float64) float64 {
+	if x.Scripted {
+		return v / x.QueryNorm
+	}
+	return v / (x.QueryNorm * x.Factor * idf)
+}

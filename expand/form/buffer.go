@@ -1,0 +1,191 @@
+package form
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A buffer is JSON that is being written. The queries in it are the same for
+// all engines.
+type buffer struct {
+	out []byte
+	// clauses counts the queries written that have no queries in them, as the
+	// engines count them.
+	clauses int
+}
+
+func (b *buffer) raw(s string) { b.out = append(b.out, s...) }
+
+func (b *buffer) string(s string) {
+	// AppendQuote fails only on invalid UTF-8 and then has written it mended;
+	// such a term is not in the index and finds nothing.
+	b.out, _ = jsontext.AppendQuote(b.out, s)
+}
+
+// number writes v as the 32-bit number that the engines read.
+func (b *buffer) number(v float64) {
+	b.out = strconv.AppendFloat(b.out, min(v, math.MaxFloat32), 'g', -1, 32)
+}
+
+// comma writes a comma unless the last byte begins something.
+func (b *buffer) comma() {
+	if last := b.out[len(b.out)-1]; last != '[' && last != '{' && last != ':' && last != ',' {
+		b.out = append(b.out, ',')
+	}
+}
+
+// term writes a term query with its boost, with a comma where one is due.
+func (b *buffer) term(field, term string, boost float64) {
+	b.comma()
+	b.raw(`{"term":{`)
+	b.string(field)
+	b.raw(`:{"value":`)
+	b.string(term)
+	if boost != 1 {
+		b.raw(`,"boost":`)
+		b.number(boost)
+	}
+	b.raw(`}}}`)
+	b.clauses++
+}
+
+// Older versions of Lucene make a boolean query of a set of up to so many
+// terms, and count each of its clauses.
+const smallSet = 16
+
+// termSet writes a query that scores boost where any of the terms added for
+// field i is.
+func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost float64) {
+	b.comma()
+	b.raw(`{"terms":{`)
+	b.string(field)
+	b.raw(`:[`)
+	n := 0
+	for k := range added {
+		if added[k].In(i) {
+			b.comma()
+			b.string(added[k].Term)
+			n++
+		}
+	}
+	b.raw(`]`)
+	if boost != 1 {
+		b.raw(`,"boost":`)
+		b.number(boost)
+	}
+	b.raw(`}}`)
+	if n > smallSet {
+		n = 1
+	}
+	b.clauses += n
+}
+
+// anyOf writes a query that finds any of the terms, in a filter.
+func (b *buffer) anyOf(field string, i int, added []terms.Candidate) {
+	if len(added) == 1 {
+		b.term(field, added[0].Term, 1)
+		return
+	}
+	b.termSet(field, i, added, 1)
+}
+
+type writer struct {
+	buffer
+
+	plan      *Plan
+	divisions []division // of the fields of all clauses
+	// finding says that hits are only found, which a rescore orders.
+	finding bool
+}
+
+// A clauseWriter writes what takes the place of one clause.
+type clauseWriter struct {
+	*buffer
+
+	plan    *Plan
+	c       *ClausePlan
+	divided []division // of the fields of c
+	scoring Scoring    // the form that is written
+	role    role
+}
+
+// A role is what the writing of a clause is for.
+type role uint8
+
+const (
+	whole    role = iota // finding hits and ordering them
+	finding              // hits that something else orders: few terms are scored
+	ordering             // hits that are found
+)
+
+func (w *clauseWriter) original() {
+	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
+	w.clauses += w.c.count()
+}
+
+// originalFor writes the original for field i only, of several: one that is not
+// expanded.
+func (w *clauseWriter) originalFor(i int) {
+	f := &w.c.Fields[i]
+	w.comma()
+	// The query is an object that was read before, so that reading it cannot fail.
+	_ = jsonspan.Members(w.c.Parsed.At.Of(w.plan.Search.Body), func(kind, options []byte) error {
+		w.raw(`{`)
+		w.string(string(kind))
+		w.raw(`:{"fields":[`)
+		w.string(boosted(f.Name, f.Boost))
+		w.raw(`]`)
+		err := jsonspan.Members(options, func(name, value []byte) error {
+			if string(name) != "fields" {
+				w.raw(`,`)
+				w.string(string(name))
+				w.raw(`:`)
+				w.out = append(w.out, value...)
+			}
+			return nil
+		})
+		w.raw(`}}`)
+		return err
+	})
+	w.clauses += w.c.countField(i)
+}
+
+// boosted returns the name of a field with its boost, as in "title^3".
+func boosted(name string, boost float64) string {
+	return name + "^" + strconv.FormatFloat(boost, 'g', -1, 32)
+}
+
+// addedTerms writes the terms added to c one by one, for highlighters.
+func addedTerms(b *buffer, c *Clause) {
+	for i := range c.Fields {
+		added := c.Fields[c.lead(i)].Added
+		for k := range added {
+			if added[k].In(i) {
+				b.term(c.Fields[i].Name, added[k].Term, 1)
+			}
+		}
+	}
+}
+
+// beginFields begins the queries of n fields of a clause, which are combined
+// as the clause combines its fields, and endFields ends them.
+func (w *clauseWriter) beginFields(n int) {
+	if n < 2 {
+		return
+	}
+	w.comma()
+	w.raw(`{"dis_max":{"tie_breaker":`)
+	w.number(w.c.Parsed.TieBreaker)
+	w.raw(`,"queries":[`)
+}
+
+func (w *clauseWriter) endFields(n int) {
+	if n > 1 {
+		w.raw(`]}}`)
+	}
+}
