@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,6 +115,7 @@ func runFault(t *testing.T, e *engine, file string, f fault) string {
 	mend := f.start(t, s)
 	broken := time.Now()
 	time.Sleep(chaosPhase())
+	load.awaitAnswer(t, broken)
 	if mend != nil {
 		mend()
 	}
@@ -249,6 +251,20 @@ func (l *load) awaitExpanded(t *testing.T) {
 		defer l.mu.Unlock()
 		if l.inRow < 4*chaosClients {
 			return fmt.Errorf("%d searches, the last %d of them expanded", len(l.seen), l.inRow)
+		}
+		return nil
+	})
+}
+
+// awaitAnswer waits until a search has ended since the fault began: on a busy
+// machine that may take longer than the fault is meant to last.
+func (l *load) awaitAnswer(t *testing.T, broken time.Time) {
+	t.Helper()
+	waitFor(t, chaosPatience, "an answer while the fault lasts", func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !slices.ContainsFunc(l.seen, func(s sighting) bool { return s.end.After(broken) }) {
+			return fmt.Errorf("%d searches, none since", len(l.seen))
 		}
 		return nil
 	})
