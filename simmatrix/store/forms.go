@@ -68,7 +68,8 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 	return forms, nil
 }
 
-// readForms reads the forms of some terms. What is no form is left out.
+// readForms reads the forms of some terms. It leaves out values that are not a
+// valid form.
 func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
 	if len(terms) == 0 {
 		return nil, nil
