@@ -124,7 +124,7 @@ func (m *backoffs) has(key uint64) (has bool) {
 	return has
 }
 
-// A kind is what searches have in common that fare alike: endpoint, index
+// A kind is what searches share for which a backoff holds: endpoint, index
 // expression and profile.
 type kind struct {
 	endpoint       expand.Endpoint

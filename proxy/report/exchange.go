@@ -26,8 +26,8 @@ type Exchange struct {
 	upstream        time.Duration // until the cluster's answer began, 0 where none did
 }
 
-// PassedThrough is the outcome of requests that are no searches; package
-// explain has the others.
+// PassedThrough is the outcome of requests that are not searches; [Rewritten],
+// [Unchanged] and [FailedOpen] are those of searches.
 const PassedThrough = "passed_through"
 
 type key struct{}

@@ -42,7 +42,7 @@ type Record struct {
 	Trial    string        // "" for none
 	Arm      string        // of the trial
 	Took     time.Duration // of akin's own work
-	// Original is as it came, its body as in Packed gzip.
+	// Original is the search as it came; Packed says that its body is gzip.
 	Original Message
 	Packed   bool
 	// Result is nil where it failed open for Cause; Reason is why it is unchanged.

@@ -16,11 +16,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// passedThrough is the outcome of requests that are no searches; package
-// explain has the others. One of several searches counts as failed_open, too,
-// for each that failed.
-const passedThrough = "passed_through"
-
 // What was too slow, values of the label "transfer".
 const (
 	SlowBody     = "request_body"
@@ -133,7 +128,7 @@ func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) 
 
 func (m *Metrics) addSearches(r *registering, known *Values) {
 	m.requests = r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
-	m.PassedThrough, m.Rewritten = m.requests.WithLabelValues(passedThrough, ""), m.requests.WithLabelValues(Rewritten, "")
+	m.PassedThrough, m.Rewritten = m.requests.WithLabelValues(PassedThrough, ""), m.requests.WithLabelValues(Rewritten, "")
 	for _, cause := range known.Causes {
 		m.requests.WithLabelValues(FailedOpen, cause)
 	}
