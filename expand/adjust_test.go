@@ -26,7 +26,7 @@ func boostsOf(r *Result) map[string]float64 {
 func TestAdjustedTermsCountForMoreOrLess(t *testing.T) {
 	for _, scoring := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
 		c, m := rental(t)
-		e := New(c, m, with(func(o *Options) { o.Scoring = scoring }))
+		e := New(c, m, with(func(o *Profile) { o.Scoring = scoring }))
 		expanded := func(adjusted ...Adjustment) *Result {
 			r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(carRental), Adjusted: adjusted})
 			if err != nil {
@@ -83,7 +83,7 @@ func TestAdjustedTermsOfTheModeHard(t *testing.T) {
 // The first page of a point in time is kept for all who ask for the next ones.
 func TestAdjustedPagesLeaveTheNextOnes(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	page := func(more string, adjusted ...Adjustment) map[string]float64 {
 		r, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, more)), Adjusted: adjusted})
 		if err != nil {

@@ -24,7 +24,7 @@ func warmExpander(tb testing.TB, form form.Scoring) *Expander {
 		}
 	}
 	m := matrixOf(tb, c, rows)
-	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Options) { o.Scoring, o.NoRescore = form, true }))
+	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Profile) { o.Scoring, o.NoRescore = form, true }))
 }
 
 // cachedCluster answers Analyze from memory, as a warm cache does.

@@ -28,13 +28,13 @@ func TestFieldsWithoutWordsAreLeftAloneUnlessTheyAreNamed(t *testing.T) {
 	c.notWords = map[string]string{"prefixes": "filter edge_ngram", "chosen": "filter edge_ngram"}
 	b := bindings{"prefixes": {Bound: Bound{Rows: m}}, "chosen": {Bound: Bound{Rows: m, Named: true}}, "body": {Bound: Bound{Rows: m, Named: true}}}
 	for field, want := range map[string]reason.Reason{"prefixes": reason.NotWords, "chosen": "", "body": ""} {
-		r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
+		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
 		if err != nil || r.Rewritten != (want == "") || r.Clauses[0].Reason != want {
 			t.Errorf("%s: rewritten %v, %+v, %v; want the reason %q", field, r.Rewritten, r.Clauses, err, want)
 		}
 	}
 	mixed := []byte(`{"query":{"multi_match":{"query":"car","fields":["prefixes","body"]}}}`)
-	r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
+	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
 	if err != nil || !r.Rewritten || r.Clauses[0].Reason != reason.NotWords || len(r.Clauses[1].Added) == 0 {
 		t.Errorf("beside another field: %+v, %v", r, err)
 	}
@@ -48,7 +48,7 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 	}
 	b := bindings{"body": {Bound: Bound{Rows: m, Resolved: names}}, "few": {Bound: Bound{Resolved: names[:2]}}, "many": {Bound: Bound{Resolved: names}}}
 	for field, want := range map[string][]string{"body": nil, "few": names[:2], "many": names[:maxExplainedIndices], "none": nil} {
-		r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
+		r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
 		if err != nil || !slices.Equal(r.Clauses[0].Indices, want) || (r.Clauses[0].Reason == reason.NoMatrix) != (field != "body") {
 			t.Errorf("%s: %+v, %v; want the indices %q", field, r.Clauses, err, want)
 		}
@@ -60,17 +60,17 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	away := errors.New("away")
 	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &esclient.Error{Status: 404})}, "away": {err: away}}
 	body := func(field string) []byte { return []byte(`{"query":{"match":{"` + field + `":"car"}}}`) }
-	r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
+	r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
 	if err != nil || r.Rewritten || r.Reason != reason.UnknownToCluster {
 		t.Errorf("%+v, %v", r, err)
 	}
 	var stage *StageError
-	if r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: body("away")}); !errors.As(err, &stage) || stage.Stage != StageFields || !errors.Is(err, away) {
+	if r, err := New(c, b, DefaultProfile()).Expand(t.Context(), &Request{Index: "live", Body: body("away")}); !errors.As(err, &stage) || stage.Stage != StageFields || !errors.Is(err, away) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, mode := range []Mode{ModeHard, ModeSoft} {
 		c, m := rental(t)
-		e := New(c, m, with(func(o *Options) { o.Mode = mode })).WithWeights(failingWeights{rentalWeights(), away})
+		e := New(c, m, with(func(o *Profile) { o.Mode = mode })).WithWeights(failingWeights{rentalWeights(), away})
 		if _, err := e.Expand(t.Context(), &Request{Body: []byte(carRental)}); !errors.As(err, &stage) || !errors.Is(err, away) {
 			t.Errorf("weights: %v", err)
 		}

@@ -76,7 +76,7 @@ func run(ctx context.Context, s Stage, f func(context.Context) error) error {
 type Expander struct {
 	cluster  Cluster
 	matrices Matrices
-	options  Options
+	options  Profile
 	weights  WeightSource // nil without
 	vectors  VectorSource // nil without
 	pits     *cache.Cache[pitKey]
@@ -86,7 +86,7 @@ type Expander struct {
 
 // New returns an Expander that asks cluster for terms and statistics and
 // matrices for neighbor rows.
-func New(cluster Cluster, matrices Matrices, options Options) *Expander {
+func New(cluster Cluster, matrices Matrices, options Profile) *Expander {
 	return &Expander{
 		cluster: cluster, matrices: matrices, options: options, pits: newPITs(), limits: new(limits),
 		memory: &sync.Pool{New: func() any { return new(memory) }},
@@ -95,7 +95,7 @@ func New(cluster Cluster, matrices Matrices, options Options) *Expander {
 
 // With returns an Expander with other options that shares with e what both
 // learn of the cluster.
-func (e *Expander) With(options Options) *Expander {
+func (e *Expander) With(options Profile) *Expander {
 	other := *e
 	other.options = options
 	return &other

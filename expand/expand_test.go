@@ -69,7 +69,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Options) { o.Scoring, o.SameMatches, o.NoRescore = tt.form, tt.matching, true }), carRental)
+			r := expandBody(t, with(func(o *Profile) { o.Scoring, o.SameMatches, o.NoRescore = tt.form, tt.matching, true }), carRental)
 			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
@@ -78,7 +78,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 }
 
 func TestExplanationNamesEachAddedTerm(t *testing.T) {
-	r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), carRental)
+	r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), carRental)
 	want := []Explanation{{
 		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
 		Added: []Added{
@@ -100,7 +100,7 @@ func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
 		`{"query":{"match":{"body":"zeppelin"}}}`:                  {"zeppelin"},
 		`{"query":{"match":{"body":"car rental"}}}`:                nil,
 	} {
-		if got := expandBody(t, DefaultOptions(), body).Clauses[0].NoRow; !slices.Equal(got, want) {
+		if got := expandBody(t, DefaultProfile(), body).Clauses[0].NoRow; !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
 			c.similarity = tt.similarity
-			r, err := New(c, m, with(func(o *Options) { o.Scoring = form.Linear })).
+			r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).
 				Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestClausesAreFoundWhereQueriesStand(t *testing.T) {
 		"bool of not objects": {`{"bool":{"must":[1,"x",null,[` + leaf + `]]}}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultOptions(), `{"from":0,"query":`+tt.query+`,"size":3}`)
+			r := expandBody(t, DefaultProfile(), `{"from":0,"query":`+tt.query+`,"size":3}`)
 			var paths []string
 			for _, c := range r.Clauses {
 				if c.Form != "" {
@@ -173,10 +173,10 @@ func manyFields(n int) string {
 }
 
 func TestRequestsLeftAlone(t *testing.T) {
-	same := func(o *Options) { o.SameMatches = true }
+	same := func(o *Profile) { o.SameMatches = true }
 	for name, tt := range map[string]struct {
 		body, query string
-		change      func(o *Options)
+		change      func(o *Profile)
 		want        reason.Reason
 	}{
 		"min_score, escaped":   {body: `{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`, want: reason.MinScore},
@@ -190,7 +190,7 @@ func TestRequestsLeftAlone(t *testing.T) {
 		"same, by _score":      {body: `{"sort":["_score","date"],"query":{"match":{"body":"car"}}}`, change: same},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := DefaultOptions()
+			o := DefaultProfile()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -224,7 +224,7 @@ func TestClausesLeftAlone(t *testing.T) {
 		"query string fields": {`{"query_string":{"query":"car"}}`, reason.NoField},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultOptions(), `{"query":`+tt.query+`}`)
+			r := expandBody(t, DefaultProfile(), `{"query":`+tt.query+`}`)
 			if r.Rewritten || r.Reason != tt.want || len(r.Clauses) != 1 || r.Clauses[0].Reason != tt.want {
 				t.Errorf("rewritten %t, reason %q, clauses %+v; want reason %q", r.Rewritten, r.Reason, r.Clauses, tt.want)
 			}
@@ -278,7 +278,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 			if query == "" {
 				query = `{"match":{"body":"car rental"}}`
 			}
-			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
+			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -311,7 +311,7 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 		} {
 			c, m := rental(t)
 			c.analyzers = tt.analyzers
-			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
+			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +325,7 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 	const match = `{"match":{"body":{"query":"car rental car","minimum_should_match":"2<75%"}}}`
 	t.Run("grouped", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Scoring = form.Grouped }), `{"query":`+match+`}`)
+		r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Grouped }), `{"query":`+match+`}`)
 		if got := strings.Count(string(r.Body), `{"value":"car"}`); got != 2 {
 			t.Errorf("%d groups of car, want one for each time it stands in the text:\n%s", got, r.Body)
 		}
@@ -334,7 +334,7 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 		}
 	})
 	t.Run("linear", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+match+`}`)
+		r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":`+match+`}`)
 		want := `{"query":{"bool":{"filter":[{"bool":{"should":[` + match + `,{"bool":{"should":[` +
 			`{"bool":{"should":[{"terms":{"body":["car","automobile"]}}]}},` +
 			`{"bool":{"should":[{"terms":{"body":["rental","lease","hire"]}}]}},` +
@@ -345,13 +345,13 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 		}
 	})
 	t.Run("operator and", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
+		r := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
 		if !strings.HasSuffix(string(r.Body), `],"minimum_should_match":"100%"}}]}}}`) {
 			t.Errorf("not every group is asked for:\n%s", r.Body)
 		}
 	})
 	t.Run("one word", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
+		r := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
 		if strings.Count(string(r.Body), "minimum_should_match") != 1 {
 			t.Errorf("the engine ignores minimum_should_match for one word:\n%s", r.Body)
 		}
@@ -360,11 +360,11 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 
 func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
 	query := `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`
-	r := expandBody(t, with(func(o *Options) { o.SameMatches = true }), query)
+	r := expandBody(t, with(func(o *Profile) { o.SameMatches = true }), query)
 	if n := strings.Count(string(r.Body), `"minimum_should_match":"100%"`); n != 2 {
 		t.Errorf("%d of 2 fields count their words:\n%s", n, r.Body)
 	}
-	r = expandBody(t, with(func(o *Options) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
+	r = expandBody(t, with(func(o *Profile) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
 	if strings.Contains(string(r.Body), "minimum_should_match") {
 		t.Errorf("a single field counts what its filter has counted:\n%s", r.Body)
 	}
@@ -386,7 +386,7 @@ func TestNestedMatchesStaySameWhereScoresAreAveraged(t *testing.T) {
 			for scoring, widened := range map[form.Scoring]string{
 				form.Linear: `{"bool":{"should":[{"match"`, form.Grouped: `{"bool":{"should":[{"bool":{"filter"`,
 			} {
-				r := expandBody(t, with(func(o *Options) { o.Scoring = scoring }),
+				r := expandBody(t, with(func(o *Profile) { o.Scoring = scoring }),
 					`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}`+tt.mode+`}}}`)
 				if got := !strings.Contains(string(r.Body), widened); got != tt.same {
 					t.Errorf("%s: same matches %t, want %t:\n%s", scoring, got, tt.same, r.Body)
@@ -410,7 +410,7 @@ func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
 		"exactly all there": {5, []int{2, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Options) { o.MaxAddedTerms = tt.limit }), body)
+			r := expandBody(t, with(func(o *Profile) { o.MaxAddedTerms = tt.limit }), body)
 			var got []int
 			for _, c := range r.Clauses {
 				got = append(got, len(c.Added))
@@ -428,7 +428,7 @@ func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
 func TestFrequentAndAbsentNeighborsAreNotAdded(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["automobile"] = 101 // of 1000, above a tenth now; the matrix was built before
-	r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(carRental)})
+	r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(carRental)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
 			"many absent32 0.66 not_in_index", "many absent31 0.64 not_in_index",
 		}},
 	} {
-		r, err := New(c, m, with(func(o *Options) { o.Scoring = form.Linear })).Expand(t.Context(), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
+		r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).Expand(t.Context(), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -493,7 +493,7 @@ func TestParameterQBecomesABody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
-			r, err := New(c, m, with(func(o *Options) { o.DefaultFields = []string{"body"} })).
+			r, err := New(c, m, with(func(o *Profile) { o.DefaultFields = []string{"body"} })).
 				Expand(t.Context(), &Request{RawQuery: tt.in})
 			if err != nil {
 				t.Fatal(err)
@@ -505,7 +505,7 @@ func TestParameterQBecomesABody(t *testing.T) {
 	}
 	r, err := func() (*Result, error) {
 		c, m := rental(t)
-		return New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: `q=title:car&df=body`})
+		return New(c, m, DefaultProfile()).Expand(t.Context(), &Request{RawQuery: `q=title:car&df=body`})
 	}()
 	if err != nil || r.Rewritten {
 		t.Errorf("q with syntax: rewritten, error %v", err)
@@ -516,7 +516,7 @@ func TestBytesOutsideTheClauseStayAsTheyCame(t *testing.T) {
 	before := "{ \"from\" : 1.0e0 ,\n\t\"aggs\":{\"x\":{\"terms\":{\"field\":\"k\",\"size\":12345678901234567890}}},\"query\" :  {\"bool\":{\"filter\":[{\"match\":{\"body\":\"car\"}}],\"must\":[ "
 	clause := ` {"match" : {"body": {"query" : "c\u0061r" , "_name":"n"}}}`
 	after := "\n ] } } , \"track_total_hits\":true}\n"
-	r := expandBody(t, DefaultOptions(), before+clause+after)
+	r := expandBody(t, DefaultProfile(), before+clause+after)
 	got := string(r.Body)
 	if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, strings.TrimSpace(clause)) {
 		t.Errorf("got\n%s", got)
@@ -537,7 +537,7 @@ func TestFailuresNameTheirStage(t *testing.T) {
 			t.Run(string(stage)+", "+name, func(t *testing.T) {
 				c, m := rental(t)
 				set(c, m)
-				r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(body)})
+				r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(body)})
 				var failure *StageError
 				if r != nil || !errors.As(err, &failure) || failure.Stage != stage || !errors.Is(err, boom) {
 					t.Errorf("result %v, error %v; want an error of stage %s", r, err, stage)
@@ -549,14 +549,14 @@ func TestFailuresNameTheirStage(t *testing.T) {
 
 func TestExpansionsSideBySideDoNotMix(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	bodies := []string{
 		carRental, `{"query":{"match":{"title":"cheap"}}}`, `{"query":`, `{"query":{"multi_match":{"query":"car","fields":["a","b^2"]}}}`,
 		`{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"sku":"car"}}]}}}`,
 	}
 	want := make([]string, len(bodies))
 	for i, b := range bodies {
-		r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(b)})
+		r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(b)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,13 +157,13 @@ func rental(tb testing.TB) (*fakeCluster, *fakeMatrix) {
 	})
 }
 
-func with(change func(o *Options)) Options {
-	o := DefaultOptions()
+func with(change func(o *Profile)) Profile {
+	o := DefaultProfile()
 	change(&o)
 	return o
 }
 
-func expandBody(tb testing.TB, o Options, body string) *Result {
+func expandBody(tb testing.TB, o Profile, body string) *Result {
 	tb.Helper()
 	c, m := rental(tb)
 	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})

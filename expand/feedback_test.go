@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 )
 
-func feedback(o *Options) { o.Feedback = FeedbackOptions{Documents: 10, Terms: 2, Weight: 0.3} }
+func feedback(o *Profile) { o.Feedback = FeedbackOptions{Documents: 10, Terms: 2, Weight: 0.3} }
 
 // firstHits are hits that speak of tariffs.
 var firstHits = []FirstHit{
@@ -24,11 +24,11 @@ var firstHits = []FirstHit{
 }
 
 // expandTwice expands a search, and again with the first hits.
-func expandTwice(t *testing.T, req *Request, change ...func(*Options)) (first, second *Result) {
+func expandTwice(t *testing.T, req *Request, change ...func(*Profile)) (first, second *Result) {
 	t.Helper()
 	c, m := rental(t)
 	c.docFreqs["tariff"] = 7
-	e := New(c, m, with(func(o *Options) {
+	e := New(c, m, with(func(o *Profile) {
 		for _, f := range append(change, feedback) {
 			f(o)
 		}
@@ -122,7 +122,7 @@ func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 // What the first hits hold stands in a clause of its own that finds nothing.
 func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
 	for _, c := range []struct{ name, text string }{{"with neighbors", "car"}, {"without neighbors", "cheap"}} {
-		first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"` + c.text + `"}}}`)}, func(o *Options) { o.NoRescore = true })
+		first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"` + c.text + `"}}}`)}, func(o *Profile) { o.NoRescore = true })
 		if len(first.FirstPasses) != 1 || len(second.FirstPasses) != 0 || !second.Rewritten {
 			t.Fatalf("%s: %+v, then %+v", c.name, first, second)
 		}
@@ -169,7 +169,7 @@ func TestFeedbackStandsOnlyInTheRescore(t *testing.T) {
 func TestLongTextsAreExpandedByTheirMostTellingTerms(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["plain"] = 900
-	res, err := New(c, m, with(func(o *Options) { o.MaxQueryTerms = 2 })).Expand(t.Context(), &Request{
+	res, err := New(c, m, with(func(o *Profile) { o.MaxQueryTerms = 2 })).Expand(t.Context(), &Request{
 		Index: "docs", Body: []byte(`{"query":{"match":{"body":"plain car rental"}}}`),
 	})
 	if err != nil || !res.Rewritten || res.Clauses[0].Reason != "" || len(res.Clauses[0].Terms) != 3 || len(res.Clauses[0].Added) == 0 {
@@ -247,7 +247,7 @@ func TestNoFeedbackWhereItWouldFindOrShowMore(t *testing.T) {
 		"secured, explained": {Body: []byte(`{"explain":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 		"secured, profiled":  {Body: []byte(`{"profile":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 	} {
-		if first, _ := expandTwice(t, req, func(o *Options) { o.NormalizeScores = true }); len(first.FirstPasses) > 0 || !first.Rewritten {
+		if first, _ := expandTwice(t, req, func(o *Profile) { o.NormalizeScores = true }); len(first.FirstPasses) > 0 || !first.Rewritten {
 			t.Errorf("%s: %+v", name, first)
 		}
 	}
@@ -257,7 +257,7 @@ func TestNoFeedbackWhereItWouldFindOrShowMore(t *testing.T) {
 func TestFeedbackIsTakenBackFirst(t *testing.T) {
 	c, m := rental(t)
 	c.docFreqs["tariff"] = 7
-	e := New(c, m, with(func(o *Options) { feedback(o); o.NoRescore, o.Scoring = true, form.Linear }))
+	e := New(c, m, with(func(o *Profile) { feedback(o); o.NoRescore, o.Scoring = true, form.Linear }))
 	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), FirstHits: [][]FirstHit{firstHits}}
 	all, err := e.Expand(t.Context(), req)
 	if err != nil || len(all.Clauses[0].Feedback) != 2 {

@@ -87,11 +87,11 @@ func rentalWeights() *fakeWeights {
 }
 
 // hardRental returns an expander of rental in ModeHard.
-func hardRental(tb testing.TB, change func(c *fakeCluster, f *fakeWeights, o *Options)) *Expander {
+func hardRental(tb testing.TB, change func(c *fakeCluster, f *fakeWeights, o *Profile)) *Expander {
 	tb.Helper()
 	c, m := rental(tb)
 	f := rentalWeights()
-	o := with(func(o *Options) { o.Mode = ModeHard })
+	o := with(func(o *Profile) { o.Mode = ModeHard })
 	if change != nil {
 		change(c, f, &o)
 	}

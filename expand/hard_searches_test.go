@@ -16,32 +16,32 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 	withOther := func(other string) string {
 		return `{"query":{"bool":{"must":[{"match":{"body":"car"}}],"should":[` + other + `]}}}`
 	}
-	several := func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards = 3 }
+	several := func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.shards = 3 }
 	for name, tt := range map[string]struct {
-		change func(c *fakeCluster, f *fakeWeights, o *Options)
+		change func(c *fakeCluster, f *fakeWeights, o *Profile)
 		req    Request
 		want   reason.Reason
 	}{
 		"no weights":          {nil, Request{Body: []byte(`{"query":{"match":{"unweighted":"car"}}}`)}, reason.NoWeights},
-		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.docs = 0 }, Request{Body: []byte(carRental)}, reason.NoWeights},
+		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.docs = 0 }, Request{Body: []byte(carRental)}, reason.NoWeights},
 		"no linear field":     {nil, Request{Body: []byte(`{"query":{"match":{"crooked":"car"}}}`)}, reason.NoLinear},
 		"no norms":            {nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, reason.NoNorms},
-		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", mapping.ErrMixed) }, Request{Body: []byte(carRental)}, reason.Mixed},
+		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.linearErr = fmt.Errorf("a: %w", mapping.ErrMixed) }, Request{Body: []byte(carRental)}, reason.Mixed},
 		"nested":              {nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}}`)}, reason.NoNorms},
 		"fuzziness":           {nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car","fuzziness":1}}}}`)}, reason.NotAdditive},
 		"cross_fields":        {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)}, reason.NotAdditive},
 		"combined_fields":     {nil, Request{Body: []byte(`{"query":{"combined_fields":{"query":"car","fields":["body","title"]}}}`)}, reason.NotAdditive},
 		"a beginning":         {nil, Request{Body: []byte(`{"query":{"match_bool_prefix":{"body":"car ren"}}}`)}, reason.NotAdditive},
-		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, reason.NotAdditive},
-		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.graph = true }, Request{Body: []byte(carRental)}, reason.NotAdditive},
+		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, reason.NotAdditive},
+		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.graph = true }, Request{Body: []byte(carRental)}, reason.NotAdditive},
 		"a phrase beside":     {nil, Request{Body: []byte(withOther(`{"match_phrase":{"body":"car rental"}}`))}, reason.Phrase},
-		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(withOther(`{"match_phrase":{"body":"car rental"}}`))}, reason.NotAdditive},
+		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.Phrases = true }, Request{Body: []byte(withOther(`{"match_phrase":{"body":"car rental"}}`))}, reason.NotAdditive},
 		"syntax beside":       {nil, Request{Body: []byte(withOther(`{"query_string":{"query":"car AND rental"}}`))}, reason.Syntax},
 		"no matrix beside":    {nil, Request{Body: []byte(withOther(`{"match":{"unbound":"car"}}`))}, reason.NoMatrix},
 		"no text beside":      {nil, Request{Body: []byte(withOther(`{"match":{"sku":"car"}}`))}, reason.NotText},
 		"no weights beside":   {nil, Request{Body: []byte(withOther(`{"match":{"unweighted":"car"}}`))}, reason.NoWeights},
 		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, reason.NoNorms},
-		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, reason.MinScore},
+		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, reason.MinScore},
 		"a rescore, vectors":  {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},"knn":{"field":"v","query_vector":[1],"k":1},` + carRental[1:])}, reason.Rescore},
 		"a rescore, a scroll": {nil, Request{RawQuery: "scroll=1m", Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},` + carRental[1:])}, reason.Rescore},
 		"a rescore":           {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}},` + carRental[1:])}, reason.Rescore},
@@ -51,7 +51,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 			nil, Request{Body: []byte(`{"query":` + strings.Repeat(`{"bool":{"must":`, 18) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 18) + `}`)}, reason.TooDeep,
 		},
 		"routing":          {several, Request{RawQuery: "routing=a", Body: []byte(carRental)}, reason.Routing},
-		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, reason.Routing},
+		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, reason.Routing},
 		"a search_type":    {several, Request{RawQuery: "search_type=query_then_fetch", Body: []byte(carRental)}, reason.SearchType},
 		"an explanation":   {several, Request{Endpoint: EndpointExplain, Body: []byte(carRental)}, reason.SearchType},
 		"rated searches":   {several, Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":` + carRental + `,"ratings":[]}]}`)}, reason.SearchType},
@@ -60,7 +60,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := hardRental(t, tt.change)
 			r := expandHard(t, e, tt.req)
-			bm25 := expandHard(t, e.With(func() Options { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			bm25 := expandHard(t, e.With(func() Profile { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
 			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || r.RawQuery != bm25.RawQuery {
 				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
 			}
@@ -83,7 +83,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 	}
 	t.Run("nothing to ask", func(t *testing.T) {
 		c, m := rental(t)
-		o := with(func(o *Options) { o.Mode = ModeHard })
+		o := with(func(o *Profile) { o.Mode = ModeHard })
 		if r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != reason.NoWeights {
 			t.Errorf("without weights: %q", r.Clauses[0].Reason)
 		}
@@ -102,7 +102,7 @@ func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
 		"a query string":         `{"query_string":{"query":"car","default_field":"body"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := hardRental(t, func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.stopWords = "the" })
+			e := hardRental(t, func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.stopWords = "the" })
 			body := []byte(`{"query":` + query + `}`)
 			r := expandHard(t, e, Request{Body: body})
 			hard := slices.ContainsFunc(r.Clauses, func(c Explanation) bool { return c.Form == "hard" && c.Reason == "" })
@@ -131,7 +131,7 @@ func TestHardFormWithoutScores(t *testing.T) {
 		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: reason.NoScores},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Options) { c.shards, o.SameMatches = 3, tt.matching }), tt.req)
+			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Profile) { c.shards, o.SameMatches = 3, tt.matching }), tt.req)
 			if string(r.Body) != tt.want || r.Clauses[0].Reason != tt.reason || r.RawQuery != "" && r.Rewritten {
 				t.Errorf("raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
 			}
@@ -145,7 +145,7 @@ func TestHardFormOfSeveralShardsGathersStatistics(t *testing.T) {
 			EndpointSearch:      {carRental, "a=b&search_type=dfs_query_then_fetch"},
 			EndpointMultiSearch: {"{}\n" + carRental + "\n", `{"search_type":"dfs_query_then_fetch"}`},
 		} {
-			e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Options) { c.shards, f.scripted = 3, scripted })
+			e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.shards, f.scripted = 3, scripted })
 			r := expandHard(t, e, Request{Endpoint: endpoint, RawQuery: "a=b", Body: []byte(tt.body)})
 			said := r.RawQuery + string(r.Body)
 			if !r.Rewritten || strings.Contains(said, tt.want) != !scripted || !strings.Contains(said, "reciprocal") {
@@ -154,7 +154,7 @@ func TestHardFormOfSeveralShardsGathersStatistics(t *testing.T) {
 		}
 	}
 	// Of these, a script scores on one document what it scores on another.
-	e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Options) { c.shards, c.routed, f.scripted = 3, true, true })
+	e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Profile) { c.shards, c.routed, f.scripted = 3, true, true })
 	r := expandHard(t, e, Request{Endpoint: EndpointExplain, RawQuery: "routing=a", Body: []byte(carRental)})
 	if r.Clauses[0].Form != "hard" || r.RawQuery != "routing=a" {
 		t.Errorf("raw query %q, clauses %+v", r.RawQuery, r.Clauses)

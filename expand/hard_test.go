@@ -58,20 +58,20 @@ func TestHardFormOfARental(t *testing.T) {
 	byIDF := []string{"car", "0.5498", "rental", "0.8137", "lease", "0.3937", "automobile", "0.4476", "hire", "0.3888"}
 	byScript := []string{"car", "1.6424", "rental", "3.1644", "lease", "2.0491", "automobile", "2.0401", "hire", "1.3574"}
 	for name, tt := range map[string]struct {
-		change func(c *fakeCluster, f *fakeWeights, o *Options)
+		change func(c *fakeCluster, f *fakeWeights, o *Profile)
 		want   string
 	}{
 		"widen": {nil, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`},
 		"same": {
-			func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = true },
+			func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = true },
 			`{"bool":{"filter":[` + original + `],"should":[` + hardMeasure(byIDF...) + `]}}`,
 		},
 		"scripted": {
-			func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.scripted = true },
+			func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.scripted = true },
 			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byScript...) + `]}}`,
 		},
 		"whatever else is configured": {
-			func(_ *fakeCluster, _ *fakeWeights, o *Options) {
+			func(_ *fakeCluster, _ *fakeWeights, o *Profile) {
 				o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = form.Linear, false, 1, 0.001, true
 			},
 			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`,
@@ -132,7 +132,7 @@ func TestHardFormCombinesFieldsAndCountsWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = tt.matching }),
+			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = tt.matching }),
 				Request{Body: []byte(`{"query":` + tt.query + `}`)})
 			got := strings.Replace(string(r.Body), tt.query, "ORIGINAL", 1)
 			for {
@@ -190,7 +190,7 @@ func newHardWorld(tb testing.TB, rng *rand.Rand) *hardWorld {
 	return w
 }
 
-func (w *hardWorld) expander(o Options) *Expander {
+func (w *hardWorld) expander(o Profile) *Expander {
 	return New(w.cluster, w.matrix, o).WithWeights(w.exact)
 }
 
@@ -265,7 +265,7 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 			`{"bool":{"must":[{"match":{"body":"` + text + `"}}],"should":[{"match":{"title":{"query":"` + text + `"}}}]}}`:      inBody + inTitle,
 			`{"multi_match":{"query":"` + text + `","fields":["body","title^3"],"minimum_should_match":1,"type":"best_fields"}}`: max(inBody, 3*inTitle),
 		} {
-			r := expandHard(t, w.expander(with(func(o *Options) { o.Mode = ModeHard })), Request{Body: []byte(`{"query":` + query + `}`)})
+			r := expandHard(t, w.expander(with(func(o *Profile) { o.Mode = ModeHard })), Request{Body: []byte(`{"query":` + query + `}`)})
 			e := &engine{
 				tb: t, cluster: w.cluster, linear: map[string]esclient.Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
 				doc: map[string]map[string]float64{"body": body, "title": title, "body.linear": body, "title.linear": title},
@@ -297,9 +297,9 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	widened := 0
 	for _, matching := range []bool{false, true} {
-		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = matching })
+		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = matching })
 		c, m := rental(t)
-		bm25 := New(c, m, with(func(o *Options) {
+		bm25 := New(c, m, with(func(o *Profile) {
 			o.Scoring, o.SameMatches, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
 		}))
 		for range rounds(200) {
@@ -422,7 +422,7 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 		`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
 	} {
 		for _, matching := range []bool{false, true} {
-			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = matching })
+			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = matching })
 			deepest := 0
 			for depth := range maxLevels {
 				query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
@@ -460,7 +460,7 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 	f := rentalWeights()
 	f.docFreqs["bus"] = f.docFreqs["car"]
 	for _, limit := range []int{0, 300, 5000, 50_000} {
-		e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
+		e := New(c, m, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f)
 		if limit > 0 {
 			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
@@ -535,7 +535,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		}
 	}
 	f := rentalWeights()
-	e := New(c, matrixOf(t, c, rows), with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
+	e := New(c, matrixOf(t, c, rows), with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f)
 	body := []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`+"\n", searches))
 	for _, limit := range []int{0, 1 << 17} {
 		if limit > 0 {
@@ -568,10 +568,10 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 
 func TestHardFailuresNameTheirStage(t *testing.T) {
 	boom := errors.New("boom")
-	for stage, change := range map[Stage]func(c *fakeCluster, f *fakeWeights, o *Options){
-		StageLinear:     func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = boom },
-		StageWeights:    func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.rowsErr = boom },
-		StageStatistics: func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.statisticsErr = boom },
+	for stage, change := range map[Stage]func(c *fakeCluster, f *fakeWeights, o *Profile){
+		StageLinear:     func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.linearErr = boom },
+		StageWeights:    func(_ *fakeCluster, f *fakeWeights, _ *Profile) { f.rowsErr = boom },
+		StageStatistics: func(c *fakeCluster, _ *fakeWeights, _ *Profile) { c.statisticsErr = boom },
 	} {
 		for _, body := range []string{carRental, `{"query":{"multi_match":{"query":"car","fields":["body","title"]}}}`} {
 			r, err := hardRental(t, change).Expand(t.Context(), &Request{Body: []byte(body)})
@@ -635,7 +635,7 @@ func TestHardFormAsksSideBySide(t *testing.T) {
 	f := rentalWeights()
 	f.before = before
 	world := &meeting{c, m, before}
-	r := expandHard(t, New(world, world, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f), Request{Body: []byte(carRental)})
+	r := expandHard(t, New(world, world, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f), Request{Body: []byte(carRental)})
 	if r.Clauses[0].Form != "hard" {
 		t.Errorf("clauses %+v", r.Clauses)
 	}
@@ -653,7 +653,7 @@ func TestHardFormHighlightsTheSearchedField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := `{"query":{"match":{"body":"` + tt.text + `"}},"highlight":{"fields":{"body":{}}}}`
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.MarkRelated = tt.highlight }), Request{Body: []byte(body)})
+			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.MarkRelated = tt.highlight }), Request{Body: []byte(body)})
 			if !strings.Contains(string(r.Body), tt.want) || !strings.Contains(string(r.Body), "reciprocal") || !json.Valid(r.Body) {
 				t.Errorf("got\n%s\nwant in it\n%s", r.Body, tt.want)
 			}
@@ -673,7 +673,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f := newWorld(t), rentalWeights()
-			e := New(w, w, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
+			e := New(w, w, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f)
 			first := expandPage(t, e, pitPage(0, tt.query, ""))
 			if !first.Rewritten || strings.Contains(string(first.Body), "reciprocal") != (name != "not hard") {
 				t.Fatalf("the first page: %s", first.Body)

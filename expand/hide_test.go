@@ -46,7 +46,7 @@ func TestWhatAnAnswerDiscloses(t *testing.T) {
 			for _, filtered := range []bool{false, true} {
 				for hide := range Disclosure(8) {
 					req := tt.req
-					res := expandRequest(t, &req, func(c *fakeCluster, o *Options) {
+					res := expandRequest(t, &req, func(c *fakeCluster, o *Profile) {
 						c.filtered, o.HideFrom, o.DefaultFields = filtered, hide, []string{"body"}
 					})
 					hidden := tt.want&hide != 0 || filtered && tt.want != 0
@@ -72,7 +72,7 @@ func TestAnswersDiscloseNothingWhereTheClusterHasSecurity(t *testing.T) {
 		if tt.secured {
 			req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 		}
-		res := expandRequest(t, &req, func(_ *fakeCluster, o *Options) { o.HideSecured = true })
+		res := expandRequest(t, &req, func(_ *fakeCluster, o *Profile) { o.HideSecured = true })
 		if res.Rewritten == tt.hidden || (res.Reason == reason.Hidden) != tt.hidden {
 			t.Errorf("%s, secured %v: rewritten %v, reason %q", tt.body, tt.secured, res.Rewritten, res.Reason)
 		}
@@ -164,7 +164,7 @@ func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {
 			g.fakeCluster, g.fakeMatrix = rental(t)
 			req := tt.req
 			req.Allowed = g.allow
-			res, err := New(g, g, DefaultOptions()).Expand(t.Context(), &req)
+			res, err := New(g, g, DefaultProfile()).Expand(t.Context(), &req)
 			var stage *StageError
 			if failed := errors.As(err, &stage) && stage.Stage == StageAccess; failed != tt.failed || err != nil && !failed {
 				t.Fatalf("error %v", err)

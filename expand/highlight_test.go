@@ -68,7 +68,7 @@ var markings = map[string]marking{
 }
 
 func TestOriginalIsWhatLightsUpInEveryPlace(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = form.Linear })
+	linear := with(func(o *Profile) { o.Scoring = form.Linear })
 	alone := expandBody(t, linear, `{"query":`+leafToMark+`}`)
 	leaf := strings.TrimSuffix(strings.TrimPrefix(string(alone.Body), `{"query":`), `}`)
 	for name, m := range markings {
@@ -90,7 +90,7 @@ func TestOriginalIsWhatLightsUpInEveryPlace(t *testing.T) {
 // highlights.
 func TestTopHitsOfRescoredSearchesLightUp(t *testing.T) {
 	const before, after = `{"aggs":{"a":{"top_hits":{"highlight":{`, `"fields":{}}}}}`
-	r := expandBody(t, DefaultOptions(), before+after+`,"query":`+leafToMark+`,"highlight":{"fields":{}}}`)
+	r := expandBody(t, DefaultProfile(), before+after+`,"query":`+leafToMark+`,"highlight":{"fields":{}}}`)
 	said := `"highlight_query":` + leafToMark + `,`
 	body := string(r.Body)
 	if !strings.HasPrefix(body, before+said+after) || !strings.Contains(body, `}},"highlight":{`+said+`"fields":{}}}`) ||
@@ -101,7 +101,7 @@ func TestTopHitsOfRescoredSearchesLightUp(t *testing.T) {
 
 func TestHighlightsThatNobodySeesStay(t *testing.T) {
 	const body = `{"size":0,"highlight":{},"query":{"nested":{"score_mode":"max","query":` + leafToMark + `,"inner_hits":{"highlight":{}}}}}`
-	r := expandBody(t, DefaultOptions(), body)
+	r := expandBody(t, DefaultProfile(), body)
 	if !r.Rewritten || strings.Contains(string(r.Body), "highlight_query") {
 		t.Error(string(r.Body))
 	}
@@ -131,7 +131,7 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 		"a long query, twice": {highlightRoom / 2, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultOptions(), string(search(tt.words, tt.places)))
+			r := expandBody(t, DefaultProfile(), string(search(tt.words, tt.places)))
 			if r.Reason != tt.reason || r.Rewritten != (tt.reason == "") {
 				t.Fatalf("rewritten: %t, reason %q, want %q", r.Rewritten, r.Reason, tt.reason)
 			}
@@ -144,33 +144,33 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 
 func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
-	related := func(o *Options) { o.MarkRelated = true }
+	related := func(o *Profile) { o.MarkRelated = true }
 	injected := `"highlight_query":{"bool":{"should":[` + query + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`
 	for name, tt := range map[string]struct {
-		change func(o *Options)
+		change func(o *Profile)
 		body   string
 		want   string
 	}{
-		"script_score hides them": {func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
-		"the query shows them":    {func(o *Options) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
-		"its candidates may not":  {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
+		"script_score hides them": {func(o *Profile) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
+		"the query shows them":    {func(o *Profile) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
+		"its candidates may not":  {func(*Profile) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
 		"one of its own": {
-			func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
+			func(o *Profile) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
 			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,
 		},
 		"retriever": {
-			func(o *Options) { o.NoRescore = true }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, injected,
+			func(o *Profile) { o.NoRescore = true }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, injected,
 		},
 		"inner hits": {
-			func(*Options) {}, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`, injected,
+			func(*Profile) {}, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`, injected,
 		},
 		"inner hits show them": {
-			func(o *Options) { o.Scoring = form.Linear }, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`,
+			func(o *Profile) { o.Scoring = form.Linear }, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`,
 			`"highlight":{"fields"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Options) { related(o); tt.change(o) }), tt.body)
+			r := expandBody(t, with(func(o *Profile) { related(o); tt.change(o) }), tt.body)
 			if !r.Rewritten || !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
 				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
 			}

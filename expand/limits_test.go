@@ -88,11 +88,11 @@ func TestRefusalsTellThatWhatWasKnownHasChanged(t *testing.T) {
 // after ten minutes it is learned again.
 func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64
 		e.OnLimit(func(l Limit) { told = append(told, l.N) })
-		profile := e.With(DefaultOptions())
+		profile := e.With(DefaultProfile())
 		for _, step := range []struct {
 			n    int64
 			news bool
@@ -129,7 +129,7 @@ func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 // same path.
 func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	lines := []byte("{\"index\":\"small\"}\n" + carRental + "\n{}\n" + carRental + "\n{\"index\":[\"docs\",\"more\"]}\n" + carRental + "\n")
 	for _, path := range []string{"", "docs"} {
 		req := &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines}
@@ -218,7 +218,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 		limit := words + added
 		t.Run(strconv.Itoa(added), func(t *testing.T) {
 			c, m := rental(t)
-			e := New(c, m, with(func(o *Options) { o.Scoring = form.Linear }))
+			e := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear }))
 			e.Learn(Limit{LimitClauses, "", int64(limit)})
 			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
 			if err != nil {
@@ -265,7 +265,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 				for depth := range 20 {
 					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
 					req.Body = []byte(`{"query":` + query + `}`)
-					r, err := New(c, m, with(func(o *Options) { feedback(o); o.SameMatches, o.NoRescore = matching, true })).Expand(t.Context(), &req)
+					r, err := New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore = matching, true })).Expand(t.Context(), &req)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -17,10 +17,10 @@ import (
 
 // expandRequest expands one request by the linear form, with the fixture's
 // cluster changed.
-func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *Options)) *Result {
+func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *Profile)) *Result {
 	tb.Helper()
 	c, m := rental(tb)
-	o := with(func(o *Options) { o.Scoring = form.Linear })
+	o := with(func(o *Profile) { o.Scoring = form.Linear })
 	if change != nil {
 		change(c, &o)
 	}
@@ -74,7 +74,7 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 		`{"index":"a"}`: `{"search_type":"dfs_query_then_fetch","index":"a"}`,
 	} {
 		body := "{}\n" + `{"query":{"match_all":{}}}` + "\n" + header + "\n" + carRental + "\n"
-		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(body)}, func(c *fakeCluster, o *Options) {
+		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(body)}, func(c *fakeCluster, o *Profile) {
 			c.shards, o.Scoring, o.NoRescore = 2, form.Saturated, true
 		})
 		lines := strings.Split(string(r.Body), "\n")
@@ -83,7 +83,7 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 		}
 	}
 	withKNN := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + `{"knn":{},` + carRental[1:] + "\n")},
-		func(c *fakeCluster, o *Options) { c.shards, o.Scoring = 2, form.Saturated })
+		func(c *fakeCluster, o *Profile) { c.shards, o.Scoring = 2, form.Saturated })
 	if header, _, _ := strings.Cut(string(withKNN.Body), "\n"); header != "{}" || written(withKNN)[0].Form != "saturated" {
 		t.Errorf("with knn: header %q, form %s; want {}, saturated", header, written(withKNN)[0].Form)
 	}
@@ -99,7 +99,7 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 	} {
 		r := expandRequest(t, &Request{
 			Endpoint: EndpointMultiSearch, RawQuery: rawQuery, Body: []byte(strings.Join(lines, "\n") + "\n"),
-		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.NoRescore = 2, form.Auto, true })
+		}, func(c *fakeCluster, o *Profile) { c.shards, o.Scoring, o.NoRescore = 2, form.Auto, true })
 		var got []reason.Reason
 		for _, c := range written(r) {
 			got = append(got, c.Reason)
@@ -148,7 +148,7 @@ func (f *failsOn) Analyze(ctx context.Context, indices esclient.Indices, field, 
 
 func TestAFailureLeavesTheOtherSearchesExpanded(t *testing.T) {
 	c, m := rental(t)
-	e := New(&failsOn{c, "car hire"}, m, with(func(o *Options) { o.Scoring = form.Linear }))
+	e := New(&failsOn{c, "car hire"}, m, with(func(o *Profile) { o.Scoring = form.Linear }))
 	failing := `{"query":{"match":{"body":"car hire"}}}`
 	r, err := e.Expand(t.Context(), &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n{}\n" + carRental + "\n"),
@@ -180,7 +180,7 @@ func TestRatedSearchesAreExpanded(t *testing.T) {
 		t.Errorf("raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
 	}
 	// One search_type holds for all of them, so that of the request stays.
-	r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(fill(carRental))}, func(c *fakeCluster, o *Options) {
+	r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(fill(carRental))}, func(c *fakeCluster, o *Profile) {
 		c.shards, o.Scoring = 2, form.Auto
 	})
 	if r.RawQuery != "" || r.Clauses[0].Form != "grouped" {

@@ -21,7 +21,7 @@ func bodySegments(change func(s *form.Segments)) form.Segments {
 }
 
 // expandNested expands with segments of body and nothing to add.
-func expandNested(t *testing.T, o Options, body string, segments ...form.Segments) *Result {
+func expandNested(t *testing.T, o Profile, body string, segments ...form.Segments) *Result {
 	t.Helper()
 	o.Segments = segments
 	c, _ := rental(t)
@@ -59,7 +59,7 @@ func TestClauseGetsANestedOneForSegments(t *testing.T) {
 		"inner hits":   {func(s *form.Segments) { s.InnerHits = 2 }, false, add(strings.TrimSuffix(nested("max", copied), "}}") + `,"inner_hits":{"size":2}}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Options) { o.SameMatches = tt.same })
+			o := with(func(o *Profile) { o.SameMatches = tt.same })
 			r := expandNested(t, o, `{"size":3,"query":`+original+`}`, bodySegments(tt.change))
 			if diff := cmp.Diff(`{"size":3,"query":`+tt.want+`}`, string(r.Body)); diff != "" || !r.Rewritten {
 				t.Errorf("body (-want +got):\n%s", diff)
@@ -86,7 +86,7 @@ func TestClauseIsCopiedForSegments(t *testing.T) {
 		"default field":       {`{"query_string":{"query":"car"}}`, `{"query_string":{"fields":["segments.text^1"],"query":"car"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandNested(t, with(func(o *Options) { o.DefaultFields = []string{"title", "body"} }), `{"query":`+tt.clause+`}`, bodySegments(nil))
+			r := expandNested(t, with(func(o *Profile) { o.DefaultFields = []string{"title", "body"} }), `{"query":`+tt.clause+`}`, bodySegments(nil))
 			want := `{"query":{"bool":{"must":[` + tt.clause + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` + tt.want + `}}]}}}`
 			if diff := cmp.Diff(want, string(r.Body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
@@ -106,7 +106,7 @@ func TestSegmentsReplaceOnlyWhatTheyHold(t *testing.T) {
 		"default fields": {`{"query_string":{"query":"car rental"}}`, `{"bool":{"must":[`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Options) { o.Phrases, o.DefaultFields = true, []string{"title", "body"} })
+			o := with(func(o *Profile) { o.Phrases, o.DefaultFields = true, []string{"title", "body"} })
 			r := expandNested(t, o, `{"query":`+tt.clause+`}`, bodySegments(func(s *form.Segments) { s.Replace = true }))
 			if !strings.HasPrefix(string(r.Body), `{"query":`+tt.want+tt.clause) {
 				t.Errorf("%s, want %s", r.Body, tt.want)
@@ -116,7 +116,7 @@ func TestSegmentsReplaceOnlyWhatTheyHold(t *testing.T) {
 }
 
 func TestTermsAreAddedForSegmentsAsForTheWholeText(t *testing.T) {
-	o := with(func(o *Options) {
+	o := with(func(o *Profile) {
 		o.Scoring, o.MaxAddedTerms, o.Segments = form.Linear, 2, []form.Segments{bodySegments(nil)}
 	})
 	r := expandBody(t, o, carRental)
@@ -160,7 +160,7 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 		"fields of patterns": {`{"query":{"multi_match":{"fields":["bod*"],"query":"car"}}}`, bodySegments(nil), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := with(func(o *Options) { o.NormalizeScores = true })
+			o := with(func(o *Profile) { o.NormalizeScores = true })
 			without, r := expandNested(t, o, tt.body), expandNested(t, o, tt.body, tt.segments)
 			if string(r.Body) != string(without.Body) || r.Rewritten != without.Rewritten {
 				t.Errorf("%s, want %s", r.Body, without.Body)
@@ -179,7 +179,7 @@ func TestWhereThereAreNoNestedClauses(t *testing.T) {
 // TestTooManyFieldsLeaveOutTheSegmentsOnly: the search is still expanded.
 func TestTooManyFieldsLeaveOutTheSegmentsOnly(t *testing.T) {
 	body := `{"query":{"bool":{"should":[` + strings.TrimSuffix(strings.Repeat(`{"match":{"body":"car"}},`, 40), ",") + `]}}}`
-	o := DefaultOptions()
+	o := DefaultProfile()
 	without := expandBody(t, o, body)
 	o.Segments = []form.Segments{bodySegments(nil)}
 	r := expandBody(t, o, body)
@@ -205,7 +205,7 @@ func TestInnerHitsHaveOneName(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandNested(t, DefaultOptions(), tt.body, hits)
+			r := expandNested(t, DefaultProfile(), tt.body, hits)
 			if n := strings.Count(string(r.Body), "inner_hits"); n != tt.want || !strings.Contains(string(r.Body), `"ignore_unmapped"`) {
 				t.Errorf("%d inner hits in %s", n, r.Body)
 			}
@@ -232,7 +232,7 @@ func FuzzSegments(f *testing.F) {
 		o.Segments = []form.Segments{bodySegments(func(s *form.Segments) {
 			s.Aggregate, s.Replace, s.InnerHits = form.Aggregate(kind%5), kind/5%2 == 1, int(kind/10%2)
 		})}
-		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Options) {
+		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Profile) {
 			change(c)
 			*p = o
 		})
@@ -251,7 +251,7 @@ func FuzzSegments(f *testing.F) {
 // TestPeopleSeeTheClientsSearchWithSegments: what is marked and what explanations
 // name is what the client sent, without what is written for segments.
 func TestPeopleSeeTheClientsSearchWithSegments(t *testing.T) {
-	o := with(func(o *Options) {
+	o := with(func(o *Profile) {
 		o.Segments = []form.Segments{bodySegments(func(s *form.Segments) { s.InnerHits = 1 })}
 	})
 	r := expandBody(t, o, `{"highlight":{"fields":{}},"query":{"bool":{"must":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"filter":{"term":{"a":"b"}}}}}`)
@@ -277,10 +277,10 @@ func TestWordsAreMarkedAsWithoutSegments(t *testing.T) {
 		before, _, _ := strings.Cut(string(r.Body), `,"fields":{}},"query"`)
 		return rounded([]byte(before))
 	}
-	if got, want := marked(expandNested(t, DefaultOptions(), body, bodySegments(nil))), `{"highlight":{"highlight_query":`+match; got != want {
+	if got, want := marked(expandNested(t, DefaultProfile(), body, bodySegments(nil))), `{"highlight":{"highlight_query":`+match; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	related := with(func(o *Options) { o.MarkRelated = true })
+	related := with(func(o *Profile) { o.MarkRelated = true })
 	want := marked(expandBody(t, related, body))
 	related.Segments = []form.Segments{bodySegments(nil)}
 	if got := marked(expandBody(t, related, body)); got != want || !strings.Contains(got, `"automobile"`) {
@@ -291,7 +291,7 @@ func TestWordsAreMarkedAsWithoutSegments(t *testing.T) {
 // TestClientsNestedClausesShareWithItsOthers: only what is written for segments
 // gets terms besides those of the search.
 func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
-	o := with(func(o *Options) { o.Scoring, o.MaxAddedTerms = form.Linear, 2 })
+	o := with(func(o *Profile) { o.Scoring, o.MaxAddedTerms = form.Linear, 2 })
 	const body = `{"query":{"bool":{"must":[{"match":{"body":"car rental"}},{"nested":{"path":"segments","score_mode":"max","query":{"match":{"segments.text":"car rental"}}}}]}}}`
 	added := func() (counts []int) {
 		for _, c := range expandBody(t, o, body).Clauses {
@@ -313,7 +313,7 @@ func TestClientsNestedClausesShareWithItsOthers(t *testing.T) {
 func TestSearchesWithoutScoresFindTheSame(t *testing.T) {
 	replace := bodySegments(func(s *form.Segments) { s.Replace, s.InnerHits = true, 1 })
 	for _, body := range []string{`{"size":0,"query":{"match":{"body":"car"}}}`, `{"sort":"n","query":{"match":{"body":"car"}}}`} {
-		r := expandNested(t, DefaultOptions(), body, replace)
+		r := expandNested(t, DefaultProfile(), body, replace)
 		if !strings.Contains(string(r.Body), `{"nested":{"path":"segments"`) {
 			t.Errorf("%s became %s", body, r.Body)
 		}

@@ -54,7 +54,7 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 				continue // there is no feedback
 			}
 			var versions, weights atomic.Int64
-			e := New(c, switching{m, &versions}, with(func(o *Options) {
+			e := New(c, switching{m, &versions}, with(func(o *Profile) {
 				o.Mode, o.Feedback = mode, FeedbackOptions{Documents: 3, Terms: 5, Weight: 0.5}
 			})).WithWeights(switchingWeights{rentalWeights(), &weights})
 			in := request

@@ -163,7 +163,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.graph = tt.graph
-			e := New(w, w, with(func(o *Options) { o.Scoring = tt.form }))
+			e := New(w, w, with(func(o *Profile) { o.Scoring = tt.form }))
 			first := expandPage(t, e, pitPage(0, tt.query, ""))
 			if first.Rewritten == tt.alone {
 				t.Fatalf("rewritten: %t", first.Rewritten)
@@ -198,7 +198,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 // in something that its terms depend on.
 func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 	w := newWorld(t)
-	options := with(func(o *Options) { o.Scoring = form.Linear })
+	options := with(func(o *Profile) { o.Scoring = form.Linear })
 	e := New(w, w, options)
 	const query = `{"match":{"body":{"query":"car","analyzer":"simple"}}}`
 	for _, first := range []string{
@@ -250,7 +250,7 @@ func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 // use for, it matters which is the first.
 func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, with(func(o *Options) { o.Scoring, o.MaxAddedTerms = form.Linear, 3 }))
+	e := New(w, w, with(func(o *Profile) { o.Scoring, o.MaxAddedTerms = form.Linear, 3 }))
 	const must, should = `"must":[{"match":{"body":"car"}}]`, `"should":[{"match":{"body":"rental"}}]`
 	first := expandPage(t, e, pitPage(0, `{"bool":{`+must+`,`+should+`}}`, ""))
 	w.change(t)
@@ -263,7 +263,7 @@ func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 // TestPointsInTimeAreNotRescored: only the first page could be, because the
 // others have a search_after, and scores would not go on from one to the next.
 func TestPointsInTimeAreNotRescored(t *testing.T) {
-	for _, o := range []Options{DefaultOptions(), with(func(o *Options) { o.NoRescore = false })} {
+	for _, o := range []Profile{DefaultProfile(), with(func(o *Profile) { o.NoRescore = false })} {
 		w := newWorld(t)
 		e := New(w, w, o)
 		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {
@@ -289,7 +289,7 @@ func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			breaks(w)
-			e := New(w, w, DefaultOptions())
+			e := New(w, w, DefaultProfile())
 			if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, ""))}); !errors.Is(err, broken) {
 				t.Fatalf("error %v", err)
 			}
@@ -323,7 +323,7 @@ func TestOnlyPagesThatSomebodyGotCount(t *testing.T) {
 	page := []byte(pitPage(0, `{"match":{"body":"car"}}`, ""))
 	for name, ctx := range map[string]context.Context{"gone": ended, "late": late} {
 		w := newWorld(t)
-		e := New(w, w, DefaultOptions())
+		e := New(w, w, DefaultProfile())
 		if _, err := e.Expand(ctx, &Request{Body: page}); !errors.Is(err, ctx.Err()) {
 			t.Fatalf("%s: error %v", name, err)
 		}
@@ -354,7 +354,7 @@ func TestOneOfTheFirstPagesCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			e := New(w, w, DefaultOptions())
+			e := New(w, w, DefaultProfile())
 			var inner *Result
 			w.before = func() error {
 				w.before = func() error { return tt.inner }
@@ -383,7 +383,7 @@ func TestOneOfTheFirstPagesCounts(t *testing.T) {
 // matrix changes.
 func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, DefaultOptions())
+	e := New(w, w, DefaultProfile())
 	old, changed := w.matrix.Load(), newWorld(t)
 	changed.change(t)
 	bodies := make([]string, 16)
@@ -411,7 +411,7 @@ func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 // for.
 func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, with(func(o *Options) { o.Scoring = form.Linear }))
+	e := New(w, w, with(func(o *Profile) { o.Scoring = form.Linear }))
 	heaviest := 0
 	for i := range 2000 {
 		var text strings.Builder
@@ -442,7 +442,7 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 // are larger than all that may be remembered.
 func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, DefaultOptions())
+	e := New(w, w, DefaultProfile())
 	inUse := func() int {
 		runtime.GC()
 		runtime.GC()
@@ -470,7 +470,7 @@ func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
 	const query = `{"match":{"body":"car"}}`
 	w := newWorld(t)
-	e := New(w, w, DefaultOptions())
+	e := New(w, w, DefaultProfile())
 	w.cluster.Load().analyzeErr = errors.New("broken")
 	if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true}); err == nil {
 		t.Fatal("no error")
@@ -503,7 +503,7 @@ func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			weights := &laterWeights{rentalWeights()}
-			o := DefaultOptions()
+			o := DefaultProfile()
 			if strings.HasPrefix(name, "hard") {
 				o.Mode = ModeHard
 			}

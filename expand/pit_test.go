@@ -255,7 +255,7 @@ func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
 				pit = p
 			}
 		}
-		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Options) {
+		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Profile) {
 			c.shards, o.Scoring, o.NoRescore = shards, form.Auto, false
 		})
 		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == reason.Routing) {

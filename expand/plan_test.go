@@ -47,16 +47,16 @@ func shown(p *form.Plan) string {
 func TestPlansAreValues(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body   string
-		change func(o *Options)
+		change func(o *Profile)
 		want   string
 	}{
-		"saturated": {carRental, func(o *Options) { o.NoRescore = true }, `query.match saturated
+		"saturated": {carRental, func(o *Profile) { o.NoRescore = true }, `query.match saturated
   body automobile^0.2471 lease^0.141 hire^0.1184
 `},
-		"rescored": {carRental, func(*Options) {}, `query.match saturated rescored
+		"rescored": {carRental, func(*Profile) {}, `query.match saturated rescored
   body automobile^0.2471 lease^0.141 hire^0.1184
 `},
-		"linear": {carRental, func(o *Options) { o.Scoring = form.Linear }, `query.match linear
+		"linear": {carRental, func(o *Profile) { o.Scoring = form.Linear }, `query.match linear
   body automobile^0.1295 lease^0.0843 hire^0.1055
 `},
 		"found for a rerank": {carRental, soft, `query.match linear
@@ -64,7 +64,7 @@ func TestPlansAreValues(t *testing.T) {
 `},
 		"several clauses": {
 			`{"query":{"bool":{"must":[{"match":{"body":"car"}},{"multi_match":{"query":"cheap","fields":["title","sku"]}}],"filter":{"term":{"a":1}}}}}`,
-			func(o *Options) { o.Scoring = form.Grouped }, `query.bool.must[0].match grouped
+			func(o *Profile) { o.Scoring = form.Grouped }, `query.bool.must[0].match grouped
   body automobile^0.3238 lease^0.03788
 query.bool.must[1].multi_match grouped
   title hire^0.08297
@@ -72,7 +72,7 @@ query.bool.must[1].multi_match grouped
 query.bool.filter (not_scoring)
 `,
 		},
-		"nothing to add": {`{"query":{"match":{"body":"zebra"}}}`, func(*Options) {}, `query.match
+		"nothing to add": {`{"query":{"match":{"body":"zebra"}}}`, func(*Profile) {}, `query.match
   body (no_neighbors)
 `},
 	} {

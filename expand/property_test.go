@@ -48,7 +48,7 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 			x[term]++
 		}
 		text := strings.Join(words, " ")
-		o := with(func(o *Options) { o.Scoring, o.Strength.Linear, o.MaxDocShare = form.Linear, 1, 1 })
+		o := with(func(o *Profile) { o.Scoring, o.Strength.Linear, o.MaxDocShare = form.Linear, 1, 1 })
 		r, err := New(c, matrixOf(t, c, rows), o).Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"f":"` + text + `"}}}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -78,8 +78,8 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 }
 
 // fuzzOptions are all choices of an expansion as bits.
-func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
-	o = with(func(o *Options) {
+func fuzzOptions(bits uint16) (o Profile, change func(c *fakeCluster)) {
+	o = with(func(o *Profile) {
 		o.Scoring, o.NoRescore = form.Scoring(bits%4), bits>>2%3 == 1
 		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
 		o.SameMatches, o.MarkRelated = bits>>7&1 == 1, bits>>8&1 == 1
@@ -131,7 +131,7 @@ func FuzzExpand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
 		before := string(body)
 		o, change := fuzzOptions(bits)
-		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Options) {
+		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Profile) {
 			change(c)
 			*p = o
 		})
@@ -139,7 +139,7 @@ func FuzzExpand(f *testing.F) {
 			t.Fatalf("the request's body was changed to %q", body)
 		}
 		if len(r.FirstPasses) > 0 {
-			checkFeedback(t, body, r, func(c *fakeCluster, p *Options) {
+			checkFeedback(t, body, r, func(c *fakeCluster, p *Profile) {
 				change(c)
 				*p = o
 			})
@@ -180,14 +180,14 @@ func oddHits(fields []string) (hits []FirstHit) {
 
 // checkFeedback expands a search again with first hits: what comes out has to
 // find what the first result finds.
-func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Options)) {
+func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Profile)) {
 	t.Helper()
 	pass := first.FirstPasses[0]
 	if !json.Valid(pass.Body) {
 		t.Fatalf("first pass %q: not JSON", pass.Body)
 	}
 	hits := oddHits(pass.Fields)
-	r := expandRequest(t, &Request{Body: body, FirstHits: [][]FirstHit{hits}}, func(c *fakeCluster, o *Options) {
+	r := expandRequest(t, &Request{Body: body, FirstHits: [][]FirstHit{hits}}, func(c *fakeCluster, o *Profile) {
 		change(c, o)
 		for _, h := range hits {
 			for _, d := range h.Fields {
@@ -236,7 +236,7 @@ func FuzzMultiSearch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
 		o, change := fuzzOptions(bits)
-		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: body}, func(c *fakeCluster, p *Options) {
+		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: body}, func(c *fakeCluster, p *Profile) {
 			change(c)
 			*p = o
 		})

@@ -198,7 +198,7 @@ type Added struct {
 
 // Why a neighbor was left out.
 const (
-	LeftOutFrequent = "max_doc_share" // more than [Options.MaxDocShare] of the documents have it
+	LeftOutFrequent = "max_doc_share" // more than [Profile.MaxDocShare] of the documents have it
 	LeftOutAbsent   = "not_in_index"  // no document has it
 )
 

@@ -22,8 +22,8 @@ import (
 func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	const before, clause, after = `{"bool":{"filter":{"term":{"a":1}},"must":[`, `{"match":{"body":"car"}}`, `, {"match":{"body":{"query":"cheap","fuzziness":1}}}]}}`
 	query := before + clause + after
-	saturated := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":`+query+`}`)
-	linear := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+query+`}`)
+	saturated := expandBody(t, with(func(o *Profile) { o.NoRescore = true }), `{"query":`+query+`}`)
+	linear := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":`+query+`}`)
 	// To choose candidates by, λ is 0.8 and not 0.2.
 	candidates := strings.NewReplacer("0.12952814", "0.51811254", "0.015152906", "0.060611624")
 	inside := func(r *Result) string {
@@ -44,7 +44,7 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, DefaultOptions(), tt.body)
+			r := expandBody(t, DefaultProfile(), tt.body)
 			if string(r.Body) != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
 			}
@@ -73,15 +73,15 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint       Endpoint
 		body, rawQuery string
-		change         func(o *Options)
+		change         func(o *Profile)
 		phase          string
 		reason         reason.Reason
 	}{
 		"plain":               {body: `{` + query + `}`, phase: "rescore"},
-		"asked for":           {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = false }, phase: "rescore"},
-		"not asked for":       {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = true }, phase: "query"},
-		"linear":              {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = form.Linear }, phase: "query"},
-		"grouped":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
+		"asked for":           {body: `{` + query + `}`, change: func(o *Profile) { o.NoRescore = false }, phase: "rescore"},
+		"not asked for":       {body: `{` + query + `}`, change: func(o *Profile) { o.NoRescore = true }, phase: "query"},
+		"linear":              {body: `{` + query + `}`, change: func(o *Profile) { o.Scoring = form.Linear }, phase: "query"},
+		"grouped":             {body: `{` + query + `}`, change: func(o *Profile) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
 		"aggregations":        {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
 		"terminated early":    {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
 		"post_filter":         {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
@@ -96,7 +96,7 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		"knn of a function":   {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"functions":[{"filter":{"knn":{"v":{"vector":[1],"k":1}}},"weight":2}]}}}`, phase: "query", reason: reason.Vectors},
 		"words about them":    {body: `{"query":{"bool":{"must":{"match":{"body":"car"}},"filter":[{"term":{"knn":"hybrid"}},{"term":{"a":"\"knn\":{"}}]}}}`, phase: "rescore"},
 		"knn of aggregations": {body: `{` + query + `,"aggs":{"a":{"filter":{"knn":{"v":{"vector":[1],"k":1}}}}}}`, phase: "rescore"},
-		"min_score":           {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
+		"min_score":           {body: `{` + query + `,"min_score":1}`, change: func(o *Profile) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
 		"named in escapes":    {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: reason.Named},
 		"inner hits":          {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: reason.Named},
 		"no hits":             {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: reason.NoScores},
@@ -106,7 +106,7 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
 			c.shards = 5
-			o := DefaultOptions()
+			o := DefaultProfile()
 			if tt.change != nil {
 				tt.change(&o)
 			}
@@ -135,10 +135,10 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 // would show hits twice and lose others.
 func TestPagesAreOneList(t *testing.T) {
 	const query = `"query":{"match":{"body":"car"}}}`
-	first := expandBody(t, DefaultOptions(), `{"from":0,"size":10,`+query)
+	first := expandBody(t, DefaultProfile(), `{"from":0,"size":10,`+query)
 	_, want, _ := strings.Cut(string(first.Body), `"query"`)
 	for _, page := range [][2]int{{90, 10}, {0, 100}, {91, 10}, {150, 50}, {9000, 1000}} {
-		r := expandBody(t, DefaultOptions(), fmt.Sprintf(`{"from":%d,"size":%d,`, page[0], page[1])+query)
+		r := expandBody(t, DefaultProfile(), fmt.Sprintf(`{"from":%d,"size":%d,`, page[0], page[1])+query)
 		if _, got, _ := strings.Cut(string(r.Body), `"query"`); got != want {
 			t.Errorf("from %d, size %d: %s\nwant the query and the rescore of the first page: %s", page[0], page[1], got, want)
 		}
@@ -161,7 +161,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 		{100, "docs", "rescore", ""},
 	} {
 		c, m := rental(t)
-		e := New(c, m, DefaultOptions())
+		e := New(c, m, DefaultProfile())
 		e.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
 		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
 		if err != nil || len(written(r)) != 1 {
@@ -176,7 +176,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 
 func TestLearnedLimitsAreBounded(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	for i := range 3 * maxLimits {
 		e.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
 		if n := len(e.limits.known); e.limits.of(LimitRescore, strconv.Itoa(i)) != 10 || n > maxLimits {
@@ -188,7 +188,7 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 func TestFormsReasonComesBeforeThePhases(t *testing.T) {
 	c, m := rental(t)
 	c.scripts = false
-	r, err := New(c, m, with(func(o *Options) { o.NoRescore = false })).
+	r, err := New(c, m, with(func(o *Profile) { o.NoRescore = false })).
 		Expand(t.Context(), &Request{RawQuery: "scroll=1m", Body: []byte(carRental)})
 	if err != nil {
 		t.Fatal(err)
@@ -212,9 +212,9 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		slices.Sort(all)
 		return scored, all
 	}
-	expand := func(endpoint Endpoint, body string, change func(o *Options)) *Result {
+	expand := func(endpoint Endpoint, body string, change func(o *Profile)) *Result {
 		e := warmExpander(t, form.Auto)
-		o := DefaultOptions()
+		o := DefaultProfile()
 		change(&o)
 		r, err := e.With(o).Expand(t.Context(), &Request{Endpoint: endpoint, Body: []byte(body)})
 		if err != nil || !r.Rewritten {
@@ -223,7 +223,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		return r
 	}
 	const query = `"query":{"match":{"body":"boundary layer transition"}}`
-	asIs := func(*Options) {}
+	asIs := func(*Profile) {}
 	found, ordered, _ := strings.Cut(string(expand(EndpointSearch, `{`+query+`}`, asIs).Body), `"rescore"`)
 	finding, want := terms(found)
 	if len(want) != 30 || len(finding) != 6 {
@@ -238,8 +238,8 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		"counted":        {expand(EndpointCount, `{`+query+`}`, asIs), 0},
 		"no hits":        {expand(EndpointSearch, `{"size":0,`+query+`}`, asIs), 0},
 		"explained":      {expand(EndpointExplain, `{`+query+`}`, asIs), 13},
-		"never rescored": {expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore = true }), 30},
-		"same matches":   {expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore, o.SameMatches = true, true }), 30},
+		"never rescored": {expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore = true }), 30},
+		"same matches":   {expand(EndpointSearch, `{`+query+`}`, func(o *Profile) { o.NoRescore, o.SameMatches = true, true }), 30},
 	} {
 		scored, all := terms(string(tt.r.Body))
 		if diff := cmp.Diff(want, all); diff != "" || tt.r.AddedTerms() != 30 {
@@ -256,7 +256,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 }
 
 func BenchmarkExpandRescore(b *testing.B) {
-	e := warmExpander(b, form.Auto).With(DefaultOptions())
+	e := warmExpander(b, form.Auto).With(DefaultProfile())
 	req := &Request{Index: "docs", Body: []byte(threeTerms)}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -310,7 +310,7 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			if tt.secured {
 				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
-			res, err := New(c, m, DefaultOptions()).Expand(t.Context(), &req)
+			res, err := New(c, m, DefaultProfile()).Expand(t.Context(), &req)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 func TestOwnRescoreQueriesAreReadWhereConfigured(t *testing.T) {
 	const body = `{"query":{"term":{"a":"b"}},"rescore":{"query":{"rescore_query":{"match":{"body":"car rental"}}}}}`
 	for configured, want := range map[bool]int{false: 0, true: 3} {
-		r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Options) { o.RescoreQueries = configured })
+		r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Profile) { o.RescoreQueries = configured })
 		if got := r.AddedTerms(); got != want {
 			t.Errorf("configured %t: %d terms added, want %d:\n%s", configured, got, want, r.Body)
 		}
@@ -23,7 +23,7 @@ func TestOwnRescoreQueriesAreReadWhereConfigured(t *testing.T) {
 
 func TestPhrasesAreExpandedWhereConfigured(t *testing.T) {
 	const body = `{"query":{"match_phrase":{"body":{"query":"car rental","slop":2}}}}`
-	r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Options) { o.Phrases, o.Scoring = true, form.Auto })
+	r := expandRequest(t, &Request{Body: []byte(body)}, func(_ *fakeCluster, o *Profile) { o.Phrases, o.Scoring = true, form.Auto })
 	want := `{"query":{"bool":{"must":[{"match_phrase":{"body":{"query":"car rental","slop":2}}}],"should":[{"term":`
 	if !strings.HasPrefix(string(r.Body), want) {
 		t.Errorf("the phrase is to decide what is found: %s", r.Body)
@@ -42,7 +42,7 @@ func TestSourceParameterIsABody(t *testing.T) {
 func TestIndicesOptionsReachTheCluster(t *testing.T) {
 	c, m := rental(t)
 	seen := &watched{fakeCluster: c}
-	_, err := New(seen, m, DefaultOptions()).Expand(t.Context(), &Request{
+	_, err := New(seen, m, DefaultProfile()).Expand(t.Context(), &Request{
 		Index: "docs", RawQuery: "ignore_unavailable=true&pretty&expand_wildcards=open%2Chidden", Body: []byte(carRental),
 	})
 	want := esclient.Indices{Expression: "docs", Options: "expand_wildcards=open%2Chidden&ignore_unavailable=true"}
@@ -72,7 +72,7 @@ func TestMoreMatchesMayNotTakePlaces(t *testing.T) {
 
 func TestMinScoreOfACountIsHeeded(t *testing.T) {
 	for normalize, want := range map[bool]reason.Reason{false: reason.MinScore, true: ""} {
-		r := expandRequest(t, &Request{Endpoint: EndpointCount, RawQuery: "min_score=2", Body: []byte(carRental)}, func(_ *fakeCluster, o *Options) {
+		r := expandRequest(t, &Request{Endpoint: EndpointCount, RawQuery: "min_score=2", Body: []byte(carRental)}, func(_ *fakeCluster, o *Profile) {
 			o.NormalizeScores = normalize
 		})
 		if r.Reason != want {
@@ -105,7 +105,7 @@ func TestNamesOfFieldsArePatternsWhereTheEnginesTakeThem(t *testing.T) {
 
 func TestSearchesWithVeryManyClausesAreBounded(t *testing.T) {
 	many := strings.Repeat(`{"query_string":{"query":"car"}},`, 5000)
-	r := expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + many + `{"match":{"body":"car"}}]}}}`)}, func(_ *fakeCluster, o *Options) {
+	r := expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + many + `{"match":{"body":"car"}}]}}}`)}, func(_ *fakeCluster, o *Profile) {
 		o.DefaultFields = []string{"body", "title"}
 	})
 	if r.Reason != reason.TooManyClauses || len(r.Clauses) > 200 {
@@ -126,7 +126,7 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 	c, m := rental(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := New(c, m, DefaultOptions()).Expand(ctx, &Request{
+	r, err := New(c, m, DefaultProfile()).Expand(ctx, &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", 3)),
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -135,7 +135,7 @@ func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
 }
 
 func TestTermsThatSpanPositionsLeaveMatchingToTheOriginal(t *testing.T) {
-	r := expandRequest(t, &Request{Body: []byte(carRental)}, func(c *fakeCluster, o *Options) { c.graph, o.Scoring = true, form.Auto })
+	r := expandRequest(t, &Request{Body: []byte(carRental)}, func(c *fakeCluster, o *Profile) { c.graph, o.Scoring = true, form.Auto })
 	if !strings.HasPrefix(string(r.Body), `{"query":{"bool":{"must":[`) || r.Clauses[0].Form != "linear" {
 		t.Errorf("form %q: %s", r.Clauses[0].Form, r.Body)
 	}
@@ -143,7 +143,7 @@ func TestTermsThatSpanPositionsLeaveMatchingToTheOriginal(t *testing.T) {
 
 func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	const body = `{"query":{"multi_match":{"query":"car rental","fields":["sku","body","unbound","title"]}}}`
 	var first string
 	for i := range 20 { // each round uses the memory of other fields
@@ -164,7 +164,7 @@ func TestTheLastWordOfAPhrasePrefixIsNoTerm(t *testing.T) {
 	for _, query := range []string{
 		`{"match_phrase_prefix":{"body":"car rental"}}`, `{"multi_match":{"query":"car rental","fields":["body"],"type":"phrase_prefix"}}`,
 	} {
-		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(_ *fakeCluster, o *Options) { o.Phrases = true })
+		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(_ *fakeCluster, o *Profile) { o.Phrases = true })
 		if got := r.Clauses[0].Terms; len(got) != 1 || got[0] != "car" || !r.Rewritten {
 			t.Errorf("%s: terms %q", query, got)
 		}

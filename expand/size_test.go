@@ -70,7 +70,7 @@ func (s shape) expand(tb testing.TB, e *Expander, body []byte) {
 // where the time is linear in the size, ns/B is about the same in both.
 func BenchmarkExpandBySize(b *testing.B) {
 	c, m := rental(b)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	for _, s := range shapes {
 		for _, n := range []int{1000, 10_000} {
 			body := []byte(s.body(n))
@@ -86,7 +86,7 @@ func BenchmarkExpandBySize(b *testing.B) {
 
 func TestMemoryGrowsNoFasterThanTheBody(t *testing.T) {
 	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
+	e := New(c, m, DefaultProfile())
 	for _, s := range shapes {
 		allocated := func(n int) float64 {
 			body := []byte(s.body(n))

@@ -15,7 +15,7 @@ import (
 )
 
 // soft has hits ordered by the measure only.
-func soft(o *Options) { o.Mode, o.SoftWeight = ModeSoft, 1 }
+func soft(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, 1 }
 
 // onlyRerank returns how the hits of a single search are reranked, nil where
 // they are not.
@@ -101,10 +101,10 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 // Where the engine's scores count, they are those of the mode bm25: the search
 // is the one of that mode, which asks for the window.
 func TestBlendedSearchesAreThoseOfTheModeBM25(t *testing.T) {
-	blended := with(func(o *Options) { o.Mode, o.SoftWeight = ModeSoft, .25 })
+	blended := with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .25 })
 	for from, reranked := range map[int]bool{0: true, 100: false} {
 		body := fmt.Sprintf(`{"from":%d,"size":100,"query":{"match":{"title":"car rental"}}}`, from)
-		res, bm25 := expandBody(t, blended, body), expandBody(t, with(func(*Options) {}), body)
+		res, bm25 := expandBody(t, blended, body), expandBody(t, with(func(*Profile) {}), body)
 		if r := res.onlyRerank(); (r != nil) != reranked || reranked && r.EngineWeight != .75 {
 			t.Errorf("from %d: %+v", from, r)
 		}
@@ -129,7 +129,7 @@ func TestSoftModeFindsCandidatesByTheLinearForm(t *testing.T) {
 		t.Errorf("explained as %+v", c)
 	}
 	// As the query of a rescored search, without the rescore.
-	rescored := expandBody(t, with(func(*Options) {}), `{"query":{"match":{"title":"car rental"}}}`)
+	rescored := expandBody(t, with(func(*Profile) {}), `{"query":{"match":{"title":"car rental"}}}`)
 	var want, got map[string]json.RawMessage
 	if err := json.Unmarshal(rescored.Body, &want); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 				}
 			}
 			cluster, m := rental(t)
-			bm25, err := New(cluster, m, DefaultOptions()).Expand(t.Context(), &c.req)
+			bm25, err := New(cluster, m, DefaultProfile()).Expand(t.Context(), &c.req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,14 +243,14 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 		Rescore    json.RawMessage
 		Version    any
 	}
-	for _, change := range []func(*Options){
-		func(*Options) {}, func(o *Options) { o.Scoring = form.Grouped }, func(o *Options) { o.Scoring = form.Linear },
-		func(o *Options) { o.SameMatches = true },
+	for _, change := range []func(*Profile){
+		func(*Profile) {}, func(o *Profile) { o.Scoring = form.Grouped }, func(o *Profile) { o.Scoring = form.Linear },
+		func(o *Profile) { o.SameMatches = true },
 	} {
 		expand := func(b, query string) (res *Result, got body) {
 			t.Helper()
 			c, m := rental(t)
-			res, err := New(c, m, with(func(o *Options) { soft(o); change(o) })).Expand(t.Context(), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
+			res, err := New(c, m, with(func(o *Profile) { soft(o); change(o) })).Expand(t.Context(), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 	lines := []string{`{}`, car, `{"index":"docs"}`, sorted, `{}`, `{"query":`, `{"preference":"_local"}`, paged}
 	res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, RawQuery: "typed_keys=true&preference=a", Body: []byte(strings.Join(lines, "\n") + "\n")})
 	one, four := expandSoftly(t, &Request{Body: []byte(car)}), expandSoftly(t, &Request{Body: []byte(paged)})
-	bm25 := expandBody(t, with(func(*Options) {}), sorted)
+	bm25 := expandBody(t, with(func(*Profile) {}), sorted)
 	want := strings.Join([]string{lines[0], string(one.Body), lines[2], string(bm25.Body), lines[4], lines[5], lines[6], string(four.Body), ""}, "\n")
 	if diff := cmp.Diff(want, string(res.Body)); diff != "" || res.RawQuery != "typed_keys=true&preference=a" {
 		t.Errorf("?%s (-want +got)\n%s", res.RawQuery, diff)

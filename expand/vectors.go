@@ -14,7 +14,7 @@ import (
 )
 
 // [ModeVectors] has the engine score hits by vectors that the documents have of
-// a field, see package expand/vectors. With w being [Options.SoftWeight], the score of
+// a field, see package expand/vectors. With w being [Profile.SoftWeight], the score of
 // a clause is
 //
 //	BM25 + w/(1 − w)·M·vector    M = scale·Σ_i x_i idf_i, the most that BM25 gives
@@ -22,7 +22,7 @@ import (
 //
 // with the BM25 of the clause as it came, which stays in the query, so that all
 // that it finds is found. Vectors find more, unless the clause counts its words
-// or Options.SameMatches says that it finds the same.
+// or Profile.SameMatches says that it finds the same.
 //
 // With w = 1 the scores are of another scale: where one clause of a search that
 // looks for text cannot be scored like this, none is. Clauses that are not have

@@ -53,10 +53,10 @@ func vectorModel(tb testing.TB, store vectors.Store) *vectors.Model {
 }
 
 // vectorRental returns an expander of rental in ModeVectors, by vectors only.
-func vectorRental(tb testing.TB, store vectors.Store, change func(*Options)) *Expander {
+func vectorRental(tb testing.TB, store vectors.Store, change func(*Profile)) *Expander {
 	tb.Helper()
 	c, m := rental(tb)
-	o := with(func(o *Options) { o.Mode, o.SoftWeight = ModeVectors, 1 })
+	o := with(func(o *Profile) { o.Mode, o.SoftWeight = ModeVectors, 1 })
 	if change != nil {
 		change(&o)
 	}
@@ -83,13 +83,13 @@ const (
 )
 
 func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
-	same := func(o *Options) { o.SameMatches = true }
+	same := func(o *Profile) { o.SameMatches = true }
 	// car is in 50 of 1000 documents: M = 2.2·ln(1 + 950.5/50.5).
-	blend := func(o *Options) { o.SoftWeight = 0.5 }
+	blend := func(o *Profile) { o.SoftWeight = 0.5 }
 	const model = `{"term":{"akin_vector_model.body":{"value":"MODEL"}}}`
 	for name, tt := range map[string]struct {
 		store      vectors.Store
-		change     func(*Options)
+		change     func(*Profile)
 		body, want string
 	}{
 		"sparse":       {vectors.SparseVector, nil, carOnly, `{"query":{"bool":{"should":[` + unranked + `,` + carSparse + `]}}}`},
@@ -129,7 +129,7 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 				`"filter":{"bool":{"filter":[` + carMatch + `]}},"boost":1}},"filter":` + model + `}}]}}}`,
 		},
 		"dense, OpenSearch": {
-			vectors.KNNVector, func(o *Options) { o.VectorCandidates = 7 }, carOnly,
+			vectors.KNNVector, func(o *Profile) { o.VectorCandidates = 7 }, carOnly,
 			`{"query":{"bool":{"should":[` + unranked + `,{"bool":{"must":{"knn":{"akin_vector.body":{"vector":[1,0],"k":7,"boost":1}}},"filter":` + model + `}}]}}}`,
 		},
 		"highlights": {
@@ -174,7 +174,7 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 	sparse, dense := vectors.SparseVector, vectors.DenseVector
 	for name, tt := range map[string]struct {
 		store  vectors.Store
-		change func(*Options)
+		change func(*Profile)
 		req    Request
 		want   reason.Reason
 	}{
@@ -182,8 +182,8 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 		"in a field":        {sparse, nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, reason.NoVectors},
 		"nested":            {sparse, nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)}, reason.NoVectors},
 		"a phrase beside":   {sparse, nil, Request{Body: []byte(`{"query":{"bool":{"must":` + carMatch + `,"should":{"match_phrase":{"body":"car rental"}}}}}`)}, reason.Phrase},
-		"many terms":        {sparse, func(o *Options) { o.MaxQueryTerms = 1 }, Request{Body: []byte(carRental)}, reason.TooManyTerms},
-		"a minimum":         {sparse, func(o *Options) { o.NormalizeScores = true }, search(`"min_score":1`), reason.MinScore},
+		"many terms":        {sparse, func(o *Profile) { o.MaxQueryTerms = 1 }, Request{Body: []byte(carRental)}, reason.TooManyTerms},
+		"a minimum":         {sparse, func(o *Profile) { o.NormalizeScores = true }, search(`"min_score":1`), reason.MinScore},
 		"a rescore":         {sparse, nil, search(`"rescore":{"query":{"rescore_query":{"match_all":{}}}}`), reason.Rescore},
 		"a point in time":   {sparse, nil, search(`"pit":{"id":"` + pitIDs[0].id + `"}`), reason.PointInTime},
 		"a runtime field":   {sparse, nil, search(`"runtime_mappings":{"akin_vector.body":{"type":"keyword"}}`), reason.RuntimeField},
@@ -200,7 +200,7 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := vectorRental(t, tt.store, tt.change)
 			r := expandVectors(t, e, tt.req)
-			bm25 := expandVectors(t, e.With(func() Options { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			bm25 := expandVectors(t, e.With(func() Profile { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
 			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || !r.Rewritten {
 				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
 			}
@@ -222,7 +222,7 @@ func reasonsOf(r *Result) string {
 // TestBlendedClausesCountByThemselves has one clause, and one field of another,
 // without vectors.
 func TestBlendedClausesCountByThemselves(t *testing.T) {
-	e := vectorRental(t, vectors.SparseVector, func(o *Options) { o.SoftWeight = 0.5 })
+	e := vectorRental(t, vectors.SparseVector, func(o *Profile) { o.SoftWeight = 0.5 })
 	r := expandVectors(t, e, Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"bare":"car"}},{"multi_match":{"query":"car","fields":["body","bare"]}}]}}}`)})
 	forms := []string{}
 	for _, c := range r.Clauses {

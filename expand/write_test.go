@@ -44,18 +44,18 @@ func randomQuery(rng *rand.Rand, depth int) string {
 // A writing is one of the ways of writing a search.
 type writing struct {
 	name   string
-	change func(o *Options)
+	change func(o *Profile)
 	size   string
 	member string
 }
 
 var writings = []writing{
-	{"linear", func(o *Options) { o.Scoring = form.Linear }, "10", "query"},
-	{"grouped", func(o *Options) { o.Scoring = form.Grouped }, "10", "query"},
-	{"saturated", func(o *Options) { o.NoRescore = true }, "10", "query"},
-	{"candidates", func(*Options) {}, "10", "query"},
-	{"rescore", func(*Options) {}, "10", "rescore"},
-	{"unscored", func(*Options) {}, "0", "query"},
+	{"linear", func(o *Profile) { o.Scoring = form.Linear }, "10", "query"},
+	{"grouped", func(o *Profile) { o.Scoring = form.Grouped }, "10", "query"},
+	{"saturated", func(o *Profile) { o.NoRescore = true }, "10", "query"},
+	{"candidates", func(*Profile) {}, "10", "query"},
+	{"rescore", func(*Profile) {}, "10", "rescore"},
+	{"unscored", func(*Profile) {}, "0", "query"},
 }
 
 // expanded returns the body that is sent for query.
@@ -80,7 +80,7 @@ func TestAllFormsFindTheSame(t *testing.T) {
 	for _, matching := range []bool{false, true} {
 		var expanders []*Expander
 		for _, v := range writings {
-			expanders = append(expanders, New(c, m, with(func(o *Options) {
+			expanders = append(expanders, New(c, m, with(func(o *Profile) {
 				v.change(o)
 				o.SameMatches = matching
 			})))
@@ -127,7 +127,7 @@ func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
 	above := map[bool]int{}
 	for _, normalize := range []bool{true, false} {
 		for _, v := range writings[:5] {
-			x := New(c, m, with(func(o *Options) { v.change(o); o.NormalizeScores = normalize }))
+			x := New(c, m, with(func(o *Profile) { v.change(o); o.NormalizeScores = normalize }))
 			for range rounds(200) {
 				query := randomQuery(rng, 1)
 				body := v.expanded(t, x, query)
@@ -158,7 +158,7 @@ func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
 // TestNormalizedClauseCarriesItsFactor: idf(car) = 2.9868, v(automobile) = 2.9515
 // and v(lease) = 0.3946 with λ = 0.2, so r = 2.9868 / (2.9868 + 0.2·3.3461).
 func TestNormalizedClauseCarriesItsFactor(t *testing.T) {
-	o := with(func(o *Options) { o.Scoring, o.NormalizeScores = form.Linear, true })
+	o := with(func(o *Profile) { o.Scoring, o.NormalizeScores = form.Linear, true })
 	r := expandBody(t, o, `{"min_score":1,"query":{"match":{"body":"car"}}}`)
 	if want := `}}}],"boost":0.817}}}`; !strings.HasSuffix(rounded(r.Body), want) {
 		t.Errorf("got\n%s\nwant it to end with\n%s", rounded(r.Body), want)
@@ -191,7 +191,7 @@ func TestUnscoredSearchesOnlyMatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
 			c.shards = 5
-			r, err := New(c, m, with(func(o *Options) { o.NormalizeScores = true })).Expand(t.Context(), &tt.req)
+			r, err := New(c, m, with(func(o *Profile) { o.NormalizeScores = true })).Expand(t.Context(), &tt.req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +204,7 @@ func TestUnscoredSearchesOnlyMatch(t *testing.T) {
 		})
 	}
 	t.Run("same matches", func(t *testing.T) {
-		r := expandBody(t, DefaultOptions(), `{"size":0,"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)
+		r := expandBody(t, DefaultProfile(), `{"size":0,"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)
 		if r.Rewritten || r.Clauses[0].Reason != reason.NoScores {
 			t.Errorf("rewritten %t, clauses %+v", r.Rewritten, r.Clauses)
 		}
@@ -212,7 +212,7 @@ func TestUnscoredSearchesOnlyMatch(t *testing.T) {
 }
 
 func TestTermCentricClausesAddEachTermOnce(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = form.Linear })
+	linear := with(func(o *Profile) { o.Scoring = form.Linear })
 	for name, tt := range map[string]struct{ query, want string }{
 		"cross_fields": {
 			`{"multi_match":{"query":"car","fields":["body","title^3"],"type":"cross_fields","tie_breaker":0.4}}`,

@@ -26,7 +26,7 @@ const (
 	TooManyHighlights Reason = "too_many_highlights" // the original queries would not fit into all places with marked words
 	QAndBody          Reason = "q_and_body"          // the parameter "q" overrides the query of a body
 	NotAuthorized     Reason = "not_authorized"      // the cluster does not let the client search the indices
-	Hidden            Reason = "hidden"              // the answer would show the added terms, see expand.Options.HideFrom
+	Hidden            Reason = "hidden"              // the answer would show the added terms, see expand.Profile.HideFrom
 )
 
 // Reasons that hold for one clause.
@@ -54,7 +54,7 @@ const (
 	NotScoring Reason = "not_scoring"   // the query filters, keeps out, or scores a constant
 	TermLevel  Reason = "term_level"    // the query analyzes no text
 	Positions  Reason = "positions"     // the query looks at the places of words
-	Phrase     Reason = "phrase"        // phrases are expanded only where expand.Options.Phrases says so
+	Phrase     Reason = "phrase"        // phrases are expanded only where expand.Profile.Phrases says so
 	Other      Reason = "other_query"   // a query of a kind that has no terms to expand
 	Unknown    Reason = "unknown_query" // a query of a kind that akin does not know
 )

@@ -96,7 +96,7 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 		{"indices that differ", cached, "a,b", `{"match":{"f":"x"}}`, reason.Mixed},
 		{"no such index", c, "gone", `{"match":{"title":"x"}}`, reason.UnknownToCluster},
 	} {
-		e := expand.New(tt.cluster, everywhere{}, expand.DefaultOptions())
+		e := expand.New(tt.cluster, everywhere{}, expand.DefaultProfile())
 		r, err := e.Expand(t.Context(), &expand.Request{Index: tt.index, Body: []byte(`{"query":` + tt.query + `}`)})
 		if err != nil || r.Reason != tt.want {
 			t.Errorf("%s: %+v, error %v, want %s", tt.name, r, err, tt.want)

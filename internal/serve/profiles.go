@@ -25,7 +25,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 		return
 	}
 	hidden := hideFrom(cfg.Expansion.HideFrom) // in every profile: the clients choose it
-	rewriting := func(r configs.Rewriting) expand.Options {
+	rewriting := func(r configs.Rewriting) expand.Profile {
 		o := ExpandOptions(r)
 		o.HideFrom, o.HideSecured = hidden, slices.Contains(cfg.Expansion.HideFrom, configs.HideFromAuto)
 		return o
@@ -64,7 +64,7 @@ func trials(entries []configs.Trial) (all []proxy.Trial) {
 }
 
 // ExpandOptions returns how a profile with such keys rewrites searches.
-func ExpandOptions(cfg configs.Rewriting) expand.Options {
+func ExpandOptions(cfg configs.Rewriting) expand.Profile {
 	modes := map[string]expand.Mode{
 		configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
 		configs.ModeVectors: expand.ModeVectors,
@@ -73,7 +73,7 @@ func ExpandOptions(cfg configs.Rewriting) expand.Options {
 		configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
 		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
 	}
-	return expand.Options{
+	return expand.Profile{
 		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, VectorCandidates: cfg.Candidates, Scoring: scorings[cfg.Scoring],
 		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
 		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,

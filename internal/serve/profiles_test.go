@@ -38,13 +38,13 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 		}
 		seen[options] = true
 	}
-	if got, want := fmt.Sprintf("%+v", ExpandOptions(base)), fmt.Sprintf("%+v", withDefaultFields(expand.DefaultOptions())); got != want {
+	if got, want := fmt.Sprintf("%+v", ExpandOptions(base)), fmt.Sprintf("%+v", withDefaultFields(expand.DefaultProfile())); got != want {
 		t.Errorf("the default configuration gives %s, want %s", got, want)
 	}
 }
 
 // withDefaultFields returns o with the list that the configuration has for none.
-func withDefaultFields(o expand.Options) expand.Options {
+func withDefaultFields(o expand.Profile) expand.Profile {
 	o.DefaultFields = []string{}
 	return o
 }

@@ -21,9 +21,9 @@ const (
 	ModeVectors
 )
 
-// Options are the limits and choices of an [Expander]. The zero value adds
-// nothing; [DefaultOptions] is the measured recipe.
-type Options struct {
+// A Profile has the limits and choices of an [Expander]. The zero value adds
+// nothing; [DefaultProfile] is the measured recipe.
+type Profile struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
 	Mode Mode
@@ -78,10 +78,10 @@ type Options struct {
 	Segments []form.Segments
 }
 
-// DefaultOptions returns the defaults: at most 30 terms, each in at most a
+// DefaultProfile returns the defaults: at most 30 terms, each in at most a
 // tenth of the documents, λ as measured on judged collections.
-func DefaultOptions() Options {
-	return Options{
+func DefaultProfile() Profile {
+	return Profile{
 		RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
