@@ -9,27 +9,24 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// An Adjustment multiplies what an added term counts for, for somebody who
-// tries what it does.
-type Adjustment struct {
-	Term   string  `json:"term"`
-	Factor float64 `json:"factor"` // at least 0, which leaves the term out
-}
-
-// adjust does so with the terms that have been selected.
-func (a *asker) adjust() {
-	if len(a.s.req.Adjusted) == 0 {
-		return
+// adjusted returns clauses in which what added terms count for is multiplied.
+func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
+	if len(by) == 0 {
+		return clauses
 	}
 	factor := func(term string) float64 {
-		for _, t := range a.s.req.Adjusted {
+		for _, t := range by {
 			if t.Term == term {
 				return t.Factor
 			}
 		}
 		return 1
 	}
-	for c, f := range form.Fields(a.clauses) {
+	clauses = slices.Clone(clauses)
+	for i := range clauses {
+		clauses[i].Fields = slices.Clone(clauses[i].Fields)
+	}
+	for c, f := range form.Fields(clauses) {
 		had := len(f.Added) + len(f.Feedback)
 		f.Added, f.Feedback = slices.Clone(f.Added), slices.Clone(f.Feedback)
 		for k := range f.Added {
@@ -42,7 +39,8 @@ func (a *asker) adjust() {
 		f.Feedback = slices.DeleteFunc(f.Feedback, func(t terms.FeedbackTerm) bool { return t.Boost == 0 })
 		slices.SortStableFunc(f.Added, func(a, b terms.Candidate) int { return cmp.Compare(b.V, a.V) })
 		if had > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" && !c.Exact {
-			(&target{clause: c, Field: f}).leave(reason.NoNeighbors)
+			c.LeaveField(f, reason.NoNeighbors)
 		}
 	}
+	return clauses
 }

@@ -11,52 +11,9 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
-	"github.com/akin-search/akin/internal/tracing"
 )
 
-// An asker asks the cluster and the matrices what the clauses of a search
-// need, and selects the terms.
-type asker struct {
-	e *Expander
-	s *search
-	m *memory
-
-	pins Pins
-	// together is how many searches came in one request, and clauseLimit how many
-	// clauses the indices are known to take in a query, 0 where that is not known.
-	together, clauseLimit int
-	// clauses are those of the search with what is known of them, and targets the
-	// fields of them that may be expanded.
-	clauses []form.Clause
-	targets []target
-	// later says that the page has what an earlier one of its point in time had.
-	later bool
-}
-
-// A target is a field of a clause that terms may be added for, with what that
-// takes.
-type target struct {
-	clause *form.Clause
-	*form.Field
-	// terms is memory for the selection.
-	terms *terms.Selection
-	rows  Rows
-	// named says that a matrix is bound to the field by its full name.
-	named bool
-	// weights are set in the modes that need them, nil where none are bound.
-	weights Weights
-	// docFreqs are the live document frequencies of the selection's terms.
-	docFreqs []int64
-	// exact is what the mode hard needs, vector what the mode vectors does, nil where
-	// the field cannot have it.
-	exact  *exactField
-	vector *vectorField
-}
-
 const (
-	// sideBySide bounds the questions that one search asks at a time. OpenSearch
-	// queues 16 analyses on one thread and refuses the next.
-	sideBySide = 8
 	// maxText is the length in bytes of the longest text that is analyzed: 64 for
 	// each of the 1,024 terms that MaxQueryTerms can be.
 	maxText = 64 << 10
@@ -67,76 +24,72 @@ const (
 	maxExplainedIndices = 10
 )
 
-func (a *asker) ask(ctx context.Context) error {
+// An asker asks the cluster and the matrices what the clauses of a search need.
+// A measure then chooses by that what is written.
+type asker struct {
+	sources
+
+	s    *search
+	m    *memory
+	pins Pins
+	// together is how many searches came in one request, and clauseLimit how many
+	// clauses the indices are known to take in a query, 0 where that is not known.
+	together, clauseLimit int
+	// clauses are those of the search with what is known of them, and targets the
+	// fields of them that may be expanded.
+	clauses []form.Clause
+	targets []target
+}
+
+// A measure is what the hits of a search are ranked by. Each chooses what is
+// written for the clauses of an [asker].
+type measure interface {
+	// asksAbout returns the targets about which ask asks something while their
+	// texts are analyzed.
+	asksAbout(open []*target) []*target
+	ask(ctx context.Context, t *target) error
+	// choose chooses what is written for the targets that are still open.
+	choose(ctx context.Context, open []*target) error
+}
+
+// ask finds out what the clauses look for and where: their fields, the matrices
+// bound to these, the terms of the texts, and the rows of the terms. It returns
+// the targets that are still open.
+func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) {
 	if err := ctx.Err(); err != nil { // before what is known is weighed and written
-		return err
+		return nil, err
 	}
-	var open []*target
+	a.start()
 	if err := run(ctx, StageFields, func(ctx context.Context) (err error) {
 		if err = a.findFields(ctx); err == nil {
 			open, err = a.bind(ctx)
 		}
 		return err
 	}); err != nil {
+		return nil, err
+	}
+	some := m.asksAbout(open)
+	if len(some) == 0 {
+		return a.texts(ctx, open)
+	}
+	err = inParallel(2, 2, func(i int) (err error) {
+		if i == 1 {
+			return each(some, func(t *target) error { return m.ask(ctx, t) })
+		}
+		open, err = a.texts(ctx, open)
 		return err
-	}
-	open, err := a.findTexts(ctx, open)
-	if err != nil {
-		return err
-	}
-	ctx, span := tracing.Start(ctx, "select")
-	exact := false
-	v := vectorAsker{a}
-	if open, err = v.makeVectors(ctx, open); err == nil {
-		exact, err = a.askExact(ctx, open)
-	}
-	if !exact && err == nil {
-		err = failed(StageStatistics, a.selectTerms(ctx, open))
-	}
-	span.End()
-	return err
-}
-
-// leave notes why the target is left out, and with it a clause that needs all
-// its fields.
-func (t *target) leave(why reason.Reason) {
-	t.Reason = why
-	if t.clause.TermCentric {
-		t.clause.Reason = why
-	}
-}
-
-// follows reports whether it uses the selection of the first field.
-func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
-
-func stillOpen(targets []*target) []*target {
-	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
-}
-
-// lead returns the field whose selection it uses.
-func (t *target) lead() *form.Field {
-	if t.clause.TermCentric {
-		return &t.clause.Fields[0]
-	}
-	return t.Field
-}
-
-// leading returns the targets that have a selection of their own.
-func leading(targets []*target) []*target {
-	if !slices.ContainsFunc(targets, (*target).follows) {
-		return targets
-	}
-	return slices.DeleteFunc(slices.Clone(targets), (*target).follows)
+	})
+	return open, err
 }
 
 // start takes the clauses of the search, of which nothing is known yet.
 func (a *asker) start() {
-	a.clauseLimit = int(a.e.limits.of(LimitClauses, a.s.req.Index))
+	a.clauseLimit = int(a.limits.of(LimitClauses, a.s.req.Index))
 	a.clauses = a.m.clauses[:0]
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
-		c.SameMatches = c.SameMatches || a.e.options.SameMatches
+		c.SameMatches = c.SameMatches || a.s.profile.SameMatches
 		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
 		for _, f := range parsed.Fields {
 			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
@@ -157,7 +110,7 @@ func (a *asker) findFields(ctx context.Context) error {
 		}
 		if len(c.Fields) == 0 {
 			c.Additive = false
-			for _, field := range a.e.options.DefaultFields {
+			for _, field := range a.s.profile.DefaultFields {
 				c.Fields = append(c.Fields, form.Field{Name: field, Boost: 1})
 			}
 		}
@@ -190,7 +143,7 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	for _, f := range c.Fields {
 		names := []string{f.Name}
 		if isPattern(f) {
-			names, err = a.e.cluster.Fields(ctx, a.s.indices, f.Name)
+			names, err = a.cluster.Fields(ctx, a.s.indices, f.Name)
 		}
 		if c.Reason, err = reasonOf(err); c.Reason != "" || err != nil {
 			return err
@@ -261,36 +214,6 @@ func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error)
 	return reasonOf(err)
 }
 
-// findTexts is [asker.texts], and asks meanwhile for what the mode needs.
-func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, err error) {
-	var some []*target
-	v := vectorAsker{a}
-	switch a.e.options.Mode {
-	case ModeHard:
-		some = a.mayBeExact(open)
-	case ModeVectors:
-		some = v.mayAsk(open)
-	case ModeBM25, ModeSoft:
-	}
-	if len(some) == 0 {
-		return a.texts(ctx, open)
-	}
-	err = inParallel(2, 2, func(i int) (err error) {
-		if i == 0 {
-			left, err = a.texts(ctx, open)
-			return err
-		}
-		return each(some, func(t *target) error { // others set its terms meanwhile
-			if t.vector != nil {
-				return v.askModel(ctx, t)
-			}
-			a.s.askLinear(ctx, a.e.weights, t)
-			return nil
-		})
-	})
-	return left, err
-}
-
 // texts sets the targets' terms and their rows, and returns those still open.
 func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := run(ctx, StageAnalyze, func(ctx context.Context) error { return a.analyze(ctx, open) }); err != nil {
@@ -309,22 +232,17 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 // limitTerms leaves the least telling terms of long texts without neighbors.
 func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
-		if len(t.Terms.Origins) <= a.e.options.MaxQueryTerms || a.e.options.Mode == ModeHard {
+		if len(t.Terms.Origins) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
 			return nil
 		}
 		words := t.Terms.Terms(nil)
 		docFreqs := make([]int64, len(words))
-		stats, err := a.e.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
 		if err == nil {
-			t.Terms.Limit(docFreqs, stats.DocCount, a.e.options.MaxQueryTerms)
+			t.Terms.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
 		}
 		return err
 	})
-}
-
-// each calls f for every target, several at the same time.
-func each(targets []*target, f func(t *target) error) error {
-	return inParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
 }
 
 func (a *asker) analyze(ctx context.Context, targets []*target) error {
@@ -334,7 +252,7 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 			t.Reason = reason.TooManyTerms
 			return nil
 		}
-		analysis, err := a.e.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
+		analysis, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
 		if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
 			return err
 		}
@@ -346,7 +264,7 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
 			t.Reason = reason.NoTerms
-		case len(analysis.Terms) > maxTerms, a.e.options.Mode == ModeHard && len(analysis.Terms) > a.e.options.MaxQueryTerms:
+		case len(analysis.Terms) > maxTerms, a.s.profile.Mode == ModeHard && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
 			t.Reason = reason.TooManyTerms
 		default:
 			t.Analysis, t.Terms = analysis, t.terms
@@ -375,7 +293,7 @@ func understand(c *form.Clause) {
 		switch {
 		case c.Reason != "":
 		case f.Reason != "":
-			(&target{clause: c, Field: f}).leave(f.Reason)
+			c.LeaveField(f, f.Reason)
 		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
 			// Fields whose analyzers have other names are searched separately, though
 			// they give the same terms (OpenSearch 2).

@@ -6,98 +6,53 @@
 // A search goes one way, from values to values, and [Expander.Expand] reads
 // in that order:
 //
-//	parse   body and parameters → clauses          package dsl
-//	        with nested ones for segments          package form
-//	ask     clauses → analyses, rows, statistics   [Cluster], [Matrices]
-//	select  → the terms to add                     package terms
-//	plan    → the form of each clause, its phase
-//	write   plan → body                            package form
+//	parse   body and parameters → clauses            search.go, package dsl
+//	        with nested ones for segments            segments.go
+//	ask     clauses → fields, terms, rows            ask.go, of [Cluster], [Matrices]
+//	choose  → what is written, by the measure        bm25.go, hard.go, vectors.go, package terms
+//	write   → the form of each clause, and the body  plan.go, package form
 package expand
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/tracing"
-	"github.com/akin-search/akin/simmatrix"
 )
-
-// A Stage names the part of the work that failed.
-type Stage string
-
-// The stages that ask somebody else. Their names are those of spans, too.
-const (
-	StageAccess     Stage = "authorization"
-	StageFields     Stage = "fields"
-	StageAnalyze    Stage = "analyze"
-	StageRows       Stage = "rows"
-	StageStatistics Stage = "statistics"
-	StageLinear     Stage = "linear"
-	StageWeights    Stage = "weights"
-	StageVectors    Stage = "vectors"
-)
-
-// A StageError is a failure to expand. The original request has to go on.
-type StageError struct {
-	Stage Stage
-	Err   error
-}
-
-// Error says which stage failed and how.
-func (e *StageError) Error() string { return fmt.Sprintf("%s: %v", e.Stage, e.Err) }
-
-// Unwrap returns the cause.
-func (e *StageError) Unwrap() error { return e.Err }
-
-// failed marks an error with its stage; nil stays nil.
-func failed(s Stage, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &StageError{s, err}
-}
-
-// run runs a stage as a part of the trace, if there is one.
-func run(ctx context.Context, s Stage, f func(context.Context) error) error {
-	ctx, span := tracing.Start(ctx, string(s))
-	defer span.End()
-	return failed(s, f(ctx))
-}
 
 // An Expander rewrites searches. It is safe for concurrent use.
 type Expander struct {
-	cluster  Cluster
-	matrices Matrices
-	options  Profile
-	weights  WeightSource // nil without
-	vectors  VectorSource // nil without
-	pits     *cache.Cache[pitKey]
-	limits   *limits
-	memory   *sync.Pool
+	sources
+
+	profile Profile
+	pits    *cache.Cache[pitKey]
+	memory  *sync.Pool
 }
 
 // New returns an Expander that asks cluster for terms and statistics and
 // matrices for neighbor rows.
-func New(cluster Cluster, matrices Matrices, options Profile) *Expander {
+func New(cluster Cluster, matrices Matrices, profile Profile) *Expander {
 	return &Expander{
-		cluster: cluster, matrices: matrices, options: options, pits: newPITs(), limits: new(limits),
-		memory: &sync.Pool{New: func() any { return new(memory) }},
+		sources: sources{cluster: cluster, matrices: matrices, limits: new(Limits)},
+		profile: profile, pits: newPITs(), memory: &sync.Pool{New: func() any { return new(memory) }},
 	}
 }
 
+// Limits returns what was learned of the limits of the cluster. All Expanders
+// made of one by With share them.
+func (e *Expander) Limits() *Limits { return e.limits }
+
 // With returns an Expander with other options that shares with e what both
 // learn of the cluster.
-func (e *Expander) With(options Profile) *Expander {
+func (e *Expander) With(profile Profile) *Expander {
 	other := *e
-	other.options = options
+	other.profile = profile
 	return &other
 }
 
@@ -137,7 +92,7 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {
-		pins = e.pin()
+		pins = e.pin(e.profile.Mode)
 	}
 	switch req.Endpoint {
 	case EndpointMultiSearch, EndpointRankEval:
@@ -151,6 +106,28 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err e
 	return res, err
 }
 
+// expandSeveral expands each search of a request by itself, in its place.
+func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (*Result, error) {
+	parts, why := partsOf(req)
+	if why != "" {
+		return &Result{Reason: why}, nil
+	}
+	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
+	_ = inParallel(len(parts), searchesSideBySide, func(i int) error {
+		if parts[i].Odd {
+			results[i] = &Result{Reason: reason.MultiSearch}
+			return nil
+		}
+		one := partRequest(req, &parts[i], len(parts))
+		if one.FirstHits = nil; i < len(req.FirstHits) {
+			one.FirstHits = req.FirstHits[i : i+1]
+		}
+		results[i], errs[i] = e.expandOne(ctx, &one, pins, len(parts))
+		return nil // each part has its own
+	})
+	return joined(req, parts, results, errs)
+}
+
 // expandOne expands one search, of so many that came in one request.
 func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
@@ -159,43 +136,117 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 		e.memory.Put(m)
 	}()
 	_, span := tracing.Start(ctx, "parse")
-	s, why := e.parse(req, m)
+	s, why := parse(req, &e.profile, &m.parser)
 	span.SetAttributes(attribute.String("akin.reason", string(why)))
 	span.End()
-	a := &asker{e: e, s: s, m: m, pins: pins, together: together}
 	var err error
 	if why == "" {
 		why, err = s.allowed(ctx)
 	}
-	var notNested []Explanation
-	if why == "" && err == nil {
-		notNested, err = e.nest(ctx, s, m)
-	}
-	if why == "" && err == nil {
-		why, err = a.askPage(ctx)
-	}
-	switch {
+	switch a := (&asker{sources: e.sources, s: s, m: m, pins: pins, together: together}); {
 	case err != nil:
 		return nil, err
-	case why == "" && s.discloses != 0 && filtered(a.clauses):
-		why = reason.Hidden
-	}
-	if why != "" {
+	case why != "":
 		return &Result{Reason: why, Clauses: s.notes()}, nil
+	case s.PIT.ID != "" && len(req.Adjusted) == 0:
+		return e.expandPage(ctx, a)
+	default:
+		res, plan, err := a.rewrite(ctx, e.measure(a))
+		if err != nil {
+			return nil, err
+		}
+		return a.finish(res, plan.NeedsDFS(), plan.Rescore, filtered(a.clauses)), nil
 	}
-	a.adjust()
-	_, span = tracing.Start(ctx, "write")
-	p := newPlanner(a)
-	plan, res := p.write(a.clauses)
-	res.Clauses = append(res.Clauses, notNested...)
+}
+
+// measure returns what the hits of a search are ranked by.
+func (e *Expander) measure(a *asker) measure {
+	switch e.profile.Mode {
+	case ModeHard:
+		return hard{a}
+	case ModeVectors:
+		return byVectors{a}
+	case ModeBM25, ModeSoft:
+	}
+	return bm25{a}
+}
+
+// rewrite has a search asked about, its terms chosen, and the whole written.
+func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
+	notNested, err := a.nest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	open, err := a.ask(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	choosing, span := tracing.Start(ctx, "select")
+	err = m.choose(choosing, open)
 	span.End()
-	if !a.later {
-		a.addFirstPass(plan, res)
+	if err != nil {
+		return nil, nil, err
 	}
-	if !res.Rewritten {
+	_, span = tracing.Start(ctx, "write")
+	plan, res := a.write(adjusted(a.clauses, a.s.req.Adjusted))
+	span.End()
+	if res.Clauses = append(res.Clauses, notNested...); !res.Rewritten {
 		res.Reason = whyNothing(plan)
 	}
-	return res, nil
+	return res, plan, nil
+}
+
+// finish leaves the search alone where its answer would show terms of documents
+// that the client may not see, and else adds what asks for the first hits.
+func (a *asker) finish(res *Result, needsDFS, rescored, filtered bool) *Result {
+	if filtered && a.s.discloses != 0 {
+		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
+	}
+	if p := a.firstPass(res, needsDFS, rescored); p != nil {
+		res.FirstPasses = []*FirstPass{p}
+	}
+	return res
+}
+
+// expandPage gives a page of a point in time what the first page got, and any
+// other search what it gets now.
+func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
+	s := a.s
+	wanted, second := s.profile.Feedback.documents(s.req.Feedback) > 0, len(s.firstHits()) > 0
+	key := pageKey(e, s, wanted)
+	page, known, _ := cache.Peek[*firstPage](e.pits, key)
+	if !known && !second {
+		key.feedback = false
+		page, known, _ = cache.Peek[*firstPage](e.pits, key)
+	}
+	later := known
+	if !known {
+		res, plan, err := a.rewrite(ctx, e.measure(a))
+		switch {
+		case err != nil && (s.req.Preview || second || errors.Is(ctx.Err(), context.Canceled)):
+			return nil, err // nobody waits for this page, or it goes out without feedback
+		case err != nil:
+			page = &firstPage{failed: true}
+		default:
+			page = newPage(s, res, plan.NeedsDFS(), filtered(a.clauses))
+		}
+		if !s.req.Preview {
+			// Slices of a search may come at the same time: one of them is the first.
+			page = cache.PutIfAbsent(e.pits, key, page, pitTime)
+		}
+		if page.failed && err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case page.failed:
+		return &Result{Reason: reason.PITFirstPage, Clauses: s.notes()}, nil
+	case later && page.filtered && s.discloses != 0:
+		return &Result{Reason: reason.Hidden, Clauses: s.notes()}, nil
+	case later:
+		return page.result(s), nil
+	}
+	return a.finish(page.result(s), page.needsDFS, false, page.filtered), nil
 }
 
 // whyNothing returns the reason of the first clause that has one.
@@ -212,58 +263,4 @@ func whyNothing(plan *form.Plan) reason.Reason {
 		}
 	}
 	return reason.NoNeighbors
-}
-
-// memory is what one expansion leaves to the next.
-type memory struct {
-	parser     dsl.Parser
-	clauses    []form.Clause
-	targets    []target
-	plan       []form.ClausePlan
-	selections []*terms.Selection
-	lent       int // of the selections
-	weighing
-}
-
-// weighing is memory for the terms of one question.
-type weighing struct {
-	terms    []string
-	rows     []simmatrix.Row
-	docFreqs []int64
-}
-
-func (m *memory) selection() *terms.Selection {
-	if m.lent == len(m.selections) {
-		m.selections = append(m.selections, new(terms.Selection))
-	}
-	m.lent++
-	return m.selections[m.lent-1]
-}
-
-func (m *memory) release() {
-	const keep = 16
-	if len(m.selections) > keep {
-		clear(m.selections[keep:])
-		m.selections = m.selections[:keep]
-	}
-	for _, sel := range m.selections {
-		sel.Context = nil
-	}
-	m.lent = 0
-	clear(m.clauses)
-	clear(m.targets)
-	clear(m.plan)
-	clear(m.terms[:cap(m.terms)])
-	clear(m.rows[:cap(m.rows)])
-	m.parser.Release()
-}
-
-// sized returns s with length n, all zero.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

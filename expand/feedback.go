@@ -19,27 +19,6 @@ import (
 // to the search. They change the order of the hits, and find none. All pages of
 // a search have the same first pass, so that they have the same terms.
 
-// FeedbackOptions say how the terms of the first hits of a search are added to
-// it. The zero value adds none.
-type FeedbackOptions struct {
-	// Documents is how many hits are read, Terms how many terms are added to a
-	// search at most.
-	Documents, Terms int
-	// Weight is what the added terms count for together, as a share of the
-	// search's own terms.
-	Weight float64
-}
-
-// A FeedbackWish says whether a request is to have feedback.
-type FeedbackWish uint8
-
-// The wishes.
-const (
-	FeedbackAsConfigured FeedbackWish = iota // where [FeedbackOptions.Documents] is set
-	FeedbackOn                               // of ten hits, where it is not
-	FeedbackOff
-)
-
 // documents returns how many first hits are read for a request.
 func (f FeedbackOptions) documents(wish FeedbackWish) int {
 	switch {
@@ -55,34 +34,6 @@ func (f FeedbackOptions) documents(wish FeedbackWish) int {
 // every one that may be added.
 const feedbackPool = 10
 
-// A FirstPass asks for the first hits of a search.
-type FirstPass struct {
-	// Index, RawQuery and Body are those of a search, which returns nothing but
-	// the ids, states and scores of hits.
-	Index, RawQuery string
-	Body            []byte
-	// Documents is how many hits there are at most.
-	Documents int
-	// Fields are those whose terms are wanted, in order, each once.
-	Fields []string
-}
-
-// A FirstHit is one of the hits of a first pass.
-type FirstHit struct {
-	// ID names the document in explanations.
-	ID    string
-	Score float64
-	// Fields are the terms of the document by field; fields may be missing.
-	Fields map[string]FieldTerms
-}
-
-// FieldTerms are the terms that a field of one document has, each once, and how
-// often.
-type FieldTerms struct {
-	Terms []string
-	Freqs []float64
-}
-
 // kept are the members of a body that decide which hits are the first, without
 // search_after and slice: all pages and slices of a search have one first pass.
 var kept = []string{
@@ -92,19 +43,21 @@ var kept = []string{
 // onlyHits has a first pass return nothing but names, states and scores.
 const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
 
-// addFirstPass adds to the result of a first call what asks for the first hits,
-// where scores order them and there is something to find them by.
-func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
-	s, o := a.s, &a.e.options
+// firstPass returns what asks for the first hits of a search, nil where no
+// scores order them or there is nothing to find them by. needsDFS says that the
+// statistics of all shards count, and rescored that the engine orders the best
+// hits again by the whole query.
+func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
+	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
 		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() ||
 		s.Scores.Min || // other scores would change what is found
 		s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
-		return
+		return nil
 	}
 	// The first pass has no knn, so that it needs the search_type.
-	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && plan.NeedsDFS(), false), s.Body
+	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && needsDFS, false), s.Body
 	if res.Rewritten {
 		body = res.Body
 	}
@@ -118,7 +71,7 @@ func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
 	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
 	err := jsonspan.Members(body, func(name, value []byte) error {
-		if plan.Rescore && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
+		if rescored && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)
 		}
 		if slices.Contains(kept, string(name)) {
@@ -126,23 +79,16 @@ func (a *asker) addFirstPass(plan *form.Plan, res *Result) {
 		}
 		return nil
 	})
-	if p.Body = append(p.Body, '}'); err == nil && len(p.Fields) > 0 {
-		res.FirstPasses = []*FirstPass{p}
-	}
-}
-
-// firstHits returns the hits of the first pass, nil where none are known.
-func (s *search) firstHits() []FirstHit {
-	if len(s.req.FirstHits) == 0 {
+	if p.Body = append(p.Body, '}'); err != nil || len(p.Fields) == 0 {
 		return nil
 	}
-	return s.req.FirstHits[0]
+	return p
 }
 
 // weighContext notes what the first hits speak of, for each target.
-func (s *search) weighContext(open []*target) {
+func weighContext(open []*target, first []FirstHit) {
 	for _, t := range open {
-		t.Feedback = terms.Feedback(s.hits(t.Name))
+		t.Feedback = terms.Feedback(termsOf(first, t.Name))
 		if t.follows() {
 			continue
 		}
@@ -156,7 +102,7 @@ func (s *search) weighContext(open []*target) {
 // settleFeedback keeps, of the terms that the first hits speak of, those that
 // are added to the targets, whose statistics are there.
 func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
-	o := &a.e.options
+	o := a.s.profile
 	n := max(o.Feedback.Terms/max(len(open), 1), 1)
 	return each(open, func(t *target) error {
 		found := t.Feedback[:min(n*feedbackPool, len(t.Feedback))]
@@ -164,7 +110,7 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 		for k := range found {
 			words[k] = found[k].Term
 		}
-		stats, err := a.e.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
 		if err != nil {
 			return err
 		}
@@ -179,9 +125,9 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 	})
 }
 
-// hits returns the first hits with the terms of a field.
-func (s *search) hits(field string) (out []terms.HitTerms) {
-	for _, h := range s.firstHits() {
+// termsOf returns hits with their terms of a field.
+func termsOf(hits []FirstHit, field string) (out []terms.HitTerms) {
+	for _, h := range hits {
 		d := h.Fields[field]
 		out = append(out, terms.HitTerms{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -43,32 +42,29 @@ const (
 	shareOfEngine = 64
 )
 
-// exactField is what the mode hard asks of a target.
-type exactField struct {
-	linear  esclient.Linear
-	reason  reason.Reason // why there is no linear field to score by
-	failure error         // why that is not known
-}
-
-// askLinear asks for the linear field of a target.
-func (s *search) askLinear(ctx context.Context, weights WeightSource, t *target) {
+// ask asks for the linear field of a target.
+func (a hard) ask(ctx context.Context, t *target) error {
 	x := t.exact
-	linear, err := weights.Linear(ctx, s.indices, t.Name, t.weights.ID())
+	linear, err := a.weights.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
 	x.linear = linear
-	if x.reason, x.failure = reasonOf(err); err == nil && (s.Redefines(linear.Field) || s.Redefines(linear.Norm)) {
+	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
 		x.reason = reason.RuntimeField
 	}
+	return nil // a failure counts only where the measure is taken
 }
 
-// mayBeExact returns the targets that have weights, none where something that
+// hard is the measure of [ModeHard].
+type hard struct{ *asker }
+
+// asksAbout returns the targets that have weights, none where something that
 // is known already speaks against the measure.
-func (a *asker) mayBeExact(targets []*target) (weighted []*target) {
+func (a hard) asksAbout(targets []*target) (weighted []*target) {
 	for i := range a.clauses {
 		if c := &a.clauses[i]; !c.Note {
 			c.ModeReason = a.notExact(c)
 		}
 	}
-	if a.leaveExact() || a.e.weights == nil {
+	if a.leaveExact() || a.weights == nil {
 		return nil
 	}
 	for _, t := range targets {
@@ -81,13 +77,13 @@ func (a *asker) mayBeExact(targets []*target) (weighted []*target) {
 }
 
 // notExact returns why the request does not let a clause be scored by it.
-func (a *asker) notExact(c *form.Clause) reason.Reason {
+func (a hard) notExact(c *form.Clause) reason.Reason {
 	switch {
 	case c.Reason != "":
 		return c.Reason
 	case a.s.Scores.Min:
 		return reason.MinScore // it is meant for other scores
-	case a.s.OwnRescore && !a.e.options.RescoreQueries:
+	case a.s.OwnRescore && !a.s.profile.RescoreQueries:
 		return reason.Rescore // so is what it adds
 	case strings.Contains(c.Parsed.Path, ".nested."):
 		return reason.NoNorms // they stand in the document around the nested ones
@@ -117,7 +113,7 @@ func (a *asker) leaveExact() bool {
 }
 
 // targetNotExact is notExact for an analyzed target.
-func (a *asker) targetNotExact(t *target) reason.Reason {
+func (a hard) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, t.exact; {
 	case !c.Additive || !t.OneTermPerWord():
 		return reason.NotAdditive
@@ -133,21 +129,19 @@ func (a *asker) targetNotExact(t *target) reason.Reason {
 	return ""
 }
 
-// askExact asks for what the measure takes, selects the terms, and reports
-// whether the search is scored by it; else the clauses say why not.
-func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
-	if a.e.options.Mode != ModeHard {
-		return false, nil
-	}
+// choose asks for what the measure takes and selects the terms. Where the
+// search cannot be scored by it, terms are added as in [ModeBM25], and the
+// clauses say why.
+func (a hard) choose(ctx context.Context, open []*target) error {
 	for _, t := range open {
 		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, a.targetNotExact(t))
 	}
 	if a.leaveExact() || len(open) == 0 {
-		return false, nil
+		return bm25{a.asker}.choose(ctx, open)
 	}
 	for _, t := range open {
 		if err := t.exact.failure; err != nil {
-			return false, failed(StageLinear, err)
+			return failed(StageLinear, err)
 		}
 	}
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
@@ -159,7 +153,7 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 		}
 		return a.weigh(ctx, t, m)
 	}); err != nil {
-		return false, err
+		return err
 	}
 	added := 0
 	for _, t := range open {
@@ -167,7 +161,7 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 		added += len(t.Added)
 	}
 	form.CutExact(a.clauses, added-most) // before any of them is written
-	return true, nil
+	return nil
 }
 
 // exactLimit returns how many clauses such a search may have: a few less than
@@ -194,14 +188,14 @@ func gather(targets []*target, total int) {
 }
 
 // weigh fetches the weights of the terms and their live statistics.
-func (a *asker) weigh(ctx context.Context, t *target, m *weighing) error {
+func (a hard) weigh(ctx context.Context, t *target, m *weighing) error {
 	m.terms = t.Terms.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
 	err := inParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
 			return failed(StageWeights, t.weights.Rows(ctx, m.terms, m.rows))
 		}
-		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.exact.linear.Field, m.terms, m.docFreqs)
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.exact.linear.Field, m.terms, m.docFreqs)
 		return failed(StageStatistics, err)
 	})
 	if err != nil {

@@ -60,7 +60,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := hardRental(t, tt.change)
 			r := expandHard(t, e, tt.req)
-			bm25 := expandHard(t, e.With(func() Profile { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			bm25 := expandHard(t, e.With(func() Profile { o := e.profile; o.Mode = ModeBM25; return o }()), tt.req)
 			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || r.RawQuery != bm25.RawQuery {
 				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
 			}

@@ -349,7 +349,7 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 		0: {"", ""},
 	} {
 		e := hardRental(t, nil)
-		e.Learn(Limit{LimitClauses, "docs", int64(base + added)})
+		e.limits.Learn(Limit{LimitClauses, "docs", int64(base + added)})
 		r := expandHard(t, e, Request{Body: []byte(both)})
 		for i, c := range r.Clauses {
 			var terms []string
@@ -366,7 +366,7 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 		}
 	}
 	e := hardRental(t, nil)
-	e.Learn(Limit{LimitClauses, "docs", int64(base - 1)})
+	e.limits.Learn(Limit{LimitClauses, "docs", int64(base - 1)})
 	if r := expandHard(t, e, Request{Body: []byte(both)}); r.Rewritten || r.Reason != reason.TermLimit {
 		t.Errorf("rewritten %t, reason %q although not even the text's terms fit in", r.Rewritten, r.Reason)
 	}
@@ -384,7 +384,7 @@ func TestHardFormKeepsUnderTheLimit(t *testing.T) {
 		}
 		free := writing{size: "10"}.expanded(t, e, query)
 		limit := 1 + rng.IntN(60)
-		e.Learn(Limit{LimitClauses, "docs", int64(limit)})
+		e.limits.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		bodies := map[string][]byte{}
 		for _, size := range []string{"0", "10"} {
 			bodies[size] = writing{size: size}.expanded(t, e, query)
@@ -462,7 +462,7 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 	for _, limit := range []int{0, 300, 5000, 50_000} {
 		e := New(c, m, with(func(o *Profile) { o.Mode = ModeHard })).WithWeights(f)
 		if limit > 0 {
-			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
+			e.limits.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
 		for query, words := range map[string]int{
 			`{"match":{"body":"car bus"}}`:                                    2 + 2,
@@ -539,7 +539,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 	body := []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`+"\n", searches))
 	for _, limit := range []int{0, 1 << 17} {
 		if limit > 0 {
-			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
+			e.limits.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
 		if !raceEnabled {
 			expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body}) // fills the memory that is used again
@@ -683,7 +683,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 			if name == "hard" {
 				f.linearErr = esclient.ErrNoNorms
 			}
-			e.Learn(Limit{LimitClauses, "", 5})
+			e.limits.Learn(Limit{LimitClauses, "", 5})
 			next := expandPage(t, e, pitPage(0, tt.query, secondPage))
 			if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
 				t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)

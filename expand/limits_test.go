@@ -91,32 +91,32 @@ func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 	e := New(c, m, DefaultProfile())
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64
-		e.OnLimit(func(l Limit) { told = append(told, l.N) })
+		e.limits.OnChange = func(l Limit) { told = append(told, l.N) }
 		profile := e.With(DefaultProfile())
 		for _, step := range []struct {
 			n    int64
 			news bool
 			want int64
 		}{{500, true, 500}, {800, false, 500}, {500, false, 500}, {400, true, 400}} {
-			if news := profile.Learn(Limit{LimitClauses, "docs", step.n}); news != step.news || e.limits.of(LimitClauses, "docs") != step.want {
+			if news := profile.limits.Learn(Limit{LimitClauses, "docs", step.n}); news != step.news || e.limits.of(LimitClauses, "docs") != step.want {
 				t.Errorf("%d: news %t, limit %d", step.n, news, e.limits.of(LimitClauses, "docs"))
 			}
 		}
-		e.Correct(Limit{LimitClauses, "docs", 1024})
-		e.Learn(Limit{LimitRescore, "docs", 90})
-		e.Correct(Limit{LimitRescore, "docs", 50})
-		if e.Learn(Limit{LimitClauses, "docs", 64}) {
+		e.limits.Correct(Limit{LimitClauses, "docs", 1024})
+		e.limits.Learn(Limit{LimitRescore, "docs", 90})
+		e.limits.Correct(Limit{LimitRescore, "docs", 50})
+		if e.limits.Learn(Limit{LimitClauses, "docs", 64}) {
 			t.Error("a refusal goes before the cluster's own answer")
 		}
-		e.Correct(Limit{LimitClauses, "docs", 512}) // the default that Elasticsearch 8 tells
+		e.limits.Correct(Limit{LimitClauses, "docs", 512}) // the default that Elasticsearch 8 tells
 		if a, b, c := e.limits.of(LimitClauses, "docs"), e.limits.of(LimitRescore, "docs"), e.limits.of(LimitClauses, "other"); a != 1024 || b != 50 || c != 0 {
 			t.Errorf("the limits are %d, %d and %d", a, b, c)
 		}
-		if got := len(e.Limits()); got != 2 {
+		if got := len(e.limits.All()); got != 2 {
 			t.Errorf("%d limits are listed", got)
 		}
 		time.Sleep(limitTime + time.Second)
-		if e.limits.of(LimitClauses, "docs") != 0 || len(e.Limits()) != 0 || e.limits.count.Load() != 0 {
+		if e.limits.of(LimitClauses, "docs") != 0 || len(e.limits.All()) != 0 || e.limits.count.Load() != 0 {
 			t.Error("not forgotten")
 		}
 		if diff := cmp.Diff([]int64{500, 400, 1024, 90, 50, 0, 0}, told); diff != "" {
@@ -140,7 +140,7 @@ func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 		if diff := cmp.Diff([]string{"small", path, "docs,more"}, res.Indices); diff != "" {
 			t.Fatalf("(-want +got)\n%s", diff)
 		}
-		e.Learn(Limit{LimitRescore, res.Indices[0], 10})
+		e.limits.Learn(Limit{LimitRescore, res.Indices[0], 10})
 		if res, err = e.Expand(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -175,9 +175,9 @@ func TestSearchesAreKeptUnderTheLearnedLimit(t *testing.T) {
 			query := randomQuery(rng, 0)
 			free := v.expanded(t, x, query)
 			limit := 1 + rng.IntN(40)
-			x.Learn(Limit{LimitClauses, "docs", int64(limit)})
+			x.limits.Learn(Limit{LimitClauses, "docs", int64(limit)})
 			body := v.expanded(t, x, query)
-			*x.limits = limits{}
+			*x.limits = Limits{}
 			if string(body) != string(free) {
 				cut++
 			}
@@ -219,7 +219,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 		t.Run(strconv.Itoa(added), func(t *testing.T) {
 			c, m := rental(t)
 			e := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear }))
-			e.Learn(Limit{LimitClauses, "", int64(limit)})
+			e.limits.Learn(Limit{LimitClauses, "", int64(limit)})
 			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -11,18 +10,15 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A planner makes the plan of a search of the terms that were selected, and
+// A planner makes the plan of a search of the terms that were chosen, and
 // another one with fewer terms where the cluster would not take the search.
 type planner struct {
-	e *Expander
-	s *search
-	m *memory
-	// clauseLimit is how many clauses the cluster takes in a query, 0 where that
-	// is not known.
-	clauseLimit int
+	*asker
+
 	// rerank says how the hits are ordered outside of the engine, nil where they
-	// are not.
-	rerank *Rerank
+	// are not, and notReranked why ModeSoft does not have it so.
+	rerank      *Rerank
+	notReranked reason.Reason
 	// findOnly says that the query only finds the hits that are ordered so.
 	findOnly bool
 	edits    []jsonspan.Edit
@@ -30,36 +26,28 @@ type planner struct {
 	noRescore reason.Reason
 }
 
-func newPlanner(a *asker) planner {
-	p := planner{e: a.e, s: a.s, m: a.m, clauseLimit: a.clauseLimit}
-	if !a.e.options.NoRescore {
-		p.noRescore = a.s.notRescored(a.e.limits.of(LimitRescore, a.s.req.Index))
-		if slices.ContainsFunc(a.clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
+// write returns the plan of a search by the clauses given, which are those of a
+// or made of them, and the search rewritten by it.
+func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
+	p := planner{asker: a}
+	if o := a.s.profile; !o.NoRescore {
+		p.noRescore = a.s.notRescored(a.limits.of(LimitRescore, a.s.req.Index))
+		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
 			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // which not all engines rescore
 		}
 	}
-	if a.e.options.Mode != ModeSoft {
-		return p
+	if a.s.profile.Mode == ModeSoft {
+		if p.rerank, p.notReranked = a.reranking(); p.rerank != nil {
+			p.edits = pageEdits(a.s, p.rerank.Asked())
+		}
+		// Where the engine's scores count, they are those of the mode bm25.
+		p.findOnly = (p.rerank != nil || p.notReranked == reason.Window) && a.s.profile.SoftWeight == 1
 	}
-	r, why := a.reranking()
-	if why == "" {
-		p.rerank, p.edits = r, pageEdits(a.s, r.Asked())
-	}
-	// Where the engine's scores count, they are those of the mode bm25.
-	p.findOnly = (why == "" || why == reason.Window) && a.e.options.SoftWeight == 1
-	for i := range a.clauses {
-		a.clauses[i].ModeReason = why
-	}
-	return p
-}
-
-// write returns the plan of a search and the search rewritten by it.
-func (p *planner) write(clauses []form.Clause) (*form.Plan, *Result) {
 	var body []byte
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
-		if !plan.Changes() && p.rerank == nil && !p.s.nested {
-			return plan, &Result{Clauses: explain(plan, p.s.firstHits(), false)} // each says why
+		if !plan.Changes() && p.rerank == nil && !a.s.nested {
+			return plan, &Result{Clauses: explain(plan, a.s.firstHits(), false)} // each says why
 		}
 		var count int
 		body, count = plan.Write(body)
@@ -86,9 +74,7 @@ func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
 	if p.rerank != nil {
 		res.Reranks = []*Rerank{p.rerank}
 	}
-	endpoint := p.s.req.Endpoint // two of them know no search_type
-	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && !p.s.KNN && plan.NeedsDFS()
-	res.RawQuery = p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil)
+	res.RawQuery = p.s.rawQuery(plan.NeedsDFS(), p.rerank != nil)
 	return res
 }
 
@@ -132,11 +118,12 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	clauses, rescored, exact := p.m.plan[:0], false, false
 	for i := range selected {
 		c := p.clausePlan(&selected[i], matchOnly)
+		c.ModeReason = cmp.Or(c.ModeReason, p.notReranked)
 		clauses = append(clauses, c)
 		rescored, exact = rescored || c.Rescored, exact || c.Exact
 	}
 	p.m.plan = clauses
-	o := &p.e.options
+	o := p.s.profile
 	return &form.Plan{
 		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
@@ -167,7 +154,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 		return form.ClausePlan{Clause: c.Left(why)}
 	case p.s.unscored:
 		return form.ClausePlan{Clause: *c, Scoring: form.Linear}
-	case scoring == form.Saturated && !p.e.options.NoRescore:
+	case scoring == form.Saturated && !p.s.profile.NoRescore:
 		return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: p.noRescore, Rescored: p.noRescore == ""}
 	}
 	return form.ClausePlan{Clause: *c, Scoring: scoring, ScoringReason: why}
@@ -175,7 +162,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 
 // scoring chooses the form, and says why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
-	wanted := p.e.options.Scoring
+	wanted := p.s.profile.Scoring
 	if p.findOnly || c.Added() == 0 || wanted == form.Linear {
 		return form.Linear, ""
 	}
@@ -240,43 +227,4 @@ func (s *search) notRescored(limit int64) reason.Reason {
 		return reason.Named
 	}
 	return ""
-}
-
-// fixedOrder returns why the search does not let its first hits be ordered
-// again, "" where it does.
-func (s *search) fixedOrder() reason.Reason {
-	switch {
-	case s.PIT.Has:
-		return reason.PointInTime // the pages after the first have a search_after
-	case s.NoRescore != "":
-		return s.NoRescore
-	case s.Scores.Min:
-		return reason.MinScore
-	case s.Hits.None:
-		return reason.NoScores
-	}
-	return ""
-}
-
-// namesQueries reports whether a query may have named queries or inner hits,
-// whose scores the engines take from the query. A name may have escapes.
-func namesQueries(query []byte) bool {
-	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
-	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
-}
-
-// searchesVectors reports whether a query has one in it that searches vectors,
-// also as a filter or a function. A field of such a name may look the same,
-// which costs no more than the rescore.
-func searchesVectors(query []byte) bool {
-	const space = " \t\r\n"
-	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`} {
-		for _, rest, found := bytes.Cut(query, []byte(name)); found; _, rest, found = bytes.Cut(rest, []byte(name)) {
-			value, isMember := bytes.CutPrefix(bytes.TrimLeft(rest, space), []byte(":"))
-			if isMember && bytes.HasPrefix(bytes.TrimLeft(value, space), []byte("{")) {
-				return true
-			}
-		}
-	}
-	return false
 }

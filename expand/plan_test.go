@@ -80,16 +80,15 @@ query.bool.filter (not_scoring)
 			c, m := rental(t)
 			e := New(c, m, with(tt.change))
 			mem := new(memory)
-			s, why := e.parse(&Request{Body: []byte(tt.body)}, mem)
+			s, why := parse(&Request{Body: []byte(tt.body)}, &e.profile, &mem.parser)
 			if why != "" {
 				t.Fatal(why)
 			}
-			a := &asker{e: e, s: s, m: mem, pins: e.pin(), together: 1}
-			if why, err := a.askPage(t.Context()); why != "" || err != nil {
-				t.Fatal(why, err)
+			a := &asker{sources: e.sources, s: s, m: mem, pins: e.pin(e.profile.Mode), together: 1}
+			_, plan, err := a.rewrite(t.Context(), e.measure(a))
+			if err != nil {
+				t.Fatal(err)
 			}
-			p := newPlanner(a)
-			plan, _ := p.write(a.clauses)
 			if diff := cmp.Diff(tt.want, shown(plan)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

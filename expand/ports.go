@@ -7,6 +7,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -121,11 +122,28 @@ type Pins struct {
 	Weights  PinnedWeights // nil where there are none, or the mode needs none
 }
 
-// pin returns the versions that are active now.
-func (e *Expander) pin() Pins {
-	p := Pins{Matrices: e.matrices.Pin()}
-	if mode := e.options.Mode; e.weights != nil && (mode == ModeHard || mode == ModeSoft) {
-		p.Weights = e.weights.Pin()
+// A VectorSource knows the models of the vectors that documents have.
+type VectorSource interface {
+	// Model returns the model of the vectors that the documents of the indices have
+	// of a field, and whether some have those of another. The error wraps
+	// [esclient.ErrNoVectors] where there is none, or is one of a [Cluster].
+	Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error)
+}
+
+// sources are what expansion asks.
+type sources struct {
+	cluster  Cluster
+	matrices Matrices
+	weights  WeightSource // nil without
+	vectors  VectorSource // nil without
+	limits   *Limits
+}
+
+// pin returns the versions that are active now, those that a mode needs.
+func (s *sources) pin(mode Mode) Pins {
+	p := Pins{Matrices: s.matrices.Pin()}
+	if s.weights != nil && (mode == ModeHard || mode == ModeSoft) {
+		p.Weights = s.weights.Pin()
 	}
 	return p
 }

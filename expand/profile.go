@@ -21,7 +21,7 @@ const (
 	ModeVectors
 )
 
-// A Profile has the limits and choices of an [Expander]. The zero value adds
+// Profile are the limits and choices of an [Expander]. The zero value adds
 // nothing; [DefaultProfile] is the measured recipe.
 type Profile struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
@@ -77,6 +77,28 @@ type Profile struct {
 	// full names. They are for ModeBM25.
 	Segments []form.Segments
 }
+
+// FeedbackOptions say how the terms of the first hits of a search are added to
+// it. The zero value adds none.
+type FeedbackOptions struct {
+	// Documents is how many hits are read, Terms how many terms are added to a
+	// search at most.
+	Documents, Terms int
+	// Weight is what the added terms count for together, as a share of the
+	// search's own terms.
+	Weight float64
+}
+
+// A Disclosure is a set of the ways in which the answer to a rewritten
+// search shows the terms that were added to it.
+type Disclosure uint8
+
+// The ways.
+const (
+	DiscloseProfile  Disclosure = 1 << iota // a search with "profile"
+	DiscloseExplain                         // a search that asks for explanations, in inner hits too, and _explain
+	DiscloseValidate                        // _validate/query with more than a verdict
+)
 
 // DefaultProfile returns the defaults: at most 30 terms, each in at most a
 // tenth of the documents, λ as measured on judged collections.

@@ -51,6 +51,51 @@ type Request struct {
 	FirstHits [][]FirstHit
 }
 
+// A FeedbackWish says whether a request is to have feedback.
+type FeedbackWish uint8
+
+// The wishes.
+const (
+	FeedbackAsConfigured FeedbackWish = iota // where [FeedbackOptions.Documents] is set
+	FeedbackOn                               // of ten hits, where it is not
+	FeedbackOff
+)
+
+// An Adjustment multiplies what an added term counts for, for somebody who
+// tries what it does.
+type Adjustment struct {
+	Term   string  `json:"term"`
+	Factor float64 `json:"factor"` // at least 0, which leaves the term out
+}
+
+// A FirstPass asks for the first hits of a search.
+type FirstPass struct {
+	// Index, RawQuery and Body are those of a search, which returns nothing but
+	// the ids, states and scores of hits.
+	Index, RawQuery string
+	Body            []byte
+	// Documents is how many hits there are at most.
+	Documents int
+	// Fields are those whose terms are wanted, in order, each once.
+	Fields []string
+}
+
+// A FirstHit is one of the hits of a first pass.
+type FirstHit struct {
+	// ID names the document in explanations.
+	ID    string
+	Score float64
+	// Fields are the terms of the document by field; fields may be missing.
+	Fields map[string]FieldTerms
+}
+
+// FieldTerms are the terms that a field of one document has, each once, and how
+// often.
+type FieldTerms struct {
+	Terms []string
+	Freqs []float64
+}
+
 // A Result is what becomes of a [Request].
 type Result struct {
 	// Rewritten reports whether anything was added. Where it is false, the

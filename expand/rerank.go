@@ -36,14 +36,14 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	if !ok {
 		return nil, reason.Answer
 	}
-	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - a.e.options.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
+	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - a.s.profile.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
 	var why reason.Reason
 	if r.Fields, why = rerankFields(a.clauses, a.targets); why != "" {
 		return nil, why
 	}
 	// In this order: a page is behind the window only of what is reranked.
-	r.Window = a.e.options.RerankWindow
-	if limit := a.e.limits.of(LimitResults, a.s.req.Index); limit > 0 {
+	r.Window = a.s.profile.RerankWindow
+	if limit := a.limits.of(LimitResults, a.s.req.Index); limit > 0 {
 		r.Window = int(min(limit, int64(r.Window)))
 	}
 	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {

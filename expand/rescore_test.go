@@ -162,7 +162,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 	} {
 		c, m := rental(t)
 		e := New(c, m, DefaultProfile())
-		e.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
+		e.limits.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
 		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
 		if err != nil || len(written(r)) != 1 {
 			t.Fatalf("error %v, result %+v", err, r)
@@ -178,7 +178,7 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultProfile())
 	for i := range 3 * maxLimits {
-		e.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
+		e.limits.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
 		if n := len(e.limits.known); e.limits.of(LimitRescore, strconv.Itoa(i)) != 10 || n > maxLimits {
 			t.Fatalf("limit %d of %d", i, n)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
@@ -11,9 +12,11 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// A search is one search of a request as it was read.
+// A search is one search of a request as it was read, with the options that it
+// is expanded by.
 type search struct {
 	req        *Request
+	profile    *Profile
 	parameters dsl.Parameters
 	*dsl.Search
 	// indices are those that the search goes to; pitShards is how many of their
@@ -26,8 +29,8 @@ type search struct {
 }
 
 // parse reads the search, and returns why it is left alone, or "".
-func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
-	s := &search{req: req}
+func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.Reason) {
+	s := &search{req: req, profile: profile}
 	var why reason.Reason
 	if s.parameters, why = dsl.ReadParameters(req.RawQuery); why != "" {
 		return s, why
@@ -37,16 +40,17 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 		return s, why
 	}
 	s.indices = esclient.Indices{Expression: req.Index, Options: s.parameters.IndexOptions()}
-	m.parser.Phrases, m.parser.Rescores = e.options.Phrases, e.options.RescoreQueries
-	if s.Search, why = m.parser.Parse(body, &s.parameters); why != "" {
+	parser.Phrases, parser.Rescores = profile.Phrases, profile.RescoreQueries
+	if s.Search, why = parser.Parse(body, &s.parameters); why != "" {
 		return s, why
 	}
+	s.discloses = discloses(req, s.Body)
 	switch {
 	case s.PIT.Has && !s.usePIT():
 		return s, reason.PIT
-	case s.disclosed()&e.options.HideFrom != 0, s.discloses != 0 && e.options.HideSecured && req.Allowed != nil:
+	case s.discloses&profile.HideFrom != 0, s.discloses != 0 && profile.HideSecured && req.Allowed != nil:
 		return s, reason.Hidden
-	case s.Scores.Min && !e.options.NormalizeScores:
+	case s.Scores.Min && !profile.NormalizeScores:
 		return s, reason.MinScore
 	case !s.Expandable():
 		return s, reason.NoClause
@@ -56,7 +60,7 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 		return s, reason.TooManyHighlights
 	}
 	s.unscored = (req.Endpoint == EndpointCount || s.Hits.None && !s.Scores.Aggregated) && !s.Scores.Min
-	if e.options.SameMatches && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
+	if profile.SameMatches && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
 		return s, reason.NoScores
 	}
 	return s, ""
@@ -113,4 +117,60 @@ func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 		return reason.SearchType
 	}
 	return ""
+}
+
+// rawQuery returns the parameters of the rewritten search; needsDFS says that
+// the engine has to gather the statistics of all shards, and reranked that its
+// hits are ordered outside of the engine.
+func (s *search) rawQuery(needsDFS, reranked bool) string {
+	endpoint := s.req.Endpoint // two of them know no search_type
+	needsDFS = needsDFS && endpoint != EndpointValidate && endpoint != EndpointExplain && !s.KNN
+	return s.parameters.Rewritten(s.req.RawQuery, needsDFS, reranked)
+}
+
+// firstHits returns the hits of the first pass, nil where none are known.
+func (s *search) firstHits() []FirstHit {
+	if len(s.req.FirstHits) == 0 {
+		return nil
+	}
+	return s.req.FirstHits[0]
+}
+
+// fixedOrder returns why the search does not let its first hits be ordered
+// again, "" where it does.
+func (s *search) fixedOrder() reason.Reason {
+	switch {
+	case s.PIT.Has:
+		return reason.PointInTime // the pages after the first have a search_after
+	case s.NoRescore != "":
+		return s.NoRescore
+	case s.Scores.Min:
+		return reason.MinScore
+	case s.Hits.None:
+		return reason.NoScores
+	}
+	return ""
+}
+
+// namesQueries reports whether a query may have named queries or inner hits,
+// whose scores the engines take from the query. A name may have escapes.
+func namesQueries(query []byte) bool {
+	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
+	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
+}
+
+// searchesVectors reports whether a query has one in it that searches vectors,
+// also as a filter or a function. A field of such a name may look the same,
+// which costs no more than the rescore.
+func searchesVectors(query []byte) bool {
+	const space = " \t\r\n"
+	for _, name := range []string{`"knn"`, `"neural"`, `"neural_sparse"`, `"hybrid"`} {
+		for _, rest, found := bytes.Cut(query, []byte(name)); found; _, rest, found = bytes.Cut(rest, []byte(name)) {
+			value, isMember := bytes.CutPrefix(bytes.TrimLeft(rest, space), []byte(":"))
+			if isMember && bytes.HasPrefix(bytes.TrimLeft(value, space), []byte("{")) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -297,7 +297,7 @@ func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
 		limit int64
 		want  int
 	}{{"other", 30, 100}, {"docs", 50, 50}, {"docs", 500, 50}} {
-		e.Learn(Limit{LimitResults, refused.index, refused.limit})
+		e.limits.Learn(Limit{LimitResults, refused.index, refused.limit})
 		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -408,7 +408,7 @@ func TestWindowsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		e.Learn(Limit{LimitResults, res.Indices[0], 50})
+		e.limits.Learn(Limit{LimitResults, res.Indices[0], 50})
 	}
 }
 

@@ -18,8 +18,8 @@ type tree struct {
 	between [][]byte // one more than values
 }
 
-// parse takes an object or a list apart; false for any other value.
-func parse(raw []byte) (tree, bool) {
+// takeApart takes an object or a list apart; false for any other value.
+func takeApart(raw []byte) (tree, bool) {
 	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
 		return tree{}, false
 	}
@@ -60,17 +60,17 @@ func (t tree) member(name string) []byte {
 
 // inside returns the only member of an object, with its name.
 func inside(raw []byte) (string, tree) {
-	t, ok := parse(raw)
+	t, ok := takeApart(raw)
 	if !ok || len(t.names) != 1 {
 		return "", tree{}
 	}
-	value, _ := parse(t.values[0])
+	value, _ := takeApart(t.values[0])
 	return t.names[0], value
 }
 
 // first returns the first element of a list.
 func first(list []byte) []byte {
-	if t, ok := parse(list); ok && len(list) > 0 && list[0] == '[' && len(t.values) > 0 {
+	if t, ok := takeApart(list); ok && len(list) > 0 && list[0] == '[' && len(t.values) > 0 {
 		return t.values[0]
 	}
 	return nil
@@ -93,14 +93,14 @@ func strip(original, rewritten []byte) error {
 // withoutRescore cuts the rescore that akin put behind the query. Its query has
 // to be the original's, expanded.
 func withoutRescore(original, rewritten []byte) ([]byte, error) {
-	was, _ := parse(original)
-	is, _ := parse(rewritten)
+	was, _ := takeApart(original)
+	is, _ := takeApart(rewritten)
 	at := slices.Index(is.names, "rescore")
 	if at < 1 || was.member("rescore") != nil {
 		return rewritten, nil
 	}
-	rescorer, _ := parse(is.values[at])
-	query, _ := parse(rescorer.member("query"))
+	rescorer, _ := takeApart(is.values[at])
+	query, _ := takeApart(rescorer.member("query"))
 	if is.names[at-1] != "query" || string(is.between[at]) != `,"rescore":` || string(query.member("query_weight")) != "0.000001" {
 		return nil, fmt.Errorf("not akin's rescore: %s", is.values[at])
 	}
@@ -130,8 +130,8 @@ func (c checker) compare(was, is []byte) error {
 	if bytes.Equal(was, is) || c.wraps(is, was) {
 		return nil
 	}
-	a, ok := parse(was)
-	b, ok2 := parse(is)
+	a, ok := takeApart(was)
+	b, ok2 := takeApart(is)
 	if !ok || !ok2 || len(a.values) != len(b.values) {
 		return fmt.Errorf("%.200q became %.200q", was, is)
 	}
@@ -154,8 +154,8 @@ func (c checker) compare(was, is []byte) error {
 // withoutQuery cuts the highlight_query that akin put in front of the members
 // of a highlight object that has none.
 func (c checker) withoutQuery(was, is []byte) []byte {
-	before, _ := parse(was)
-	now, _ := parse(is)
+	before, _ := takeApart(was)
+	now, _ := takeApart(is)
 	if before.member("highlight_query") != nil || len(now.names) == 0 || now.names[0] != "highlight_query" || !c.marks(now.values[0]) {
 		return is
 	}
@@ -173,7 +173,7 @@ func (c checker) marks(query []byte) bool {
 		return true
 	}
 	kind, parts := inside(query)
-	should, _ := parse(parts.member("should"))
+	should, _ := takeApart(parts.member("should"))
 	if kind != "bool" || len(parts.names) != 1 || len(should.values) < 2 {
 		return false
 	}
@@ -196,7 +196,7 @@ func (c checker) wraps(outer, clause []byte) bool {
 			return false
 		}
 	}
-	should, ok := parse(parts.member("should"))
+	should, ok := takeApart(parts.member("should"))
 	if !ok {
 		return false
 	}
@@ -210,7 +210,7 @@ func (c checker) wraps(outer, clause []byte) bool {
 	case filter != nil && bytes.Equal(filter, listOf(clause)): // grouped or saturated, same
 	case filter != nil: // linear with groups: the original and its groups decide what matches
 		either, groups := inside(first(filter))
-		options, _ := parse(groups.member("should"))
+		options, _ := takeApart(groups.member("should"))
 		if either != "bool" || len(options.values) == 0 || !bytes.Equal(options.values[0], clause) || !ours(options.values[1:]) {
 			return false
 		}
@@ -240,12 +240,12 @@ func ours(queries [][]byte) bool {
 		case "term", "terms", "prefix":
 			continue
 		case "multi_match": // the original for one field
-			if fields, ok := parse(parts.member("fields")); !ok || len(fields.values) != 1 {
+			if fields, ok := takeApart(parts.member("fields")); !ok || len(fields.values) != 1 {
 				return false
 			}
 		case "bool", "dis_max":
 			name := map[string]string{"bool": "should", "dis_max": "queries"}[kind]
-			inner, ok := parse(parts.member(name))
+			inner, ok := takeApart(parts.member(name))
 			if !ok || !ours(inner.values) {
 				return false
 			}
@@ -253,13 +253,13 @@ func ours(queries [][]byte) bool {
 				return false
 			}
 		case "script_score":
-			script, _ := parse(parts.member("script"))
+			script, _ := takeApart(parts.member("script"))
 			source := strings.Trim(string(script.member("source")), `"`)
 			if source != scriptInvert && source != scriptSaturate || !ours([][]byte{parts.member("query")}) {
 				return false
 			}
 		case "function_score":
-			function, _ := parse(parts.member("field_value_factor"))
+			function, _ := takeApart(parts.member("field_value_factor"))
 			if !slices.Equal(parts.names, []string{"query", "field_value_factor", "boost_mode"}) ||
 				string(function.member("modifier")) != `"reciprocal"` || !ours([][]byte{parts.member("query")}) {
 				return false

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/vectors"
@@ -28,28 +27,12 @@ import (
 // looks for text cannot be scored like this, none is. Clauses that are not have
 // terms added as in [ModeBM25], and say why.
 
-// A VectorSource knows the models of the vectors that documents have.
-type VectorSource interface {
-	// Model returns the model of the vectors that the documents of the indices have
-	// of a field, and whether some have those of another. The error wraps
-	// [esclient.ErrNoVectors] where there is none, or is one of a [Cluster].
-	Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error)
-}
+// byVectors is the measure of [ModeVectors].
+type byVectors struct{ *asker }
 
-// A vectorField is what [ModeVectors] asks of a target.
-type vectorField struct {
-	model  *vectors.Model
-	mixed  bool          // some documents have vectors by another
-	reason reason.Reason // why there is no query in its vectors
-	query  form.Vector
-}
-
-// A vectorAsker asks what the mode vectors needs.
-type vectorAsker struct{ *asker }
-
-// mayAsk returns the targets whose models are to be asked for.
-func (a vectorAsker) mayAsk(open []*target) (some []*target) {
-	if a.e.vectors == nil {
+// asksAbout returns the targets whose models are to be asked for.
+func (a byVectors) asksAbout(open []*target) (some []*target) {
+	if a.vectors == nil {
 		return nil
 	}
 	for i := range a.clauses {
@@ -69,10 +52,10 @@ func (a vectorAsker) mayAsk(open []*target) (some []*target) {
 	return some
 }
 
-// askModel asks for the model of a target.
-func (a vectorAsker) askModel(ctx context.Context, t *target) (err error) {
+// ask asks for the model of a target.
+func (a byVectors) ask(ctx context.Context, t *target) (err error) {
 	v := t.vector
-	v.model, v.mixed, err = a.e.vectors.Model(ctx, a.s.indices, t.Name)
+	v.model, v.mixed, err = a.vectors.Model(ctx, a.s.indices, t.Name)
 	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.Name)) {
 		v.reason = reason.RuntimeField
 	}
@@ -80,10 +63,10 @@ func (a vectorAsker) askModel(ctx context.Context, t *target) (err error) {
 }
 
 // alone reports whether vectors are all that scores.
-func (a vectorAsker) alone() bool { return a.e.options.SoftWeight == 1 }
+func (a byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
 
 // notByVectors returns why a clause cannot be scored by vectors.
-func (a vectorAsker) notByVectors(c *form.Clause) reason.Reason {
+func (a byVectors) notByVectors(c *form.Clause) reason.Reason {
 	switch {
 	case c.Reason != "":
 		return c.Reason
@@ -91,7 +74,7 @@ func (a vectorAsker) notByVectors(c *form.Clause) reason.Reason {
 		return reason.PointInTime // its pages remember no vectors
 	case a.s.Scores.Min:
 		return reason.MinScore // it is meant for other scores
-	case a.alone() && a.s.OwnRescore && !a.e.options.RescoreQueries:
+	case a.alone() && a.s.OwnRescore && !a.s.profile.RescoreQueries:
 		return reason.Rescore // so is what it adds
 	case strings.Contains(c.Parsed.Path, ".nested."):
 		return reason.NoVectors // they stand in the document around the nested ones
@@ -103,7 +86,7 @@ func (a vectorAsker) notByVectors(c *form.Clause) reason.Reason {
 
 // notByNearest returns why the nearest documents cannot be asked for: engines
 // take such a query in plain searches.
-func (a vectorAsker) notByNearest(c *form.Clause) reason.Reason {
+func (a byVectors) notByNearest(c *form.Clause) reason.Reason {
 	why := a.s.fixedOrder()
 	switch {
 	case a.s.req.Endpoint != EndpointSearch:
@@ -120,18 +103,18 @@ func (a vectorAsker) notByNearest(c *form.Clause) reason.Reason {
 // count its words.
 func onlyOrder(c *form.Clause) bool { return c.SameMatches || c.Counted() }
 
-// makeVectors makes the queries in vectors, and returns the targets that are
-// to have terms added.
-func (a vectorAsker) makeVectors(ctx context.Context, open []*target) ([]*target, error) {
+// choose makes the queries in vectors, and has terms added to the targets that
+// get none.
+func (a byVectors) choose(ctx context.Context, open []*target) error {
 	some := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.vector == nil })
 	if err := each(some, func(t *target) error { return a.makeVector(ctx, t) }); err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range some {
 		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, t.vector.reason)
 	}
 	if len(some) == 0 || a.alone() && a.leaveExact() {
-		return open, nil
+		return bm25{a.asker}.choose(ctx, open)
 	}
 	for _, t := range some {
 		if t.vector.reason == "" {
@@ -140,18 +123,18 @@ func (a vectorAsker) makeVectors(ctx context.Context, open []*target) ([]*target
 			t.Matrix = string(t.vector.query.Store) + "@" + t.vector.model.ID()
 		}
 	}
-	return slices.DeleteFunc(open, func(t *target) bool {
+	return bm25{a.asker}.choose(ctx, slices.DeleteFunc(open, func(t *target) bool {
 		if len(t.clause.Vectors) == 0 {
 			return false
 		}
 		t.Reason, t.clause.ModeReason = t.vector.reason, ""
 		return true
-	}), nil
+	}))
 }
 
 // makeVector makes the query in the vectors of a target.
-func (a vectorAsker) makeVector(ctx context.Context, t *target) error {
-	v, o := t.vector, &a.e.options
+func (a byVectors) makeVector(ctx context.Context, t *target) error {
+	v, o := t.vector, a.s.profile
 	if v.reason == "" && v.model.Meta().Store.Dense() {
 		v.reason = a.notByNearest(t.clause)
 	}
@@ -182,7 +165,7 @@ func (a vectorAsker) makeVector(ctx context.Context, t *target) error {
 	if !a.alone() {
 		words := t.Terms.Terms(nil)
 		docFreqs := make([]int64, len(words))
-		stats, err := a.e.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
 		if err != nil {
 			return failed(StageStatistics, err)
 		}

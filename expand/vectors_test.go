@@ -200,7 +200,7 @@ func TestSearchesThatAreNotRankedByVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := vectorRental(t, tt.store, tt.change)
 			r := expandVectors(t, e, tt.req)
-			bm25 := expandVectors(t, e.With(func() Profile { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			bm25 := expandVectors(t, e.With(func() Profile { o := e.profile; o.Mode = ModeBM25; return o }()), tt.req)
 			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || !r.Rewritten {
 				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
 			}
@@ -239,7 +239,7 @@ func TestBlendedClausesCountByThemselves(t *testing.T) {
 func TestVectorsThatDoNotFitAreLeftOut(t *testing.T) {
 	e := vectorRental(t, vectors.SparseVector, nil)
 	const words = "a b c d e f g h i j k l m n o p q r s t u v w x y z "
-	e.Learn(Limit{Kind: LimitClauses, Index: "docs", N: 64})
+	e.limits.Learn(Limit{Kind: LimitClauses, Index: "docs", N: 64})
 	body := `{"query":{"bool":{"must":[{"match":{"body":"` + words + `"}},{"match":{"title":"` + words + `"}}]}}}`
 	r := expandVectors(t, e, Request{Body: []byte(body)})
 	if r.ClauseCount > 104 || reasonsOf(r) != strings.Repeat(" term_limit", 2)[1:] || r.Rewritten {

@@ -179,6 +179,15 @@ func (c *Clause) Left(why reason.Reason) Clause {
 	return left
 }
 
+// LeaveField notes why a field of the clause is left out, and with it a clause
+// that needs all its fields.
+func (c *Clause) LeaveField(f *Field, why reason.Reason) {
+	f.Reason = why
+	if c.TermCentric {
+		c.Reason = why
+	}
+}
+
 // lead returns the number of the field whose selection field i uses.
 func (c *Clause) lead(i int) int {
 	if c.TermCentric {

@@ -50,7 +50,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 		}
 		options.Profiles[name] = e
 	}
-	a.expander.OnLimit(a.logLimit)
+	a.expander.Limits().OnChange = a.logLimit
 	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
 }
 
@@ -120,13 +120,13 @@ func (a *App) learn(r *expand.Refusal) bool {
 	if !ok {
 		return r.Moved() && a.cluster.Forget(r.Index)
 	}
-	news := a.expander.Learn(limit)
+	news := a.expander.Limits().Learn(limit)
 	if news {
 		setting := map[expand.LimitKind]string{
 			expand.LimitClauses: esclient.MaxClauses, expand.LimitRescore: esclient.MaxRescoreWindow, expand.LimitResults: esclient.MaxResultWindow,
 		}[limit.Kind]
 		a.cluster.AskLimit(setting, limit.Index, func(n int64) {
-			a.expander.Correct(expand.Limit{Kind: limit.Kind, Index: limit.Index, N: n})
+			a.expander.Limits().Correct(expand.Limit{Kind: limit.Kind, Index: limit.Index, N: n})
 		})
 	}
 	return news

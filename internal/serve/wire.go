@@ -99,7 +99,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	a.expanders(&options, models) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.expander != nil {
-		c.limits = a.expander.Limits
+		c.limits = a.expander.Limits().All
 	}
 	if options.Matrices, err = a.openPlayground(); err != nil {
 		return a, err

@@ -2,7 +2,6 @@ package expand
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,33 +20,20 @@ const (
 	maxSearches = 256
 )
 
-// expandSeveral expands each search of a request by itself, in its place.
-func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (*Result, error) {
+// partsOf returns the searches of a request, or why they are left alone.
+func partsOf(req *Request) ([]dsl.Part, reason.Reason) {
 	takeApart, why := dsl.MultiSearch, reason.MultiSearch
 	if req.Endpoint == EndpointRankEval {
 		takeApart, why = dsl.RankEval, reason.NotJSON
 	}
-	parts := takeApart(req.Body, req.Index, req.RawQuery)
-	if len(parts) > maxSearches {
-		return &Result{Reason: reason.TooManySearches}, nil
+	switch parts := takeApart(req.Body, req.Index, req.RawQuery); {
+	case len(parts) > maxSearches:
+		return nil, reason.TooManySearches
+	case parts == nil:
+		return nil, why
+	default:
+		return parts, ""
 	}
-	if parts == nil {
-		return &Result{Reason: why}, nil
-	}
-	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
-	_ = inParallel(len(parts), searchesSideBySide, func(i int) error {
-		if parts[i].Odd {
-			results[i] = &Result{Reason: reason.MultiSearch}
-			return nil
-		}
-		one := partRequest(req, &parts[i], len(parts))
-		if one.FirstHits = nil; i < len(req.FirstHits) {
-			one.FirstHits = req.FirstHits[i : i+1]
-		}
-		results[i], errs[i] = e.expandOne(ctx, &one, pins, len(parts))
-		return nil // each part has its own
-	})
-	return joined(req, parts, results, errs)
 }
 
 func partRequest(req *Request, p *dsl.Part, n int) Request {

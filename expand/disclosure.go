@@ -8,39 +8,29 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Disclosure is a set of the ways in which the answer to a rewritten
-// search shows the terms that were added to it.
-type Disclosure uint8
-
-// The ways.
-const (
-	DiscloseProfile  Disclosure = 1 << iota // a search with "profile"
-	DiscloseExplain                         // a search that asks for explanations, in inner hits too, and _explain
-	DiscloseValidate                        // _validate/query with more than a verdict
-)
-
-func (s *search) disclosed() Disclosure {
-	d := s.req.Discloses
-	switch s.req.Endpoint {
+// discloses returns in which ways the answer to a search with a body would show
+// the terms that are added to it.
+func discloses(req *Request, body []byte) Disclosure {
+	d := req.Discloses
+	switch req.Endpoint {
 	case EndpointExplain:
 		d |= DiscloseExplain
 	case EndpointValidate:
-		if s.req.asksFor("explain", "rewrite", "all_shards") {
+		if asksFor(req.RawQuery, "explain", "rewrite", "all_shards") {
 			d |= DiscloseValidate
 		}
 	default:
-		if s.req.asksFor("explain") {
+		if asksFor(req.RawQuery, "explain") {
 			d |= DiscloseExplain
 		}
-		d |= disclosedBy(s.Body)
+		d |= disclosedBy(body)
 	}
-	s.discloses = d
 	return d
 }
 
 // asksFor reports whether one of the parameters is there and not "false".
-func (r *Request) asksFor(parameters ...string) bool {
-	for part := range strings.SplitSeq(r.RawQuery, "&") {
+func asksFor(rawQuery string, parameters ...string) bool {
+	for part := range strings.SplitSeq(rawQuery, "&") {
 		name, value, _ := strings.Cut(part, "=")
 		if value != "false" && slices.Contains(parameters, name) {
 			return true

@@ -37,14 +37,19 @@ type Limit struct {
 	N     int64
 }
 
-// limits are those that were learned. The zero value has none.
-type limits struct {
+// Limits are those that were learned of a cluster. The zero value has none. It
+// is safe for concurrent use.
+type Limits struct {
+	// OnChange, unless nil, is called whenever a limit is learned, changes, or,
+	// with N = 0, is forgotten. It must not block or call a method of the Limits,
+	// and is set before the first search.
+	OnChange func(Limit)
+
 	// count is how many there are, so that nobody waits for the lock while there
 	// are none, as usual.
-	count  atomic.Int32
-	mu     sync.Mutex
-	known  map[Limit]knownLimit // with N = 0
-	report func(Limit)
+	count atomic.Int32
+	mu    sync.Mutex
+	known map[Limit]knownLimit // with N = 0
 }
 
 // A knownLimit is valid until a time. asked says that it is the cluster's own
@@ -55,7 +60,8 @@ type knownLimit struct {
 	until time.Time
 }
 
-func (l *limits) of(kind LimitKind, index string) int64 {
+// of returns a limit, 0 where it is not known.
+func (l *Limits) of(kind LimitKind, index string) int64 {
 	if l.count.Load() == 0 {
 		return 0
 	}
@@ -64,8 +70,52 @@ func (l *limits) of(kind LimitKind, index string) int64 {
 	return l.get(Limit{Kind: kind, Index: index}).n
 }
 
+// Learn notes a limit that a refusal named, see [Refusal.Limit], for ten
+// minutes. Of several the smallest counts, because the nodes of a cluster may
+// differ, unless the cluster was asked. It reports whether that was news.
+func (l *Limits) Learn(limit Limit) (news bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := limit.N
+	limit.N = 0
+	known := l.get(limit)
+	if known.asked || known.n > 0 && known.n <= n {
+		return false
+	}
+	l.set(limit, n, false)
+	return true
+}
+
+// Correct replaces what a refusal named by what the cluster itself says of
+// the limit. The larger number of clauses counts: Elasticsearch 8 and 9 work
+// their limit out from their memory, and go on saying the default of the
+// setting.
+func (l *Limits) Correct(limit Limit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := limit.N
+	limit.N = 0
+	if known := l.get(limit); limit.Kind == LimitClauses {
+		n = max(n, known.n)
+	}
+	l.set(limit, n, true)
+}
+
+// All returns the limits that are known now, in no order.
+func (l *Limits) All() []Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Limit, 0, len(l.known))
+	for k := range l.known {
+		if k.N = l.get(k).n; k.N > 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
 // get forgets what was known for long enough. The lock is held.
-func (l *limits) get(k Limit) knownLimit {
+func (l *Limits) get(k Limit) knownLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {
 		delete(l.known, k)
@@ -76,7 +126,7 @@ func (l *limits) get(k Limit) knownLimit {
 }
 
 // set notes a limit. Where there are too many, all are learned again.
-func (l *limits) set(k Limit, n int64, asked bool) {
+func (l *Limits) set(k Limit, n int64, asked bool) {
 	old, ok := l.known[k]
 	if l.known == nil || !ok && len(l.known) >= maxLimits {
 		l.known = map[Limit]knownLimit{}
@@ -88,58 +138,9 @@ func (l *limits) set(k Limit, n int64, asked bool) {
 	}
 }
 
-func (l *limits) changed(k Limit, n int64) {
+func (l *Limits) changed(k Limit, n int64) {
 	l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
-	if k.N = n; l.report != nil {
-		l.report(k)
+	if k.N = n; l.OnChange != nil {
+		l.OnChange(k)
 	}
-}
-
-// OnLimit has f called whenever a limit is learned, changes, or, with N = 0,
-// is forgotten. f must not block or call e. OnLimit must be called before
-// the first search.
-func (e *Expander) OnLimit(f func(Limit)) { e.limits.report = f }
-
-// Learn notes a limit that a refusal named, see [Refusal.Limit], for ten
-// minutes. Of several the smallest counts, because the nodes of a cluster may
-// differ, unless the cluster was asked. It reports whether that was news.
-func (e *Expander) Learn(limit Limit) (news bool) {
-	e.limits.mu.Lock()
-	defer e.limits.mu.Unlock()
-	n := limit.N
-	limit.N = 0
-	known := e.limits.get(limit)
-	if known.asked || known.n > 0 && known.n <= n {
-		return false
-	}
-	e.limits.set(limit, n, false)
-	return true
-}
-
-// Correct replaces what a refusal named by what the cluster itself says of
-// the limit. The larger number of clauses counts: Elasticsearch 8 and 9 work
-// their limit out from their memory, and go on saying the default of the
-// setting.
-func (e *Expander) Correct(limit Limit) {
-	e.limits.mu.Lock()
-	defer e.limits.mu.Unlock()
-	n := limit.N
-	limit.N = 0
-	if known := e.limits.get(limit); limit.Kind == LimitClauses {
-		n = max(n, known.n)
-	}
-	e.limits.set(limit, n, true)
-}
-
-// Limits returns the limits that are known now, in no order.
-func (e *Expander) Limits() []Limit {
-	e.limits.mu.Lock()
-	defer e.limits.mu.Unlock()
-	all := make([]Limit, 0, len(e.limits.known))
-	for k := range e.limits.known {
-		if k.N = e.limits.get(k).n; k.N > 0 {
-			all = append(all, k)
-		}
-	}
-	return all
 }

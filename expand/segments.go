@@ -27,9 +27,10 @@ type nestable struct {
 
 // nest gives the clauses of a search their nested ones. It returns what it
 // says of those that have none although their fields have segments.
-func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanation, error) {
-	found := e.nestables(s)
-	if err := inParallel(len(found), sideBySide, func(i int) error { return e.findSegments(ctx, s, &found[i]) }); err != nil {
+func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
+	s := a.s
+	found := s.nestables()
+	if err := inParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
 		return nil, failed(StageFields, err)
 	}
 	var notes []Explanation
@@ -41,7 +42,7 @@ func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanatio
 			continue
 		}
 		how := form.Nesting{
-			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || e.options.SameMatches,
+			Boost: n.boost, Several: n.several, SameMatches: n.clause.SameMatches || s.profile.SameMatches,
 			InnerHits: n.segments.InnerHits > 0 && !named && !s.unscored && s.req.Endpoint == EndpointSearch && s.Query.Holds(n.clause.At),
 		}
 		named = named || how.InnerHits
@@ -51,12 +52,12 @@ func (e *Expander) nest(ctx context.Context, s *search, m *memory) ([]Explanatio
 		return notes, nil
 	}
 	body, highlights, paths := s.Body, s.Highlights, s.pathsWith(found)
-	_, why := m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
+	_, why := a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
 	if s.nested = why == "" && s.FieldCount() <= dsl.MaxFields && !s.Crowded(); s.nested {
 		s.asBefore(body, highlights, paths)
 		return notes, nil
 	}
-	_, _ = m.parser.Parse(body, &s.parameters) // as before
+	_, _ = a.m.parser.Parse(body, &s.parameters) // as before
 	for _, c := range s.Clauses {
 		if !c.Note {
 			notes = append(notes, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
@@ -93,7 +94,7 @@ func (s *search) asBefore(body []byte, highlights []dsl.Highlight, paths []strin
 }
 
 // nestables returns the clauses that look into a field with segments.
-func (e *Expander) nestables(s *search) (out []nestable) {
+func (s *search) nestables() (out []nestable) {
 	why, unscored := reason.Reason(""), s.unscored || s.Scores.Sorted && !s.Scores.Tracked
 	switch {
 	case s.PIT.Has: // all pages need the same scores, and the mapping may change between them
@@ -106,13 +107,13 @@ func (e *Expander) nestables(s *search) (out []nestable) {
 		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // where the field is not
 			continue
 		}
-		fields := e.fieldsOf(c)
+		fields := s.fieldsOf(c)
 		for _, f := range fields {
-			at := slices.IndexFunc(e.options.Segments, func(b form.Segments) bool { return b.Field == f.Name })
-			if at < 0 || unscored && !e.options.Segments[at].Replace { // where only the order would change
+			at := slices.IndexFunc(s.profile.Segments, func(b form.Segments) bool { return b.Field == f.Name })
+			if at < 0 || unscored && !s.profile.Segments[at].Replace { // where only the order would change
 				continue
 			}
-			n := nestable{clause: c, boost: f.Boost, several: len(fields) > 1, segments: &e.options.Segments[at], reason: why}
+			n := nestable{clause: c, boost: f.Boost, several: len(fields) > 1, segments: &s.profile.Segments[at], reason: why}
 			if form.SegmentsTooDeep(c) {
 				n.reason = reason.TooDeep
 			}
@@ -124,18 +125,18 @@ func (e *Expander) nestables(s *search) (out []nestable) {
 }
 
 // fieldsOf returns the fields that a clause names, or those configured.
-func (e *Expander) fieldsOf(c *dsl.Clause) (fields []dsl.BoostedField) {
+func (s *search) fieldsOf(c *dsl.Clause) (fields []dsl.BoostedField) {
 	if len(c.Fields) > 0 {
 		return c.Fields
 	}
-	for _, name := range e.options.DefaultFields {
+	for _, name := range s.profile.DefaultFields {
 		fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
 	}
 	return fields
 }
 
 // findSegments finds out whether the indices hold the segments as configured.
-func (e *Expander) findSegments(ctx context.Context, s *search, n *nestable) error {
+func (a *asker) findSegments(ctx context.Context, n *nestable) error {
 	text := n.clause.Text
 	switch {
 	case n.reason != "":
@@ -143,11 +144,11 @@ func (e *Expander) findSegments(ctx context.Context, s *search, n *nestable) err
 	case len(text) > maxText:
 		n.reason = reason.TooManyTerms
 		return nil
-	case s.Redefines(n.segments.Text):
+	case a.s.Redefines(n.segments.Text):
 		n.reason = reason.RuntimeField
 		return nil
 	}
-	analysis, err := e.cluster.Analyze(ctx, s.indices, n.segments.Text, n.clause.Analyzer, text)
+	analysis, err := a.cluster.Analyze(ctx, a.s.indices, n.segments.Text, n.clause.Analyzer, text)
 	if n.reason, err = reasonOf(err); n.reason == "" && err == nil && analysis.Nested != n.segments.Path {
 		n.reason = reason.NotNested
 	}

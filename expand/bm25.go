@@ -13,27 +13,32 @@ import (
 // have them or they are too frequent there.
 const candidatesPerTerm = 2
 
-// selectTerms selects the terms to add to the targets, by their rows first and
-// then by the live statistics of the best.
-func (a *asker) selectTerms(ctx context.Context, open []*target) error {
+// bm25 is the measure of [ModeBM25], and finds the hits of [ModeSoft].
+type bm25 struct{ *asker }
+
+func (bm25) asksAbout([]*target) []*target      { return nil }
+func (bm25) ask(context.Context, *target) error { return nil }
+
+// choose selects the terms to add to the targets, by their rows first and then
+// by the live statistics of the best.
+func (a bm25) choose(ctx context.Context, open []*target) error {
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
-		a.s.weighContext(open)
+		weighContext(open, a.s.firstHits())
 	}
 	for _, t := range leading(open) {
-		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
+		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		if len(t.terms.Candidates) == 0 && !feedback {
 			t.leave(t.whyNoNeighbor())
 		}
 	}
 	open = stillOpen(open)
-	if err := a.settle(ctx, open); err != nil {
-		return err
+	err := a.settle(ctx, open)
+	if err == nil && feedback {
+		err = a.settleFeedback(ctx, open)
 	}
-	if feedback {
-		if err := a.settleFeedback(ctx, open); err != nil {
-			return err
-		}
+	if err != nil {
+		return failed(StageStatistics, err)
 	}
 	for _, t := range open {
 		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
@@ -44,9 +49,9 @@ func (a *asker) selectTerms(ctx context.Context, open []*target) error {
 	if a.s.nested { // segments have as many terms as the whole text
 		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return !t.clause.Segments })
 		open = slices.DeleteFunc(open, func(t *target) bool { return t.clause.Segments })
-		shareAdded(segments, a.e.options.MaxAddedTerms)
+		shareAdded(segments, a.s.profile.MaxAddedTerms)
 	}
-	shareAdded(open, a.e.options.MaxAddedTerms)
+	shareAdded(open, a.s.profile.MaxAddedTerms)
 	return nil
 }
 
@@ -59,7 +64,7 @@ func (t *target) whyNoNeighbor() reason.Reason {
 }
 
 // settle settles the terms to add by their live document frequencies.
-func (a *asker) settle(ctx context.Context, open []*target) error {
+func (a bm25) settle(ctx context.Context, open []*target) error {
 	// Goroutines work on memory of their own; a single target uses ours.
 	single := len(open) == 1
 	err := each(open, func(t *target) (err error) {
@@ -71,13 +76,13 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 		m.terms = t.lead().Terms.Terms(m.terms[:0])
 		m.docFreqs = sized(m.docFreqs, len(m.terms))
 		t.docFreqs = m.docFreqs
-		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	share, most := a.e.options.MaxDocShare, a.e.options.MaxAddedTerms
+	share, most := a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms
 	for i, t := range open {
 		switch {
 		case t.follows():
