@@ -47,6 +47,40 @@ func (a *analyzer) analyze(text string) (tokens []token, positions int) {
 	return tokens, len(all)
 }
 
+// Gaps between the values of one field, as the real engines put them: offsets
+// go on after one character, positions of a text field after a hundred.
+const offsetGap, positionGap = 1, 100
+
+// An analyzedToken is a token of a list of texts: offsets count UTF-16 units
+// and, like positions, run on from text to text.
+type analyzedToken struct {
+	Token       string `json:"token"`
+	StartOffset int    `json:"start_offset"`
+	EndOffset   int    `json:"end_offset"`
+	Position    int    `json:"position"`
+	Length      int    `json:"positionLength,omitzero"`
+}
+
+func (a *analyzer) analyzeAll(values []string, gap int) []analyzedToken {
+	out := []analyzedToken{}
+	position, offset := 0, 0
+	for _, text := range values {
+		tokens, positions := a.analyze(text)
+		at := 0 // in bytes, what offset is in UTF-16 units
+		advance := func(end int) int {
+			offset += utf16Len(text[at:end])
+			at = end
+			return offset
+		}
+		for _, t := range tokens {
+			out = append(out, analyzedToken{t.term, advance(t.start), advance(t.end), position + t.position, t.length})
+		}
+		offset = advance(len(text)) + offsetGap
+		position += positions + gap
+	}
+	return out
+}
+
 // luceneStopWords are the 33 words of EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
 const luceneStopWords = " a an and are as at be but by for if in into is it no not of on or such " +
 	"that the their then there these they this to was will with "

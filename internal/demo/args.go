@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 )
 
 // args reads the members of a JSON object one by one, and panics with an
-// [apiError] at the first that is not what it should be.
+// [refusal] at the first that is not what it should be.
 type args struct {
 	name string // what the object belongs to, for errors
 	rest map[string]any
@@ -156,4 +158,13 @@ func numberOf(value any) (float64, bool) {
 	default:
 		return 0, false
 	}
+}
+
+// decodeJSON reads one JSON value. Duplicate names are refused, as by the real
+// engines since 6.0.
+func decodeJSON(data []byte) (v any) {
+	if err := json.Unmarshal(data, &v); err != nil {
+		panic(notJSON(err))
+	}
+	return v
 }

@@ -3,7 +3,6 @@ package demo
 import (
 	"bytes"
 	"embed"
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -50,25 +49,17 @@ func Queries() []Query { return mustReadLines[Query]("queries") }
 
 // mustReadLines returns the values of the embedded file of that name. It panics
 // if the file is malformed, which the tests rule out.
-func mustReadLines[T any](name string) []T {
+func mustReadLines[T any](name string) (values []T) {
 	data, err := corpusFiles.ReadFile("corpus/" + name + ".jsonl")
-	values, malformed := parseLines[T](data)
-	if err := errors.Join(err, malformed); err != nil {
-		panic(fmt.Sprintf("demo: %s: %v", name, err))
-	}
-	return values
-}
-
-// parseLines returns the value of each line of data. It accepts no empty
-// lines, no unknown and no repeated names; errors state the line.
-func parseLines[T any](data []byte) ([]T, error) {
-	values := make([]T, 0, bytes.Count(data, []byte("\n")))
 	for line := range bytes.Lines(data) {
 		var v T
-		if err := json.Unmarshal(line, &v, json.RejectUnknownMembers(true)); err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(values)+1, err)
+		if err == nil {
+			err = json.Unmarshal(line, &v, json.RejectUnknownMembers(true))
 		}
 		values = append(values, v)
 	}
-	return values, nil
+	if err != nil {
+		panic(fmt.Sprintf("demo: %s, line %d: %v", name, len(values), err))
+	}
+	return values
 }

@@ -171,27 +171,3 @@ func containsAny(text string, words []string) bool {
 	}
 	return false
 }
-
-func TestCorpusLinesAreReadStrictly(t *testing.T) {
-	const good = `{"_id":"a","title":"b","body":"c"}` + "\n"
-	for name, tc := range map[string]struct{ data, wantErr string }{
-		"well formed":      {good + good, ""},
-		"unknown member":   {good + `{"_id":"a","titel":"b"}` + "\n", "line 2: "},
-		"repeated member":  {`{"_id":"a","_id":"b"}` + "\n", "line 1: "},
-		"empty line":       {good + good + "\n" + good, "line 3: "},
-		"wrong type":       {`{"_id":1}` + "\n", "line 1: "},
-		"two on one line":  {good + `{"_id":"a"} {"_id":"b"}`, "line 2: "},
-		"truncated":        {good + `{"_id":"a"`, "line 2: "},
-		"invalid encoding": {"{\"_id\":\"\xff\"}\n", "line 1: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			docs, err := parseLines[Doc]([]byte(tc.data))
-			switch {
-			case tc.wantErr == "" && (err != nil || len(docs) != 2):
-				t.Errorf("%d documents, error %v; want 2 and none", len(docs), err)
-			case tc.wantErr != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.wantErr)):
-				t.Errorf("error %v, want one that begins with %q", err, tc.wantErr)
-			}
-		})
-	}
-}

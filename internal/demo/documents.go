@@ -3,90 +3,77 @@ package demo
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
+	"io"
 	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An operation is one write: an index or a create, which here are the same,
 // since documents are never replaced.
 type operation struct {
-	action, index, id string
-	source            []byte
+	action, id string
+	source     []byte
 }
 
 // apply carries out a write and returns its entry in the answer.
-func (e *Engine) apply(op operation) map[string]any {
-	ix := e.single(op.index)
+func (op operation) apply(ix *index) map[string]any {
 	if _, known := ix.known[op.id]; known {
-		panic(&apiError{
-			http.StatusConflict, "version_conflict_engine_exception", "[" + op.id + "]: the document exists already; this engine replaces none",
-			map[string]any{"index": op.index},
-		})
-	}
-	out := map[string]any{
-		"_index": op.index, "_id": op.id, "_shards": shards(1, false), "_primary_term": 1, "_seq_no": len(ix.docs), "_version": 1,
-		"result": "created", "status": http.StatusCreated,
+		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
+			"[%s]: the document exists already; this engine replaces none", op.id))
 	}
 	ix.put(op.id, op.source)
-	return out
+	return map[string]any{
+		"_index": ix.name, "_id": op.id, "_primary_term": 1, "_seq_no": len(ix.docs) - 1, "_version": 1,
+		"_shards": map[string]any{"total": 1, "successful": 1, "failed": 0}, "result": "created", "status": http.StatusCreated,
+	}
 }
 
 func (e *Engine) putDocument(c *call) any {
 	c.status = http.StatusCreated
-	return e.apply(operation{"index", c.PathValue("index"), c.PathValue("id"), c.body})
+	return operation{"index", c.PathValue("id"), c.body}.apply(e.single(c.PathValue("index")))
 }
 
 // bulk carries out many writes. A line that is not JSON, or an action that is
 // not known, fails the whole request before anything is written.
 func (e *Engine) bulk(c *call) any {
-	ops := parseBulk(c.body, c.PathValue("index"))
+	ix, ops := e.single(c.PathValue("index")), parseBulk(c.body)
 	items := make([]any, len(ops))
 	failed := false
 	for i, op := range ops {
 		var item map[string]any
-		if refusal := caught(func() { item = e.apply(op) }); refusal != nil {
+		if refused := caught(func() { item = op.apply(ix) }); refused != nil {
 			failed = true
-			item = map[string]any{
-				"_index": op.index, "_id": op.id, "status": refusal.status,
-				"error": map[string]any{"type": refusal.kind, "reason": refusal.reason},
-			}
+			item = map[string]any{"_index": ix.name, "_id": op.id, "status": refused.status, "error": refused.object()}
 		}
 		items[i] = map[string]any{op.action: item}
 	}
-	return map[string]any{"took": e.took(c), "errors": failed, "items": items}
+	return map[string]any{"took": c.took(), "errors": failed, "items": items}
 }
 
-// parseBulk reads pairs of lines, an action and its document. The last line
-// ends in a newline too.
-func parseBulk(body []byte, index string) (ops []operation) {
-	if !bytes.HasSuffix(body, []byte("\n")) {
-		panic(badRequest("illegal_argument_exception", "The bulk request must be terminated by a newline [\\n]"))
+// parseBulk reads pairs of an action and its document.
+func parseBulk(body []byte) (ops []operation) {
+	values := jsontext.NewDecoder(bytes.NewReader(body))
+	next := func() jsontext.Value {
+		v, err := values.ReadValue()
+		if err != nil && !errors.Is(err, io.EOF) {
+			panic(notJSON(err))
+		}
+		return v.Clone()
 	}
-	lines := bytes.Split(body[:len(body)-1], []byte("\n"))
-	for i := 0; i < len(lines); i++ {
-		if len(bytes.TrimSpace(lines[i])) == 0 {
-			continue
+	for line := next(); line != nil; line = next() {
+		action, meta := newArgs("bulk", decodeJSON(line)).sole()
+		if action != "index" && action != "create" {
+			panic(illegal("Malformed action/metadata line, expected one of [create, index] but found [%s]", action))
 		}
-		op := parseAction(lines[i], i+1, index)
-		if i++; i == len(lines) {
-			panic(badRequest("illegal_argument_exception", "the action in line [%d] has no document", i))
+		a := newArgs(action, meta)
+		op := operation{action, a.str("_id", rand.Text()), next()}
+		a.done()
+		if op.source == nil {
+			panic(illegal("the last action has no document"))
 		}
-		op.source = bytes.TrimSuffix(lines[i], []byte("\r"))
 		ops = append(ops, op)
 	}
 	return ops
-}
-
-func parseAction(line []byte, number int, index string) operation {
-	action, meta := newArgs("bulk", decodeJSON(line)).sole()
-	if action != "index" && action != "create" {
-		panic(badRequest("illegal_argument_exception",
-			"Malformed action/metadata line [%d], expected one of [create, index] but found [%s]", number, action))
-	}
-	a := newArgs(action, meta)
-	op := operation{action: action, index: a.str("_index", index), id: a.str("_id", rand.Text())}
-	a.done()
-	if op.index == "" {
-		panic(badRequest("action_request_validation_exception", "index is missing in line [%d]", number))
-	}
-	return op
 }

@@ -2,12 +2,8 @@ package demo
 
 import (
 	"crypto/rand"
-	"maps"
-	"regexp"
-	"slices"
+	"net/http"
 	"sort"
-	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -15,8 +11,6 @@ import (
 // An index has documents and statistics of their fields.
 type index struct {
 	name, uuid string
-	created    time.Time
-	replicas   string
 	mapping    *mapping
 	docs       []document     // by document number
 	known      map[string]int // document number by id
@@ -36,13 +30,6 @@ type occurrence struct {
 	freq int32
 }
 
-// A fieldEntry is one field of one document as it is indexed.
-type fieldEntry struct {
-	freqs  map[string]int // by term
-	length int            // as quantizedLength remembers it
-	tokens int
-}
-
 // An inverted field has the documents of each of its terms.
 type inverted struct {
 	bm25       bm25
@@ -59,7 +46,8 @@ type postings struct {
 	totalFreq int
 }
 
-// A posting says how often a document has a term in a field of that length.
+// A posting says how often a document has a term in a field of that length, as
+// Lucene remembers it.
 type posting struct{ doc, freq, length int32 }
 
 // of returns the postings of a term, empty ones where no document has it.
@@ -70,78 +58,62 @@ func (f *inverted) of(term string) *postings {
 	return f.terms[term]
 }
 
-func newIndex(name string, created time.Time, m *mapping) *index {
-	return &index{
-		name: name, uuid: rand.Text(), created: created, replicas: "1", mapping: m,
-		known: map[string]int{}, fields: map[string]*inverted{},
-	}
+func newIndex(name string, m *mapping) *index {
+	return &index{name: name, uuid: rand.Text(), mapping: m, known: map[string]int{}, fields: map[string]*inverted{}}
 }
 
 // put writes a document under a new id. One that does not fit the mapping
 // changes nothing.
 func (ix *index) put(id string, source []byte) {
-	entries := map[string]*fieldEntry{}
+	terms := map[string]map[string]int{}
 	for name, values := range parseDocument(source) {
 		t := ix.mapping.fields[name]
 		if t == nil {
-			panic(badRequest("strict_dynamic_mapping_exception", "mapping set to strict, dynamic introduction of [%s] is not allowed", name))
+			panic(refuse(http.StatusBadRequest, "strict_dynamic_mapping_exception",
+				"mapping set to strict, dynamic introduction of [%s] is not allowed", name))
 		}
 		for _, field := range append([]string{name}, t.subfields...) {
-			entries[field] = ix.mapping.entry(field, values)
+			terms[field] = ix.mapping.count(field, values)
 		}
 	}
-	ix.add(id, source, entries)
+	ix.add(id, source, terms)
 }
 
-// entry inverts the values of a field of a document.
-func (m *mapping) entry(name string, values []string) *fieldEntry {
-	t := m.fields[name]
-	e := &fieldEntry{freqs: map[string]int{}, length: 1}
-	for _, text := range values {
-		if t.name != "text" {
-			e.freqs[text] = 1 // documents only, without frequencies
-			e.tokens = len(e.freqs)
-			continue
-		}
-		tokens, _ := m.analyzers[t.analyzer].analyze(text)
-		for _, token := range tokens {
-			e.freqs[token.term]++
-		}
-		e.tokens += len(tokens)
-	}
-	if t.name == "text" {
-		e.length = quantizedLength(e.tokens)
-	}
-	return e
-}
-
-// add puts a document behind the others, with its fields.
-func (ix *index) add(id string, source []byte, entries map[string]*fieldEntry) {
+// add puts a document behind the others, with how often it has each term, by
+// field.
+func (ix *index) add(id string, source []byte, terms map[string]map[string]int) {
 	number := int32(len(ix.docs)) //nolint:gosec // as many documents do not fit in memory
 	d := document{id: id, source: source}
 	if ix.mapping.loaded {
-		d.terms = make(map[string][]occurrence, len(entries))
+		d.terms = make(map[string][]occurrence, len(terms))
 	}
 	ix.known[id] = len(ix.docs)
 	ix.docs = append(ix.docs, d)
-	for name, e := range entries {
-		f := ix.fields[name]
+	for name, freqs := range terms {
+		t, f := ix.mapping.fields[name], ix.fields[name]
 		if f == nil {
-			f = &inverted{bm25: ix.mapping.fields[name].bm25, terms: map[string]*postings{}}
+			f = &inverted{bm25: t.bm25, terms: map[string]*postings{}}
 			ix.fields[name] = f
 		}
-		if len(e.freqs) > 0 {
+		if len(freqs) > 0 {
 			f.docCount++
 		}
-		f.tokens += e.tokens
-		f.sumDocFreq += len(e.freqs)
-		for term, freq := range e.freqs {
+		tokens, length := 0, 1 // as a keyword has no length
+		for _, freq := range freqs {
+			tokens += freq
+		}
+		if t.name == "text" {
+			length = quantizedLength(tokens)
+		}
+		f.tokens += tokens
+		f.sumDocFreq += len(freqs)
+		for term, freq := range freqs {
 			p := f.terms[term]
 			if p == nil {
 				p = &postings{term: term}
 				f.terms[term] = p
 			}
-			p.list = append(p.list, posting{number, int32(freq), int32(e.length)}) //nolint:gosec // of a text that was sent
+			p.list = append(p.list, posting{number, int32(freq), int32(length)}) //nolint:gosec // of a text that was sent
 			p.totalFreq += freq
 			if d.terms != nil {
 				d.terms[name] = append(d.terms[name], occurrence{p, int32(freq)}) //nolint:gosec // as above
@@ -191,75 +163,4 @@ func fieldValues(name string, v any) (values []string) {
 		}
 	}
 	return values
-}
-
-// A fieldType says how the values of one field are indexed. It is immutable.
-type fieldType struct {
-	name      string // of the type: text or keyword
-	analyzer  string
-	bm25      bm25
-	subfields []string // by their full names
-}
-
-// A mapping has the fields of an index by their full names. It is immutable.
-type mapping struct {
-	fields     map[string]*fieldType
-	properties map[string]any // as written
-	analyzers  map[string]*analyzer
-	loaded     bool // by [Engine.Load]: a document may have other fields, too
-}
-
-func newMapping(definition map[string]any, known map[string]*analyzer) *mapping {
-	a := newArgs("mapping", definition)
-	m := &mapping{fields: map[string]*fieldType{}, properties: a.object("properties"), analyzers: known}
-	a.done()
-	for name, field := range m.properties {
-		m.define(name, field)
-	}
-	return m
-}
-
-func (m *mapping) define(name string, definition any) *fieldType {
-	a := newArgs("field "+name, definition)
-	t := &fieldType{name: a.str("type", ""), bm25: defaultBM25()}
-	switch t.name {
-	case "text":
-		t.analyzer = a.str("analyzer", "standard")
-	case "keyword":
-		t.analyzer = "keyword"
-	default:
-		panic(mapperError("No handler for type [%s] declared on field [%s]", t.name, name))
-	}
-	if m.analyzers[t.analyzer] == nil {
-		panic(mapperError("analyzer [%s] has not been configured in mappings", t.analyzer))
-	}
-	subfields := a.object("fields")
-	a.done()
-	for _, sub := range slices.Sorted(maps.Keys(subfields)) {
-		full := name + "." + sub
-		if len(m.define(full, subfields[sub]).subfields) > 0 {
-			panic(mapperError("Field [%s] can't have fields of its own", full))
-		}
-		t.subfields = append(t.subfields, full)
-	}
-	m.fields[name] = t
-	return t
-}
-
-// matching returns the fields whose names match the pattern, sorted. A name
-// without wildcard is returned as it is.
-func (m *mapping) matching(pattern string) []string {
-	if !strings.Contains(pattern, "*") {
-		return []string{pattern}
-	}
-	out := slices.Sorted(maps.Keys(m.fields))
-	return slices.DeleteFunc(out, func(name string) bool { return !wildcard(pattern, name) })
-}
-
-// wildcard reports whether pattern, in which each * stands for any number of
-// characters, matches all of s.
-func wildcard(pattern, s string) bool {
-	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
-	matches, err := regexp.MatchString("(?s)^"+expression+"$", s)
-	return matches && err == nil
 }

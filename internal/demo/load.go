@@ -3,8 +3,6 @@ package demo
 import (
 	"fmt"
 	"iter"
-	"maps"
-	"time"
 )
 
 // A Field is a text field of an index that [Engine.Load] makes.
@@ -28,18 +26,9 @@ type Token struct {
 // field, how often it has each term. They have no source. Ids are unique, and
 // fields are those given; a search of others is refused.
 func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[string, map[string]map[string]int]) error {
-	ix := newIndex(name, e.now(), e.loaded(fields))
+	ix := newIndex(name, loadedMapping(fields))
 	for id, terms := range docs {
-		entries := map[string]*fieldEntry{}
-		for field, freqs := range terms {
-			entry := &fieldEntry{freqs: freqs}
-			for _, freq := range freqs {
-				entry.tokens += freq
-			}
-			entry.length = quantizedLength(entry.tokens)
-			entries[field] = entry
-		}
-		ix.add(id, []byte("{}"), entries)
+		ix.add(id, []byte("{}"), terms)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,9 +39,20 @@ func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[strin
 	return nil
 }
 
-// loaded returns the mapping of an index with those fields only.
-func (e *Engine) loaded(fields map[string]Field) *mapping {
-	m := &mapping{fields: map[string]*fieldType{}, properties: map[string]any{}, analyzers: maps.Clone(e.analyzers), loaded: true}
+// Check returns why an index with those fields would refuse a search, whatever
+// its documents and the terms of the search; nil where it would not.
+func (e *Engine) Check(fields map[string]Field, body []byte) error {
+	if refused := caught(func() {
+		parseSearch(newArgs("search", decodeJSON(body)).rest).find([]*index{newIndex("", loadedMapping(fields))})
+	}); refused != nil {
+		return fmt.Errorf("%s: %s", refused.kind, refused.reason)
+	}
+	return nil
+}
+
+// loadedMapping returns the mapping of an index with those fields only.
+func loadedMapping(fields map[string]Field) *mapping {
+	m := &mapping{fields: map[string]*fieldType{}, properties: map[string]any{}, analyzers: analyzers(), loaded: true}
 	for field, f := range fields {
 		own := "analyzer of " + field
 		m.fields[field] = &fieldType{name: "text", analyzer: own, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
@@ -65,34 +65,11 @@ func (e *Engine) loaded(fields map[string]Field) *mapping {
 func (f Field) tokens(text string) []token {
 	found, err := f.Analyze(text)
 	if err != nil {
-		panic(badRequest("illegal_argument_exception", "analyzing [%s]: %v", text, err))
+		panic(illegal("analyzing [%s]: %v", text, err))
 	}
 	tokens := make([]token, len(found))
 	for i, t := range found {
 		tokens[i] = token{term: t.Term, position: t.Position, length: t.Length}
 	}
 	return tokens
-}
-
-// Check returns why an index with those fields would refuse a search, whatever
-// its documents and the terms of the search; nil where it would not.
-func (e *Engine) Check(fields map[string]Field, body []byte) error {
-	if refusal := caught(func() {
-		parseSearch(newArgs("search", decodeJSON(body)).rest).find([]*index{newIndex("", time.Time{}, e.loaded(fields))})
-	}); refusal != nil {
-		return fmt.Errorf("%s: %s", refusal.kind, refusal.reason)
-	}
-	return nil
-}
-
-// vector renders the terms that a loaded document has in a field.
-func (d *document) vector(field string, places bool) map[string]any {
-	if places {
-		panic(unsupported("positions of documents that came as terms"))
-	}
-	terms := map[string]vectorTerm{}
-	for _, o := range d.terms[field] {
-		terms[o.of.term] = vectorTerm{TermFreq: int(o.freq)}
-	}
-	return map[string]any{"terms": terms}
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"math"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,59 +29,6 @@ func parseQuery(ix *index, v any, words bool) query {
 	return (&parser{ix: ix, words: words}).query(v)
 }
 
-// A queryKind parses the body of one kind of query. If it is keyed by a field,
-// short names the member that stands for the whole body in the short form.
-type queryKind struct {
-	parse func(a *args, field string) query
-	short string
-}
-
-func (p *parser) kinds() map[string]queryKind {
-	return map[string]queryKind{
-		"match_all": {parse: func(*args, string) query { return matchAll() }},
-		"match": {short: "query", parse: func(a *args, field string) query {
-			return p.fullText(field, readTextOptions(a, "operator"))
-		}},
-		"multi_match": {parse: func(a *args, _ string) query {
-			return p.overFields(a, a.strings("fields"), readTextOptions(a, "operator"))
-		}},
-		"query_string": {parse: p.queryString},
-		"term": {short: "value", parse: func(a *args, field string) query {
-			return p.exact(field, a.str("value", ""))
-		}},
-		"terms": {parse: func(a *args, _ string) query {
-			boost := a.boost("boost")
-			field, values := a.sole()
-			texts := newArgs("terms", map[string]any{field: values}).strings(field)
-			anyOf := make([]query, len(texts))
-			for i, text := range texts {
-				anyOf[i] = p.exact(field, text)
-			}
-			return boosted(constant("TermInSetQuery", func(doc int) bool {
-				return slices.ContainsFunc(anyOf, func(q query) bool { return q.matches(doc) })
-			}), boost)
-		}},
-		"ids": {parse: func(a *args, _ string) query {
-			ids := a.strings("values")
-			return constant("TermInSetQuery", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
-		}},
-		"bool": {parse: p.boolean},
-		"dis_max": {parse: func(a *args, _ string) query {
-			return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))
-		}},
-		"constant_score": {parse: func(a *args, _ string) query {
-			inner := p.required(a, "filter")
-			return constant("ConstantScore", inner.matches)
-		}},
-		"function_score": {parse: p.functionScore},
-		"script_score": {parse: func(a *args, _ string) query {
-			inner := p.required(a, "query")
-			v, _ := a.take("script")
-			return scriptScore(inner, v)
-		}},
-	}
-}
-
 func (p *parser) query(v any) query {
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
@@ -89,30 +37,68 @@ func (p *parser) query(v any) query {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxQueryDepth {
-		panic(badRequest("illegal_argument_exception", "the query is nested deeper than [%d]", maxQueryDepth))
+		panic(illegal("the query is nested deeper than [%d]", maxQueryDepth))
 	}
 	name, body := newArgs("query", object).sole()
-	kind, ok := p.kinds()[name]
-	if !ok {
-		panic(parsingError("unknown query [%s]: the embedded engine does not run it", name))
-	}
 	a, field := newArgs(name, body), ""
 	a.ignore("_name")
-	if kind.short != "" {
+	// short is the member that stands for the whole body of a kind keyed by a field.
+	if short := map[string]string{"match": "query", "term": "value"}[name]; short != "" {
 		field, body = a.sole()
 		if _, ok := body.(map[string]any); !ok {
-			body = map[string]any{kind.short: body}
+			body = map[string]any{short: body}
 		}
 		a = newArgs(name, body)
 		a.ignore("_name")
 	}
-	q := kind.parse(a, field)
+	q := p.kind(name, field, a)
 	boost := a.boost("boost")
 	a.done()
 	if p.clauses++; p.clauses > maxClauseCount {
-		panic(badRequest("too_many_clauses", "maxClauseCount is set to %d", maxClauseCount))
+		panic(refuse(http.StatusBadRequest, "too_many_clauses", "maxClauseCount is set to %d", maxClauseCount))
 	}
 	return boosted(q, boost)
+}
+
+// kind parses the body of one kind of query.
+func (p *parser) kind(name, field string, a *args) query {
+	switch name {
+	case "match_all":
+		return matchAll()
+	case "match":
+		return p.fullText(field, readTextOptions(a, "operator"))
+	case "multi_match":
+		return p.overFields(a, a.strings("fields"), readTextOptions(a, "operator"))
+	case "query_string":
+		return p.queryString(a)
+	case "term":
+		return p.exact(field, a.str("value", ""))
+	case "terms":
+		boost := a.boost("boost")
+		field, values := a.sole()
+		anyOf := boolQuery{minShould: 1}
+		for _, text := range newArgs("terms", map[string]any{field: values}).strings(field) {
+			anyOf.should = append(anyOf.should, p.exact(field, text))
+		}
+		return boosted(constant("TermInSetQuery", anyOf.query().matches), boost)
+	case "ids":
+		ids := a.strings("values")
+		return constant("TermInSetQuery", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
+	case "bool":
+		return p.boolean(a)
+	case "dis_max":
+		return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))
+	case "constant_score":
+		return constant("ConstantScore", p.required(a, "filter").matches)
+	case "function_score":
+		return p.functionScore(a)
+	case "script_score":
+		inner := p.required(a, "query")
+		v, _ := a.take("script")
+		return scriptScore(inner, v)
+	default:
+		panic(parsingError("unknown query [%s]: the embedded engine does not run it", name))
+	}
 }
 
 // queries parses a member that is a list of queries or a single one.
@@ -135,15 +121,15 @@ func (p *parser) required(a *args, key string) query {
 func (p *parser) exact(field, value string) query {
 	switch {
 	case p.ix.mapping.fields[field] != nil:
-		return p.term(field, value)
+		return term(p.ix, field, value, p.words)
 	case p.ix.mapping.loaded:
-		panic(badRequest("illegal_argument_exception", "the terms of field [%s] are not there", field))
+		panic(illegal("the terms of field [%s] are not there", field))
 	default:
 		return matchNone()
 	}
 }
 
-func (p *parser) boolean(a *args, _ string) query {
+func (p *parser) boolean(a *args) query {
 	q := boolQuery{
 		must: p.queries(a, "must"), should: p.queries(a, "should"), filter: p.queries(a, "filter"), mustNot: p.queries(a, "must_not"),
 	}
@@ -165,7 +151,7 @@ func (p *parser) boolean(a *args, _ string) query {
 
 // functionScore parses a function_score query for a random share of the
 // documents, or with constant weights, which multiply the score.
-func (p *parser) functionScore(a *args, _ string) query {
+func (p *parser) functionScore(a *args) query {
 	inner := p.required(a, "query")
 	if v, ok := a.take("random_score"); ok {
 		random := newArgs("random_score", v)
@@ -205,7 +191,7 @@ func readTextOptions(a *args, operatorKey string) textOptions {
 	choice := func(key, absent, other string) bool {
 		value := strings.ToLower(a.str(key, absent))
 		if value != absent && value != other {
-			panic(badRequest("illegal_argument_exception", "[%s] must be [%s] or [%s], but not [%s]", key, absent, other, value))
+			panic(illegal("[%s] must be [%s] or [%s], but not [%s]", key, absent, other, value))
 		}
 		return value == other
 	}
@@ -226,7 +212,7 @@ func (p *parser) fullText(field string, o textOptions) query {
 	var q boolQuery
 	tokens, _ := p.ix.mapping.analyzers[t.analyzer].analyze(o.text)
 	for _, token := range tokens {
-		q.should = append(q.should, p.term(field, token.term))
+		q.should = append(q.should, term(p.ix, field, token.term, p.words))
 	}
 	p.clauses += max(0, len(q.should)-1)
 	switch {
@@ -269,7 +255,7 @@ func (p *parser) overFields(a *args, fields []string, o textOptions) query {
 	return disMax(float32(tie), clauses)
 }
 
-func (p *parser) queryString(a *args, _ string) query {
+func (p *parser) queryString(a *args) query {
 	o := readTextOptions(a, "default_operator")
 	if operators(o.text) {
 		panic(unsupported("operators in a query string, found in [%s]", o.text))
@@ -303,7 +289,7 @@ func splitBoost(field string) (string, float32) {
 	}
 	boost, err := strconv.ParseFloat(text, 32)
 	if err != nil || !(boost >= 0) || math.IsInf(boost, 0) {
-		panic(badRequest("illegal_argument_exception", "the boost of field [%s] is not a positive number", field))
+		panic(illegal("the boost of field [%s] is not a positive number", field))
 	}
 	return name, float32(boost)
 }
@@ -313,7 +299,7 @@ func splitBoost(field string) (string, float32) {
 // all, up to 9 three quarters, above all but three). Shares are rounded down.
 // The result can exceed n; then nothing matches.
 func minimumShouldMatch(spec string, n int) int {
-	malformed := badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
+	malformed := illegal("minimum_should_match [%s] is malformed", spec)
 	chosen := spec
 	if strings.Contains(spec, "<") {
 		chosen = "100%"

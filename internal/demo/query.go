@@ -3,11 +3,8 @@ package demo
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // A query is one node of a parsed query, bound to one index. It returns the
@@ -36,19 +33,19 @@ func boosted(q query, boost float32) query {
 	return func(doc int, outer float32) *explanation { return q(doc, outer*boost) }
 }
 
-// term scores the documents that contain a term by BM25.
-func (p *parser) term(field, text string) query {
-	f, words := p.ix.fields[field], p.words
-	known := f.of(text)
-	if len(known.list) == 0 {
+// term scores the documents of a field that have a term by BM25.
+func term(ix *index, field, text string, words bool) query {
+	f := ix.fields[field]
+	list := f.of(text).list
+	if len(list) == 0 {
 		return func(int, float32) *explanation { return nil }
 	}
-	s, list, next := f.scorer(known), known.list, 0
+	s, next := f.bm25.scorer(len(list), f.docCount, f.tokens), 0
 	return func(doc int, boost float32) *explanation {
 		if next = seek(list, next, doc); next == len(list) || int(list[next].doc) != doc {
 			return nil
 		}
-		why := s.score(list[next], boost, words)
+		why := s.score(list[next].freq, list[next].length, boost, words)
 		if !words {
 			return why
 		}
@@ -180,39 +177,22 @@ const (
 	ScriptProbe = "_score * params.a"
 )
 
-// scriptScore replaces the scores of a query by a script. It refuses parameters
-// with which a score could come out negative or infinite; the real engines
-// refuse them when it happens.
+// scriptScore replaces the scores of a query by a script. Like the real engines
+// it refuses a score that comes out negative, or is no number.
 func scriptScore(inner query, v any) query {
 	a := newArgs("script", v)
 	source, lang := a.str("source", ""), a.str("lang", "painless")
 	params := newArgs("script params", a.object("params"))
 	a.done()
-	m, c, b, factor := params.number("m", -1), params.number("c", -1), params.number("b", -1), params.number("a", -1)
-	var run func(score float64) float64
-	wrong := ""
-	switch {
-	case lang != "painless":
-		wrong = "the embedded engine runs painless only"
-	case source == ScriptInvert && (m <= 0 || c < 0 || c >= 1 || b < 0):
-		wrong = "runtime error: params.m must be positive, params.c in [0, 1), params.b not negative"
-	case source == ScriptInvert:
-		run = func(score float64) float64 { r := math.Min(score/m, c); return b * r / (1 - r) }
-	case source == ScriptSaturate && m < 0:
-		wrong = "runtime error: params.m must not be negative"
-	case source == ScriptSaturate:
-		run = func(score float64) float64 { return m * score / (1 + score) }
-	case source == ScriptProbe && factor < 0:
-		wrong = "runtime error: params.a must not be negative"
-	case source == ScriptProbe:
-		run = func(score float64) float64 { return factor * score }
-	default:
-		wrong = "compile error: the embedded engine runs akin's own scripts only"
-	}
-	if wrong != "" {
-		panic(&apiError{http.StatusBadRequest, "script_exception", wrong, map[string]any{
-			"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless",
-		}})
+	param := func(name string) float64 { return params.number(name, math.NaN()) }
+	m, c, b, factor := param("m"), param("c"), param("b"), param("a")
+	run := map[string]func(score float64) float64{
+		ScriptInvert:   func(score float64) float64 { r := math.Min(score/m, c); return b * r / (1 - r) },
+		ScriptSaturate: func(score float64) float64 { return m * score / (1 + score) },
+		ScriptProbe:    func(score float64) float64 { return score * factor },
+	}[source]
+	if run == nil || lang != "painless" {
+		panic(refuse(http.StatusBadRequest, "script_exception", "compile error: the embedded engine runs akin's own scripts only"))
 	}
 	description := `script score function, computed with script:"` + source + `"`
 	return func(doc int, boost float32) *explanation {
@@ -220,108 +200,14 @@ func scriptScore(inner query, v any) query {
 		if was == nil {
 			return nil
 		}
-		e := explained(float32(run(float64(was.Value))), description,
-			explained(was.Value, "_score: ", was))
+		score := float32(run(float64(was.Value)))
+		if !(score >= 0 && score <= math.MaxFloat32) {
+			panic(illegal("script_score script returned an invalid score [%v] for doc [%d]", score, doc))
+		}
+		e := explained(score, description, explained(was.Value, "_score: ", was))
 		if boost == 1 {
 			return e
 		}
-		return explained(e.Value*boost, "Boosted score, product of:", explained(boost, "boost"), e)
+		return explained(score*boost, "Boosted score, product of:", explained(boost, "boost"), e)
 	}
-}
-
-// bm25 has the parameters of BM25, and what each score is multiplied by.
-type bm25 struct{ k1, b, scale float32 }
-
-// defaultBM25 returns what both engines start with. Elasticsearch and
-// OpenSearch up to 2 multiply each score by k1+1 (Lucene's
-// LegacyBM25Similarity), and so does this engine.
-func defaultBM25() bm25 { return bm25{1.2, 0.75, 2.2} }
-
-// exactLengths is the number of document lengths from 0 that Lucene's one-byte
-// code keeps as they are: 255 less the code of the largest int.
-const exactLengths = 24
-
-// quantizedLength returns the field length n as Lucene remembers it after
-// coding it in one byte (SmallFloat.intToByte4 and back): what n exceeds 24 by
-// keeps its four most significant bits, so that lengths under 40 are exact and
-// longer ones are rounded down by less than an eighth.
-func quantizedLength(n int) int {
-	if n < exactLengths {
-		return n
-	}
-	rest := uint(n - exactLengths)
-	shift := max(0, bits.Len(rest)-4)
-	return exactLengths + int(rest>>shift<<shift)
-}
-
-// A scorer scores one term in one field.
-type scorer struct {
-	bm25
-
-	docs, docFreq  float64
-	idf, avgLength float32
-}
-
-func (f *inverted) scorer(p *postings) *scorer {
-	docs, docFreq := float64(f.docCount), float64(len(p.list))
-	return &scorer{
-		f.bm25, docs, docFreq,
-		float32(math.Log(1 + (docs-docFreq+0.5)/(docFreq+0.5))), float32(float64(f.tokens) / docs),
-	}
-}
-
-// score scores the occurrences of a term in one document, with dl the length of
-// the field:
-//
-//	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
-//	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
-//
-// in Lucene's order of float32 operations. If wanted, the explanation is in the
-// words of Lucene, which clients read k1 and the scale from.
-func (s *scorer) score(at posting, boost float32, words bool) *explanation {
-	freq, length := float32(at.freq), int(at.length)
-	inverse := 1 / (s.k1 * ((1 - s.b) + float32(s.b*float32(length))/s.avgLength))
-	// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
-	saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
-	boost *= s.scale
-	score := saturated(boost * s.idf)
-	if !words {
-		return &explanation{Value: score}
-	}
-	lengthWords := "dl, length of field"
-	if length >= exactLengths+16 { // from here on quantizedLength rounds
-		lengthWords += " (approximate)"
-	}
-	return explained(score, "score(freq="+floatText(freq)+"), computed as boost * idf * tf from:",
-		explained(boost, "boost"),
-		explained(s.idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
-			explained(float32(s.docFreq), "n, number of documents containing term"),
-			explained(float32(s.docs), "N, total number of documents with field")),
-		explained(saturated(1), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
-			explained(freq, "freq, occurrences of term within document"),
-			explained(s.k1, "k1, term saturation parameter"),
-			explained(s.b, "b, length normalization parameter"),
-			explained(float32(length), lengthWords),
-			explained(s.avgLength, "avgdl, average length of field")))
-}
-
-// An explanation says how a score came about, in the shape in which the
-// engines answer explain: true.
-type explanation struct {
-	Value       float32        `json:"value"`
-	Description string         `json:"description"`
-	Details     []*explanation `json:"details"`
-}
-
-func explained(value float32, description string, details ...*explanation) *explanation {
-	return &explanation{Value: value, Description: description, Details: details}
-}
-
-// floatText writes f as Java does, with at least one decimal.
-func floatText(f float32) string {
-	s := strconv.FormatFloat(float64(f), 'g', -1, 32)
-	if !strings.ContainsAny(s, ".e") {
-		s += ".0"
-	}
-	return s
 }

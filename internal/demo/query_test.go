@@ -38,28 +38,6 @@ func TestMinimumShouldMatch(t *testing.T) {
 	}
 }
 
-func TestWildcard(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, s string
-		want       bool
-	}{
-		{"a", "a", true},
-		{"a", "ab", false},
-		{"*", "", true},
-		{"a*", "a", true},
-		{"a*a", "a", false},
-		{"a*b*c", "a-b-b-c", true},
-		{"*-1", "logs-1", true},
-		{"*-1", "logs-12", false},
-		{"ab*ba", "aba", false},
-		{"**", "x", true},
-	} {
-		if got := wildcard(tt.pattern, tt.s); got != tt.want {
-			t.Errorf("wildcard(%q, %q) = %v", tt.pattern, tt.s, got)
-		}
-	}
-}
-
 func TestQueryStringOperatorsAreRecognized(t *testing.T) {
 	for text, want := range map[string]bool{
 		"car hire": false, "re-run of Q&A": false, "*": false, " * ": false, "Android or Nothing": false,

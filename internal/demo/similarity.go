@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// bm25 has the parameters of BM25, and what each score is multiplied by.
+type bm25 struct{ k1, b, scale float32 }
+
+// defaultBM25 returns what both engines start with. Elasticsearch and
+// OpenSearch up to 2 multiply each score by k1+1 (Lucene's
+// LegacyBM25Similarity), and so does this engine.
+func defaultBM25() bm25 { return bm25{1.2, 0.75, 2.2} }
+
+// exactLengths is the number of document lengths from 0 that Lucene's one-byte
+// code keeps as they are: 255 less the code of the largest int.
+const exactLengths = 24
+
+// quantizedLength returns the field length n as Lucene remembers it after
+// coding it in one byte (SmallFloat.intToByte4 and back): what n exceeds 24 by
+// keeps its four most significant bits, so that lengths under 40 are exact and
+// longer ones are rounded down by less than an eighth.
+func quantizedLength(n int) int {
+	if n < exactLengths {
+		return n
+	}
+	rest := uint(n - exactLengths)
+	shift := max(0, bits.Len(rest)-4)
+	return exactLengths + int(rest>>shift<<shift)
+}
+
+// A scorer scores one term in one field.
+type scorer struct {
+	bm25
+
+	docs, docFreq  float64
+	idf, avgLength float32
+}
+
+// scorer returns that of a term which docFreq of the docs documents with the
+// field have, where these have so many tokens together.
+func (b bm25) scorer(docFreq, docs, tokens int) *scorer {
+	n, all := float64(docFreq), float64(docs)
+	return &scorer{b, all, n, float32(math.Log(1 + (all-n+0.5)/(n+0.5))), float32(float64(tokens) / all)}
+}
+
+// score scores the occurrences of a term in one document, with dl the length of
+// the field:
+//
+//	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
+//	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
+//
+// in Lucene's order of float32 operations. If wanted, the explanation is in the
+// words of Lucene, which clients read k1 and the scale from.
+func (s *scorer) score(occurrences, length int32, boost float32, words bool) *explanation {
+	freq, dl := float32(occurrences), float32(length)
+	inverse := 1 / (s.k1 * ((1 - s.b) + float32(s.b*dl)/s.avgLength))
+	// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
+	saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
+	boost *= s.scale
+	score := saturated(boost * s.idf)
+	if !words {
+		return &explanation{Value: score}
+	}
+	lengthWords := "dl, length of field"
+	if length >= exactLengths+16 { // from here on quantizedLength rounds
+		lengthWords += " (approximate)"
+	}
+	return explained(score, "score(freq="+floatText(freq)+"), computed as boost * idf * tf from:",
+		explained(boost, "boost"),
+		explained(s.idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
+			explained(float32(s.docFreq), "n, number of documents containing term"),
+			explained(float32(s.docs), "N, total number of documents with field")),
+		explained(saturated(1), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
+			explained(freq, "freq, occurrences of term within document"),
+			explained(s.k1, "k1, term saturation parameter"),
+			explained(s.b, "b, length normalization parameter"),
+			explained(dl, lengthWords),
+			explained(s.avgLength, "avgdl, average length of field")))
+}
+
+// An explanation says how a score came about, in the shape in which the
+// engines answer explain: true.
+type explanation struct {
+	Value       float32        `json:"value"`
+	Description string         `json:"description"`
+	Details     []*explanation `json:"details"`
+}
+
+func explained(value float32, description string, details ...*explanation) *explanation {
+	return &explanation{Value: value, Description: description, Details: details}
+}
+
+// floatText writes f as Java does, with at least one decimal.
+func floatText(f float32) string {
+	s := strconv.FormatFloat(float64(f), 'g', -1, 32)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return s
+}
