@@ -112,16 +112,16 @@ func FuzzAnalyze(f *testing.F) {
 			t.Skip("JSON carries no invalid UTF-8")
 		}
 		for name, a := range known {
-			tokens, positions := a.analyze(text)
+			tokens, positions := a(text)
 			start, position := 0, -1
 			for _, token := range tokens {
-				if token.start < start || token.end < token.start || token.end > len(text) || token.position <= position || token.position >= positions {
+				if token.Start < start || token.End < token.Start || token.End > utf16Len(text) || token.Position <= position || token.Position >= positions {
 					t.Fatalf("%s %q: token %+v after offset %d, position %d", name, text, token, start, position)
 				}
-				if token.term == "" && name != "keyword" && name != "english" || !utf8.ValidString(token.term) {
-					t.Fatalf("%s %q: term %q", name, text, token.term)
+				if token.Term == "" && name != "keyword" || !utf8.ValidString(token.Term) {
+					t.Fatalf("%s %q: term %q", name, text, token.Term)
 				}
-				start, position = token.end, token.position
+				start, position = token.End, token.Position
 			}
 		}
 	})

@@ -76,8 +76,9 @@ func TestRefusalsNameTheCause(t *testing.T) {
 		{"bulk action without document", "POST", "/toy/_bulk", "{\"index\":{\"_id\":\"1\"}}\n", 400, "illegal_argument_exception", "no document"},
 		{"unknown scroll", "POST", "/_search/scroll", `{"scroll_id":"x","scroll":"1m"}`, 404, "search_context_missing_exception", "[x]"},
 		{"scroll without an end", "POST", "/toy/_search?scroll=forever", nil, 400, "illegal_argument_exception", "forever"},
-		{"places in term vectors", "POST", "/toy/_termvectors", `{"doc":{"body":"car"}}`, 400, "illegal_argument_exception", "positions"},
-		{"term vectors of nothing", "POST", "/toy/_termvectors", `{"positions":false,"offsets":false}`, 400, "action_request_validation_exception", "doc is missing"},
+		{"places in term vectors", "POST", "/toy/_termvectors", `{"doc":{"body":"car"},"term_statistics":true}`, 400, "illegal_argument_exception", "positions"},
+		{"term vectors of texts", "POST", "/toy/_termvectors", `{"doc":{"body":"car"},"term_statistics":true,"positions":false,"offsets":false}`, 400, "illegal_argument_exception", "[keyword]"},
+		{"term vectors of nothing", "POST", "/toy/_termvectors", `{"term_statistics":true,"positions":false,"offsets":false}`, 400, "action_request_validation_exception", "doc is missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			status, answer := c.do(t, tt.method, tt.path, tt.body)

@@ -16,12 +16,6 @@ type Field struct {
 	K1, B, Scale float64
 }
 
-// A Token is a term at its position in a text, from where it takes so many.
-type Token struct {
-	Term             string
-	Position, Length int
-}
-
 // Load makes an index of documents that come as terms: for each its id and, by
 // field, how often it has each term. They have no source. Ids are unique, and
 // fields are those given; a search of others is refused.
@@ -57,19 +51,15 @@ func loadedMapping(fields map[string]Field) *mapping {
 		own := "analyzer of " + field
 		m.fields[field] = &fieldType{name: "text", analyzer: own, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
 		m.properties[field] = map[string]any{"type": "text", "analyzer": own}
-		m.analyzers[own] = &analyzer{f.tokens, func(term string) (string, bool) { return term, true }}
+		m.analyzers[own] = f.tokens
 	}
 	return m
 }
 
-func (f Field) tokens(text string) []token {
-	found, err := f.Analyze(text)
+func (f Field) tokens(text string) ([]Token, int) {
+	tokens, err := f.Analyze(text)
 	if err != nil {
 		panic(illegal("analyzing [%s]: %v", text, err))
 	}
-	tokens := make([]token, len(found))
-	for i, t := range found {
-		tokens[i] = token{term: t.Term, position: t.Position, length: t.Length}
-	}
-	return tokens
+	return tokens, len(tokens)
 }

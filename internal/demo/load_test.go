@@ -18,9 +18,9 @@ func loadHelp(tb testing.TB, e *Engine, name string, f Field) {
 	if err := e.Load(name, map[string]Field{"body": f}, func(yield func(string, map[string]map[string]int) bool) {
 		for _, d := range Docs("help") {
 			freqs := map[string]int{}
-			tokens, _ := analyzers()["english"].analyze(d.Body)
+			tokens, _ := analyzers()["english"](d.Body)
 			for _, t := range tokens {
-				freqs[t.term]++
+				freqs[t.Term]++
 			}
 			if !yield(d.ID, map[string]map[string]int{"body": freqs}) {
 				return
@@ -31,12 +31,9 @@ func loadHelp(tb testing.TB, e *Engine, name string, f Field) {
 	}
 }
 
-func englishTerms(text string) (terms []Token, err error) {
-	tokens, _ := analyzers()["english"].analyze(text)
-	for _, t := range tokens {
-		terms = append(terms, Token{Term: t.term, Position: t.position})
-	}
-	return terms, nil
+func englishTerms(text string) ([]Token, error) {
+	tokens, _ := analyzers()["english"](text)
+	return tokens, nil
 }
 
 // clientOf returns a client of an engine.
@@ -73,7 +70,7 @@ func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
 	for _, path := range []string{"/help/_analyze", "/help/_termvectors", "/_mtermvectors?positions=false&offsets=false&term_statistics=false&field_statistics=false"} {
 		body := map[string]any{
 			"/help/_analyze":     map[string]any{"field": "body", "text": "Cards are refused"},
-			"/help/_termvectors": map[string]any{"doc": map[string]any{"body": "card"}, "term_statistics": true, "positions": false, "offsets": false},
+			"/help/_termvectors": map[string]any{"doc": map[string]any{"body": "card"}, "per_field_analyzer": map[string]any{"body": "keyword"}, "term_statistics": true, "positions": false, "offsets": false},
 		}[path]
 		if body == nil {
 			body = map[string]any{"docs": []any{map[string]any{"_index": "help", "_id": docs[0].id, "fields": []string{"body"}}}}

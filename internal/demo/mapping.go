@@ -20,7 +20,7 @@ type fieldType struct {
 type mapping struct {
 	fields     map[string]*fieldType
 	properties map[string]any // as written
-	analyzers  map[string]*analyzer
+	analyzers  map[string]analyzer
 	loaded     bool // by [Engine.Load]: a document may have other fields, too
 }
 
@@ -61,14 +61,6 @@ func (m *mapping) define(name string, definition any) *fieldType {
 	return t
 }
 
-// analyzer returns the one of that name.
-func (m *mapping) analyzer(name string) *analyzer {
-	if m.analyzers[name] == nil {
-		panic(illegal("failed to find analyzer [%s]", name))
-	}
-	return m.analyzers[name]
-}
-
 // matching returns the fields whose names match the pattern, sorted. A name
 // without wildcard is returned as it is.
 func (m *mapping) matching(pattern string) []string {
@@ -88,9 +80,9 @@ func (m *mapping) count(field string, values []string) map[string]int {
 			freqs[text] = 1
 			continue
 		}
-		tokens, _ := m.analyzers[t.analyzer].analyze(text)
+		tokens, _ := m.analyzers[t.analyzer](text)
 		for _, token := range tokens {
-			freqs[token.term]++
+			freqs[token.Term]++
 		}
 	}
 	return freqs

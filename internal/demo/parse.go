@@ -210,9 +210,9 @@ func (p *parser) fullText(field string, o textOptions) query {
 		return p.exact(field, o.text)
 	}
 	var q boolQuery
-	tokens, _ := p.ix.mapping.analyzers[t.analyzer].analyze(o.text)
+	tokens, _ := p.ix.mapping.analyzers[t.analyzer](o.text)
 	for _, token := range tokens {
-		q.should = append(q.should, term(p.ix, field, token.term, p.words))
+		q.should = append(q.should, term(p.ix, field, token.Term, p.words))
 	}
 	p.clauses += max(0, len(q.should)-1)
 	switch {

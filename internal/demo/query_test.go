@@ -59,10 +59,10 @@ func TestEnglishTerms(t *testing.T) {
 		"snake_case __ 3.14 U.S.A.":          "snake_cas 3.14 u.s.a",
 		"not if their this":                  "",
 	} {
-		tokens, _ := analyzers()["english"].analyze(text)
+		tokens, _ := analyzers()["english"](text)
 		terms := make([]string, len(tokens))
 		for i, token := range tokens {
-			terms[i] = token.term
+			terms[i] = token.Term
 		}
 		if got := strings.Join(terms, " "); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -20,7 +20,11 @@ func (e *Engine) analyze(c *call) any {
 			gap = 0
 		}
 	}
-	return map[string]any{"tokens": m.analyzer(cmp.Or(name, "standard")).analyzeAll(texts, gap)}
+	analyzer := m.analyzers[cmp.Or(name, "standard")]
+	if analyzer == nil {
+		panic(illegal("failed to find analyzer [%s]", name))
+	}
+	return map[string]any{"tokens": analyzer.all(texts, gap)}
 }
 
 // A vectorTerm is one term of a term vector. As in the real engines, a term
@@ -33,30 +37,13 @@ type vectorTerm struct {
 	Tokens []map[string]int `json:"tokens,omitempty"`
 }
 
-// vector counts the terms of a field, with their places if wanted.
-func vector(tokens []analyzedToken, places bool) map[string]*vectorTerm {
-	terms := map[string]*vectorTerm{}
-	for _, t := range tokens {
-		if terms[t.Token] == nil {
-			terms[t.Token] = &vectorTerm{}
-		}
-		term := terms[t.Token]
-		term.TermFreq++
-		if places {
-			term.Tokens = append(term.Tokens, map[string]int{"position": t.Position})
-		}
-	}
-	return terms
-}
-
-// termVectors answers with the terms of a document that is given in the
-// request, and with what the index knows of them.
+// termVectors answers with what the index knows of the terms of a document that
+// is given in the request, and of its fields. Values are terms as they are.
 func (e *Engine) termVectors(c *call) any {
 	a := newArgs("termvectors", c.decoded())
-	doc, fields, own := a.object("doc"), a.strings("fields"), a.object("per_field_analyzer")
-	ofTerms, ofField := a.boolean("term_statistics", false), a.boolean("field_statistics", true)
-	if a.boolean("positions", true) || a.boolean("offsets", true) {
-		panic(unsupported("positions and offsets in term vectors"))
+	doc, fields, analyzers := a.object("doc"), a.strings("fields"), a.object("per_field_analyzer")
+	if !a.boolean("term_statistics", false) || !a.boolean("field_statistics", true) || a.boolean("positions", true) || a.boolean("offsets", true) {
+		panic(unsupported("term vectors without statistics, or with positions and offsets"))
 	}
 	a.ignore("payloads") // there are none
 	a.done()
@@ -66,48 +53,46 @@ func (e *Engine) termVectors(c *call) any {
 	ix := e.single(c.PathValue("index"))
 	vectors := map[string]any{}
 	for field, v := range doc {
-		t := ix.mapping.fields[field]
-		if t == nil || len(fields) > 0 && !slices.Contains(fields, field) {
+		if ix.mapping.fields[field] == nil || len(fields) > 0 && !slices.Contains(fields, field) {
 			continue
 		}
-		name, ok := own[field].(string)
-		if !ok {
-			name = t.analyzer
-		}
-		terms := vector(ix.mapping.analyzer(name).analyzeAll(fieldValues(field, v), positionGap), false)
-		if len(terms) == 0 {
-			continue
+		if analyzers[field] != "keyword" {
+			panic(unsupported("term vectors but by the analyzer [keyword]"))
 		}
 		f := ix.fields[field]
-		for term, of := range terms {
-			if known := f.of(term); ofTerms {
-				of.DocFreq, of.TotalFreq = len(known.list), known.totalFreq
+		if f == nil {
+			f = &inverted{}
+		}
+		terms := map[string]vectorTerm{}
+		for _, term := range fieldValues(field, v) {
+			known := f.of(term)
+			terms[term] = vectorTerm{TermFreq: terms[term].TermFreq + 1, DocFreq: len(known.list), TotalFreq: known.totalFreq}
+		}
+		if len(terms) > 0 {
+			vectors[field] = map[string]any{
+				"terms": terms, "field_statistics": map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens},
 			}
 		}
-		out := map[string]any{"terms": terms}
-		if ofField {
-			if f == nil {
-				f = &inverted{}
-			}
-			out["field_statistics"] = map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens}
-		}
-		vectors[field] = out
 	}
 	return map[string]any{"_index": ix.name, "_version": 0, "found": true, "took": c.took(), "term_vectors": vectors}
 }
 
 // vector counts the terms of a field of a document, with their places if wanted.
-func (ix *index) vector(d document, field string, places bool) map[string]*vectorTerm {
-	if !ix.mapping.loaded {
-		a := ix.mapping.analyzers[ix.mapping.fields[field].analyzer]
-		return vector(a.analyzeAll(parseDocument(d.source)[field], positionGap), places)
-	}
-	if places {
+func (ix *index) vector(d document, field string, places bool) map[string]vectorTerm {
+	terms := map[string]vectorTerm{}
+	if ix.mapping.loaded && places {
 		panic(unsupported("positions of documents that came as terms"))
 	}
-	terms := map[string]*vectorTerm{}
 	for _, o := range d.terms[field] {
-		terms[o.of.term] = &vectorTerm{TermFreq: int(o.freq)}
+		terms[o.of.term] = vectorTerm{TermFreq: int(o.freq)}
+	}
+	for _, t := range ix.mapping.analyzers[ix.mapping.fields[field].analyzer].all(parseDocument(d.source)[field], positionGap) {
+		term := terms[t.Term]
+		term.TermFreq++
+		if places {
+			term.Tokens = append(term.Tokens, map[string]int{"position": t.Position})
+		}
+		terms[t.Term] = term
 	}
 	return terms
 }
