@@ -64,12 +64,28 @@ func ClientOf(ctx context.Context) string {
 	return name
 }
 
+// A call asks the cluster something with the credentials of a client.
+type call func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
+
+// A caller is a client as the cluster knows it.
+type caller struct {
+	header   http.Header // that the cluster gets, not to be modified
+	rawQuery string      // without akin's own parameters
+}
+
+// later returns a copy that does not hold on to the request.
+func (c caller) later() caller { return caller{c.header.Clone(), strings.Clone(c.rawQuery)} }
+
+// parameters are those that no search has: the cluster may know a client by
+// them.
+func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
+
 // access knows which clients the cluster lets search which indices. On a
 // cluster with security, a search is expanded only for those: akin's own calls
 // have akin's credentials, and others must neither cause them nor learn from
 // them.
 type access struct {
-	ask     clientCall
+	as      func(client caller) call
 	guard   *recovery.Guard
 	log     *slog.Logger
 	results *prometheus.CounterVec // of checks
@@ -82,18 +98,15 @@ type access struct {
 	pause    time.Duration  // deniedPause, longer in tests
 }
 
-// A clientCall asks the cluster with the credentials of a client.
-type clientCall func(ctx context.Context, client *http.Request, path string) (status int, page []byte, err error)
-
 // An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
-func newAccess(secured bool, ask clientCall, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
+func newAccess(secured bool, as func(client caller) call, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
 	checks := cache.NewLoader(cache.Policy{
 		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: "asking for access", Client: ClientOf, Life: verdictLife,
 	})
 	a := &access{
-		ask: ask, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
+		as: as, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
 		verdicts: cache.New(cache.Options[accessKey]{
 			Bytes: maxVerdictBytes, Cost: func(accessKey, any) int { return 2 * sha256.Size }, Loader: checks,
 		}),
@@ -123,20 +136,18 @@ func (a *access) close() {
 	a.verdicts.Close()
 }
 
-// checker returns [expand.Request.Allowed] for the client of a search, with
-// the headers h and the raw query that the cluster gets, and the name owner.
-// It adds what was asked to asked. A check outlives its search, for the next
-// one.
-func (a *access) checker(h http.Header, rawQuery, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
-	parameters := answer.Unknown(rawQuery)
+// checker returns [expand.Request.Allowed] for the client of a search, with the
+// name owner. It adds what was asked to asked. A check outlives its search, for
+// the next one.
+func (a *access) checker(client caller, owner string, asked *sync.Map) func(context.Context, esclient.Indices) error {
 	return func(ctx context.Context, indices esclient.Indices) error {
-		key := a.keyOf(h, parameters, indices)
+		key := a.keyOf(client, indices)
 		asked.Store(key, true)
 		_, known, err := cache.Peek[any](a.verdicts, key)
 		if known {
 			return err
 		}
-		client := asClient(h, parameters)
+		client := client.later()
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
 		_, err = cache.Get(ctx, a.verdicts, key, 0, func(ctx context.Context) (any, error) {
 			return nil, a.settle(ctx, owner, client, indices)
@@ -149,7 +160,7 @@ func (a *access) checker(h http.Header, rawQuery, owner string, asked *sync.Map)
 }
 
 // settle asks the cluster, as soon as the owner gets a place.
-func (a *access) settle(ctx context.Context, owner string, client *http.Request, indices esclient.Indices) error {
+func (a *access) settle(ctx context.Context, owner string, client caller, indices esclient.Indices) error {
 	patience, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
 	if err := a.places.Wait(patience, owner); err != nil {
@@ -180,7 +191,7 @@ func (a *access) settle(ctx context.Context, owner string, client *http.Request,
 // One that reaches no shard proves nothing: indices that a client may not see
 // are silently left out of patterns, and of requests that ignore unavailable
 // ones.
-func (a *access) inquire(ctx context.Context, client *http.Request, indices esclient.Indices) error {
+func (a *access) inquire(ctx context.Context, client caller, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
 		path = "/" + url.PathEscape(indices.Expression) + path
@@ -189,7 +200,7 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.ask(ctx, client, path)
+	status, page, err := a.as(client)(ctx, http.MethodGet, path, nil)
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`
@@ -202,7 +213,7 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 		return expand.ErrUnknown // the original search fares the same
 	case answer.IsDenied(status):
 		return expand.ErrNotAuthorized
-	case status == http.StatusNotFound, status == http.StatusBadRequest && client.URL.RawQuery != "":
+	case status == http.StatusNotFound, status == http.StatusBadRequest && client.parameters() != "":
 		return expand.ErrUnknown // the cluster does not know a parameter either, and refuses the search itself
 	case status != http.StatusOK:
 		return fmt.Errorf("the cluster answers %d to an empty search of the client", status)
@@ -258,12 +269,12 @@ func identifies(name string) bool {
 
 // keyOf names the client, by headers and by parameters that no search has, and
 // the indices.
-func (a *access) keyOf(h http.Header, parameters string, indices esclient.Indices) accessKey {
+func (a *access) keyOf(client caller, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
-	addText(mac, parameters)
-	for _, name := range slices.Sorted(maps.Keys(h)) {
+	addText(mac, client.parameters())
+	for _, name := range slices.Sorted(maps.Keys(client.header)) {
 		if identifies(name) {
-			for _, value := range h[name] {
+			for _, value := range client.header[name] {
 				addText(mac, name)
 				addText(mac, value)
 			}
@@ -278,10 +289,4 @@ func (a *access) keyOf(h http.Header, parameters string, indices esclient.Indice
 func addText(to hash.Hash, text string) {
 	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash takes all
 	_, _ = to.Write([]byte(text))
-}
-
-// asClient returns what [Server.ask] takes of a request, as a copy for later:
-// who its client is.
-func asClient(header http.Header, rawQuery string) *http.Request {
-	return &http.Request{Header: header.Clone(), URL: &url.URL{RawQuery: strings.Clone(answer.Unknown(rawQuery))}}
 }

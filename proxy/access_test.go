@@ -21,7 +21,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cache"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -415,7 +414,7 @@ func askAs(ctx context.Context, s *Server, address, who string) error {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	x.client.Name = address
 	ctx = context.WithValue(ctx, clientKey{}, address)
-	check := s.access.checker(http.Header{"Authorization": {who}}, x.rawQuery, x.client.Name, x.asked)
+	check := s.access.checker(caller{http.Header{"Authorization": {who}}, x.rawQuery}, x.client.Name, x.asked)
 	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
@@ -477,7 +476,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := s.access.checker(http.Header{}, "", "", new(sync.Map))
+	check := s.access.checker(caller{header: http.Header{}}, "", new(sync.Map))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- check(ctx, esclient.Indices{Options: "ignore_unavailable=true"}) }()
@@ -550,7 +549,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		if header != "" {
 			h.Set(header, value)
 		}
-		return s.access.keyOf(h, "", esclient.Indices{Expression: index, Options: options})
+		return s.access.keyOf(caller{header: h}, esclient.Indices{Expression: index, Options: options})
 	}
 	plain := key("", "", "docs", "")
 	for _, name := range []string{
@@ -571,7 +570,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Error("the indices are no part of the key")
 	}
 	withToken := func(token string) accessKey {
-		return s.access.keyOf(http.Header{"Authorization": {"Basic x"}}, answer.Unknown("size=3&jwt_token="+token), esclient.Indices{Expression: "docs"})
+		return s.access.keyOf(caller{http.Header{"Authorization": {"Basic x"}}, "size=3&jwt_token="+token}, esclient.Indices{Expression: "docs"})
 	}
 	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
 		t.Error("a token in the URL does not tell clients apart")
@@ -581,7 +580,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, "", esclient.Indices{Expression: "docs"}) == plain {
+	if other.access.keyOf(caller{header: http.Header{"Authorization": {"Basic x"}}}, esclient.Indices{Expression: "docs"}) == plain {
 		t.Error("the key of a client is the same in every process")
 	}
 }
@@ -611,7 +610,7 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 // time.
 func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
 	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
-	for secured, most := range map[bool]int{true: 0, false: SideBySide} {
+	for secured, most := range map[bool]int{true: 0, false: templatesSideBySide} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(401, jsonType, "{}") })
 		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
 		for range 10 {

@@ -46,7 +46,7 @@ func answerWith(status int, header, body string) string {
 func (n *rawNode) searches() []rawRequest {
 	var kept []rawRequest
 	for _, r := range n.all() {
-		if !strings.Contains(r.line, Path) {
+		if !strings.Contains(r.line, renderPath) {
 			kept = append(kept, r)
 		}
 	}

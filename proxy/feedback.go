@@ -39,14 +39,11 @@ type feedback struct {
 	cause  func(error) string
 }
 
-// An askFunc makes a call of akin's own with the credentials of a client.
-type askFunc func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
-
 // firstHits returns the hits that each of the passes finds, with their terms,
 // and what became of each pass, "" for a nil one. It asks as the client with
 // the name; what the hits take is held in hold.
 func (f *feedback) firstHits(
-	ctx context.Context, passes []*expand.FirstPass, client string, hold *limits.Hold, ask askFunc,
+	ctx context.Context, passes []*expand.FirstPass, client string, hold *limits.Hold, ask call,
 ) (hits [][]expand.FirstHit, results []string) {
 	hits, results = make([][]expand.FirstHit, len(passes)), make([]string, len(passes))
 	var running errgroup.Group
@@ -70,7 +67,7 @@ func (f *feedback) firstHits(
 
 // hitsOf returns the hits of a first pass with their terms, and what became of
 // it.
-func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask askFunc) (first []expand.FirstHit, result string) {
+func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask call) (first []expand.FirstHit, result string) {
 	if !f.places.Take(owner) {
 		return nil, feedbackBusy
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -16,61 +17,77 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
 )
 
 // copyBufferSize is the size of the pieces in which answers are copied.
 const copyBufferSize = 32 << 10
 
-// send forwards r, the search x or with nil another request, and copies the
-// answer back. What breaks off on one side does on the other.
+// A trip is a request on its way to the cluster. Answers with a status of 1xx
+// pass on until there is the answer itself.
 //
 // While an answer is written net/http reads and closes what is left of the
 // body, which the transport may still read, as a node may answer early. That
 // would break the upstream connection in the middle of the answer (seen once in
 // 60,000 POSTs). Full duplex leaves the body to the transport.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, x *search) {
+type trip struct {
+	out     *http.Request
+	interim interimAnswers
+	lent    lentBody
+}
+
+// depart returns r on its way to the cluster, with all but akin's own headers
+// and what is between the client and akin only. [trip.end] has to be called.
+func (s *Server) depart(w http.ResponseWriter, r *http.Request) *trip {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // only recorders of tests have none
 	}
-	interim := &interimAnswers{w: w}
-	out := s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: interim.pass}), r, x)
-	if out.Body != nil {
-		lent := &lentBody{Reader: out.Body}
-		out.Body = lent
-		defer lent.end()
+	t := &trip{interim: interimAnswers{w: w}}
+	t.out = s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: t.interim.pass}), r)
+	if t.out.Body != nil {
+		t.lent.Reader = t.out.Body
+		t.out.Body = &t.lent
 	}
+	return t
+}
+
+// end ends the reading of the client's body.
+func (t *trip) end() {
+	t.interim.end()
+	t.lent.end()
+}
+
+// pass sends what is no search. It learns from the answer whether the cluster
+// has security.
+func (s *Server) pass(out *http.Request) (*http.Response, error) {
 	sent := time.Now()
-	res, err := s.forward(out, x) //nolint:contextcheck // A shadow outlives the request of the client.
-	interim.end()
+	res, err := s.transport.RoundTrip(markSafe(out, s.upstream, false))
+	if err == nil {
+		report.Answered(out.Context(), sent)
+		if s.judge.showsSecurity(res) {
+			s.access.secure(out.Context(), res.StatusCode)
+		}
+	}
+	return res, err
+}
+
+// answer copies the cluster's answer to a request to its client, or says that
+// there is none. Where it breaks off, the client's connection does, too.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t *trip, res *http.Response, err error) {
+	t.interim.end()
 	if err != nil {
-		s.failed(w, r, x, err)
+		s.failed(w, r, err)
 		return
 	}
-	report.Answered(r.Context(), sent)
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
-		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = out }}
-		again.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) { s.failed(w, r, x, err) }
+		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = t.out }}
+		again.ErrorHandler = s.failed
 		again.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 		again.ServeHTTP(w, r)
 		return
 	}
-	if x != nil {
-		s.tell(r.Context(), x, res)
-	}
-	s.answer(w, res)
-}
-
-// sentAlready is the transport of a request that has its answer.
-type sentAlready struct{ res *http.Response }
-
-// RoundTrip returns the answer.
-func (a sentAlready) RoundTrip(*http.Request) (*http.Response, error) { return a.res, nil }
-
-// answer copies an answer to the client. Where it breaks off, the client's
-// connection does, too.
-func (s *Server) answer(w http.ResponseWriter, res *http.Response) {
 	h := w.Header()
 	copyEndToEnd(h, res.Header)
 	if slices.Contains(res.TransferEncoding, "chunked") { // net/http would give a short complete answer a length
@@ -95,6 +112,12 @@ func (s *Server) answer(w http.ResponseWriter, res *http.Response) {
 		h[name] = values
 	}
 }
+
+// sentAlready is the transport of a request that has its answer.
+type sentAlready struct{ res *http.Response }
+
+// RoundTrip returns the answer.
+func (a sentAlready) RoundTrip(*http.Request) (*http.Response, error) { return a.res, nil }
 
 // copyBody copies a body in the pieces in which it comes.
 func (s *Server) copyBody(w http.ResponseWriter, body io.Reader) error {
@@ -168,9 +191,8 @@ func (b *lentBody) Close() error {
 
 func (b *lentBody) end() { b.over.Store(true) }
 
-// outgoing returns what the cluster gets for r: all but akin's own headers and
-// parameters, and what is between the client and akin only.
-func (s *Server) outgoing(ctx context.Context, r *http.Request, x *search) *http.Request {
+// outgoing returns what the cluster gets for r.
+func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out, to := r.WithContext(ctx), *r.URL
 	out.URL, out.Header = &to, make(http.Header, len(r.Header)+2)
 	copyEndToEnd(out.Header, r.Header)
@@ -196,12 +218,6 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request, x *search) *http
 		// A path like /<logs-{now/d}>/_search would be escaped. Opaque is sent as it
 		// is, except that one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
-	}
-	if x != nil {
-		out.URL.RawQuery = x.rawQuery
-		if x.body.whole {
-			delete(out.Header, "Expect") // met already: the body is here
-		}
 	}
 	return out
 }
@@ -233,10 +249,11 @@ func tokens(values []string) (names []string) {
 	return names
 }
 
-// failed answers for a cluster that did not answer.
-func (s *Server) failed(w http.ResponseWriter, r *http.Request, x *search, err error) {
-	if x != nil && x.body.arriving.IsLate() {
-		s.brokenBody(w, x)
+// failed answers for a cluster that did not answer; [limits.ErrSlow] says that
+// it waited for the client.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, limits.ErrSlow) {
+		s.brokenBody(w, true)
 		return
 	}
 	if r.Context().Err() != nil {
@@ -248,8 +265,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, x *search, err e
 }
 
 // brokenBody answers a search whose body did not come, or came too slowly.
-func (s *Server) brokenBody(w http.ResponseWriter, x *search) {
-	if !x.body.arriving.IsLate() {
+func (s *Server) brokenBody(w http.ResponseWriter, late bool) {
+	if !late {
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 		return
 	}

@@ -47,6 +47,14 @@ const (
 	reasonUnknownProfile = "unknown_profile" // no profile has the name that the client gave
 )
 
+// Reasons not to rewrite a search template.
+const (
+	reasonParameters  = "template_parameters" // the query string has one that is not known to mean the same
+	reasonBody        = "template_body"       // it is not what a template request is
+	reasonTooMany     = "too_many_templates"  // in one request
+	reasonNotRendered = "not_rendered"        // the cluster does not render it
+)
+
 // Values of the label "original" of rejected searches.
 const (
 	originalAccepted = "accepted"
@@ -115,6 +123,6 @@ func reasons() []string {
 		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
 		answer.HiddenByFilter, answer.HiddenByFormat,
-		ReasonParameters, ReasonBody, ReasonTooMany, ReasonNotRendered,
+		reasonParameters, reasonBody, reasonTooMany, reasonNotRendered,
 	}
 }

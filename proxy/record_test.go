@@ -50,7 +50,8 @@ func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 
 // record tells what the expander made of a search.
 func record(s *Server, x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
-	s.lookedAt(x, r)
+	x.header = r.Header
+	s.lookedAt(x)
 	x.report.Took, x.report.Cause, x.report.Explain = took, cause, true
 	if res != nil {
 		x.made(res)

@@ -231,7 +231,7 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 		}
 	}
 	s := newServer(t, Options{})
-	if got := s.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", ""), nil); got != reason.Answer {
+	if got := s.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", "")); got != reason.Answer {
 		t.Errorf("of an answer in YAML: %q", got)
 	}
 }
@@ -276,7 +276,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 	render := renders(`{"query":{}}`)
 	node := startRawNode(t, func(n int, r rawRequest) string {
-		if strings.Contains(r.line, Path) {
+		if strings.Contains(r.line, renderPath) {
 			return render(n, r)
 		}
 		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
@@ -296,7 +296,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
 	sent := node.searches()
-	if len(sent) != 1 || !strings.Contains(sent[0].body, Sealed) || strings.Count(sent[0].body, Sealed) != 1 {
+	if len(sent) != 1 || !strings.Contains(sent[0].body, sealed) || strings.Count(sent[0].body, sealed) != 1 {
 		t.Errorf("sent %q", sent)
 	}
 }

@@ -17,17 +17,16 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// The way of a search, in the order of this file: Server.search takes it in and
-// reads it, rewriteSearch has it rewritten, and send (forward.go) sends it with
-// forward: that sends the rewritten search, looks at the answer and takes it, or
-// sends the original.
+// The way of a search, in the order of this file: Server.search takes it in,
+// reads it, and has it rewritten; forward sends it: with ask the rewritten one
+// and, where the cluster does not take that, the original. The answer goes the
+// way of all answers (forward.go).
 
 const (
 	// maxKeptBody is the largest body that is kept though akin does not look at it.
@@ -36,7 +35,8 @@ const (
 	maxDrained = 64 << 10
 )
 
-// A search is one on its way from the client to the answer.
+// A search is one on its way from the client to the answer. One goroutine uses
+// it; a shadow, which goes on after the answer, has a copy.
 type search struct {
 	match
 
@@ -44,6 +44,7 @@ type search struct {
 	control  control
 	client   limits.Recipient
 	header   http.Header  // of the client's request, not to be modified
+	from     caller       // the client, to the cluster
 	ticket   uint64       // of the trial in a pause, 0 for none
 	hold     *limits.Hold // the memory that it takes
 	body     body
@@ -71,38 +72,16 @@ type rewrittenSearch struct {
 	// rawQuery and body are as they are sent, for templates not as the expander's.
 	rawQuery string
 	body     []byte
-	filtered bool   // the answer shows what failed, but not of which search
-	strict   bool   // the cluster rejects the search where a shard fails
-	scroll   string // the scroll that the answer opened, "" for none
+	filtered bool // the answer shows what failed, but not of which search
+	strict   bool // the cluster rejects the search where a shard fails
 }
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
-		Name: limits.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
-	}}
-	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
-	defer func() { //nolint:contextcheck // It is the client's.
-		s.tell(r.Context(), x, nil)
-		if x.shadow == nil { // else the shadow is the trial of a pause
-			s.pause.leave(x.ticket)
-		}
-		x.hold.Release()
-		x.body.arriving.Free()
-	}()
+	x := s.arrive(w, r, m)
 	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.client.Name))
-	report.Name(r, m.shape)
-	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 {
-		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
-	}
-	if x.report.Trial != "" {
-		s.metrics.Trial(x.report.Trial, x.report.Arm)
-		if x.control.off = x.report.Arm == Off; !x.control.off {
-			x.control.profile = x.report.Arm
-		}
-	}
-	expander, why := s.choose(x, r.Header)
+	defer s.leave(r.Context(), x)
+	expander, why := s.choose(x)
 	var err error
 	if why == "" {
 		_, span := tracing.Start(r.Context(), "read")
@@ -113,13 +92,17 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		err = s.keepBody(w, r, x)
 	}
 	if err != nil { // the request itself is broken: there is nothing to forward
-		s.brokenBody(w, x)
+		s.brokenBody(w, x.body.arriving.IsLate())
 		return
 	}
 	if why == "" {
 		why = s.backsOff(x)
 	}
-	s.lookedAt(x, r)
+	s.lookedAt(x)
+
+	t := s.depart(w, r)
+	defer t.end()
+	x.from = caller{t.out.Header, x.rawQuery}
 	switch {
 	case why != "":
 		x.made(&expand.Result{Reason: reason.Reason(why)})
@@ -132,12 +115,47 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		x.rewritten = s.rewriteSearch(r, x, expander)
+		x.rewritten = s.rewrite(r.Context(), x, expander)
 	}
 	if x.rewritten == nil { // what comes now is the cluster's affair, and may take long
 		s.tell(r.Context(), x, nil)
 	}
-	s.send(w, r, x)
+	res, err := s.forward(t.out, x) //nolint:contextcheck // A shadow outlives the request of the client.
+	if err == nil {
+		s.tell(r.Context(), x, res)
+	}
+	s.answer(w, r, t, res, err)
+}
+
+// arrive takes a search in: who sends it, and what that client or a trial asks
+// of akin.
+func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search {
+	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
+		Name: limits.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
+	}}
+	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
+	report.Name(r, m.shape)
+	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
+	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 {
+		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
+	}
+	if x.report.Trial != "" {
+		s.metrics.Trial(x.report.Trial, x.report.Arm)
+		if x.control.off = x.report.Arm == Off; !x.control.off {
+			x.control.profile = x.report.Arm
+		}
+	}
+	return x
+}
+
+// leave lets a search go.
+func (s *Server) leave(ctx context.Context, x *search) {
+	s.tell(ctx, x, nil)
+	if x.shadow == nil { // else the shadow is the trial of a pause
+		s.pause.leave(x.ticket)
+	}
+	x.hold.Release()
+	x.body.arriving.Free()
 }
 
 // explanationHeader names the record of a search that asked for it in its
@@ -173,8 +191,8 @@ func (s *Server) shapeOf(x *search) uint64 {
 }
 
 // lookedAt reports which search it is.
-func (s *Server) lookedAt(x *search, r *http.Request) {
-	coding, _ := answer.ContentEncoding(r.Header)
+func (s *Server) lookedAt(x *search) {
+	coding, _ := answer.ContentEncoding(x.header)
 	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
 	x.report.Original, x.report.Packed = report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, coding != ""
 	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
@@ -188,7 +206,7 @@ func (x *search) made(res *expand.Result) {
 }
 
 // choose returns the expander for a search, or why it is forwarded as it came.
-func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
+func (s *Server) choose(x *search) (e Expander, reason string) {
 	switch {
 	case x.control.off:
 		return nil, reasonOff
@@ -200,7 +218,7 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 		return nil, reasonShadow
 	}
 	if e, reason = s.expanderFor(x.control.profile); reason == "" {
-		reason = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, h)
+		reason = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, x.header)
 	}
 	return e, reason
 }
@@ -303,10 +321,10 @@ func (s *Server) backsOff(x *search) (why string) {
 	return ""
 }
 
-// rewriteSearch returns what a search becomes that is rewritten; nil where the
+// rewrite returns what a search becomes that is rewritten; nil where the
 // original is sent, which the report says why.
-func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) *rewrittenSearch {
-	made, err := s.expand(r.Context(), r, x, e)
+func (s *Server) rewrite(ctx context.Context, x *search, e Expander) *rewrittenSearch {
+	made, err := s.expand(ctx, x, e)
 	told := &x.report
 	switch {
 	case err != nil:
@@ -328,20 +346,25 @@ func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) *rewritte
 
 // expand has the search rewritten within the budget, and reports what the
 // expander made of it.
-func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	traced, span := tracing.Start(ctx, "expand")
 	defer span.End()
 	bounded, cancel := context.WithTimeout(traced, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
 	err = s.guard.Do("expanding", func() (err error) {
-		made, err = s.callExpander(bounded, r, x, e)
+		made, err = s.callExpander(bounded, x, e)
 		return err
 	})
 	told := &x.report
 	told.Took, told.Expanded, told.Explain = time.Since(start), true, true
 	if errors.Is(err, errUndecided) {
 		made, err = &rewrittenSearch{Result: &expand.Result{Reason: reasonUndecided}}, nil
+	}
+	for _, result := range told.Feedback {
+		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms && result != feedbackTooMany {
+			told.Fail(ctx, report.Failure{What: failedFeedback, Cause: result, Minor: true})
+		}
 	}
 	if err != nil {
 		told.Cause = s.cause(err)
@@ -371,35 +394,35 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 }
 
 // callExpander returns what the expander makes of a search, as it is sent.
-func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
 	adjusted, _ := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: adjusted, Fixed: s.fixed(x, r.Header), Feedback: x.control.feedback,
+		Adjusted: adjusted, Fixed: s.fixed(x), Feedback: x.control.feedback,
 	}
 	if s.access.secured.Load() {
-		in.Allowed = s.access.checker(s.sentHeader(r), x.rawQuery, x.client.Name, x.asked)
+		in.Allowed = s.access.checker(x.from, x.client.Name, x.asked)
 	}
 	var t *templateRendering
 	if x.isTemplate() {
 		var why string
-		if t, why, err = (&templateRenderer{Guard: s.guard, Ask: s.asking(r, x)}).Render(ctx, in); err != nil {
+		if t, why, err = render(ctx, in, s.guard, s.as(x.from, x.hold)); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
 		}
-		in.Body, in.Discloses = t.Rendered, t.Discloses()
+		in.Body, in.Discloses = t.rendered, t.discloses()
 	}
 	made = new(rewrittenSearch)
-	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 {
-		made.Result = s.withFeedback(ctx, r, x, e, in, made.Result)
+	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 && s.feedback.terms != nil {
+		made.Result, x.report.Feedback = s.withFeedback(ctx, x, e, in, made.Result)
 	}
 	if err != nil || !made.Rewritten {
 		return made, err
 	}
 	made.body = made.Body
 	if t != nil {
-		made.body, err = t.Seal(made.Body, made.rewrote)
+		made.body, err = t.seal(made.Body, made.rewrote)
 	}
 	made.rawQuery, made.filtered = answer.ShowFailures(x.endpoint, made.RawQuery)
 	return made, err
@@ -407,11 +430,11 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 
 // fixed returns why the hits of the answer to a request cannot be reranked, ""
 // where they can. The expander reads filter_path, but not of several searches.
-func (s *Server) fixed(x *search, h http.Header) reason.Reason {
+func (s *Server) fixed(x *search) reason.Reason {
 	switch {
 	case x.isAsync():
 		return reason.Endpoint
-	case !answer.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
+	case !answer.AnswersJSON(x.rawQuery, x.header), x.endpoint == expand.EndpointMultiSearch && answer.FilterPath(x.rawQuery) != "":
 		return reason.Answer
 	case s.unrerankable.has(s.unrerankable.hash(x.kind()).Sum64()):
 		return reason.TooLong
@@ -420,18 +443,15 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 }
 
 // withFeedback returns the result of a second expansion, which knows the first
-// hits that the first one asks for; where that fails, the first.
-func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
-	if s.feedback.terms == nil {
-		return first
-	}
+// hits that the first one asks for, and what became of each first pass; where
+// the second one fails, the first.
+func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, results []string) {
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End()
 	second := *in
 	second.Pins = first.Pins
-	var results []string
-	second.FirstHits, results = s.feedback.firstHits(ctx, first.FirstPasses, x.client.Name, x.hold, s.asking(r, x))
-	out := first
+	second.FirstHits, results = s.feedback.firstHits(ctx, first.FirstPasses, x.client.Name, x.hold, s.as(x.from, x.hold))
+	out = first
 	if slices.Contains(results, feedbackUsed) {
 		var result string
 		out, result = s.expandAgain(ctx, e, &second, first)
@@ -441,17 +461,8 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, x *search, e
 			}
 		}
 	}
-	x.report.Feedback = map[string]int{feedbackTooMany: first.TooManyFirstPasses}
-	for _, result := range results {
-		if result == "" {
-			continue
-		}
-		x.report.Feedback[result]++
-		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms {
-			x.report.Fail(r.Context(), report.Failure{What: failedFeedback, Cause: result, Minor: true}) //nolint:contextcheck // The budget may be over; what counts is whether the client is there.
-		}
-	}
-	return out
+	results = slices.DeleteFunc(results, func(result string) bool { return result == "" }) // there was none
+	return out, append(results, slices.Repeat([]string{feedbackTooMany}, first.TooManyFirstPasses)...)
 }
 
 // expandAgain returns the result of the second expansion, and what became of
@@ -473,16 +484,6 @@ func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request
 	return out, feedbackUsed
 }
 
-func (s *Server) cause(err error) string {
-	switch {
-	case errors.Is(err, recovery.ErrPanic):
-		return causePanic
-	case errors.Is(err, limits.ErrNoRoom):
-		return reasonMemory
-	}
-	return s.opts.Cause(err)
-}
-
 // reasonOf returns why nothing was rewritten, in the whole or a first clause.
 func reasonOf(res *expand.Result) string {
 	if res.Reason != "" {
@@ -496,109 +497,108 @@ func reasonOf(res *expand.Result) string {
 	return reasonNothing
 }
 
-// forward sends out to the cluster: a search x, or with nil another request. It
-// learns from the answer.
+// forward sends a search to the cluster. It learns from the answer.
 func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err error) {
-	out = markSafe(out, s.upstream, x != nil)
-	if x == nil {
-		if res, err = s.transport.RoundTrip(out); err == nil && s.judge.showsSecurity(res) {
-			s.access.secure(out.Context(), res.StatusCode)
-		}
-		return res, err
+	out.URL.RawQuery = x.rawQuery
+	if x.body.whole {
+		delete(out.Header, "Expect") // met already: the body is here
 	}
-	start := time.Now()
-	defer func() { s.metrics.Upstream.Observe(time.Since(start).Seconds()) }()
-	if x.shadow != nil {
-		res, err = s.shadow(out, x)
-	} else {
-		res, err = s.sendRewritten(out, x)
+	out = markSafe(out, s.upstream, true)
+	sent := time.Now()
+	switch {
+	case x.shadow != nil:
+		res, err = s.sendShadowed(out, x)
+	case x.rewritten != nil:
+		res, err = s.ask(out, x)
+	default:
+		res, err = s.sendOriginal(out, x)
 	}
-	if err == nil {
+	s.metrics.Upstream.Observe(time.Since(sent).Seconds())
+	switch {
+	case err == nil:
+		report.Answered(out.Context(), sent)
 		// An index that is blocked (index.blocks.read) answers 403, too.
 		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.judge.tellsOfBlock(x.sent(), res))
 		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, denied)
+	case x.body.arriving.IsLate():
+		err = limits.ErrSlow
 	}
 	return res, err
 }
 
-// sendRewritten sends the rewritten search, if there is one, and after a 4xx or
-// 5xx, or a failure inside a 200, once the original, whose answer counts: not
-// if the client may not search or nobody answers, and within the retry budget
-// if the cluster is overloaded.
-func (s *Server) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
-	if x.rewritten == nil {
-		return s.sendOriginal(out, x)
+func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, error) {
+	if x.body.whole {
+		setBody(out, x.body.raw)
 	}
+	return s.transport.RoundTrip(out)
+}
+
+// ask sends the rewritten search. After a 4xx or 5xx, or a failure inside a
+// 200, and where the client's pages cannot be cut out of the answer, it sends
+// the original once, whose answer counts: not if the client may not search or
+// nobody answers, and within the retry budget if the cluster is overloaded.
+func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 	ctx := out.Context()
-	rewritten := x.asRewritten(out)
+	rewritten := x.asRewritten(ctx, out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
 	res, err := s.transport.RoundTrip(rewritten)
 	if err != nil {
 		return nil, err
 	}
-	refused, fits, gone := s.accept(ctx, x, res)
+	v := s.judge.verdict(x.sent(), res)
+	if v.err != nil && ctx.Err() == nil {
+		x.report.Unchecked = true
+		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeUnchecked, Minor: true})
+	}
+	refused, fits := v.refused, false
+	switch {
+	case ctx.Err() != nil: // the client has gone
+	case refused == nil:
+		s.accepted(ctx, x)
+		fits = s.rerank(ctx, x, res)
+	case !s.sendsOriginal(ctx, x, refused): // the client gets what there is
+		fits = refused.Status != 0 || s.rerank(ctx, x, res)
+		refused = nil
+	}
 	if fits {
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
 	_ = res.Body.Close()
-	if gone != nil {
-		return nil, gone
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	s.clearScroll(out, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
+	if v.scroll != "" {
+		s.clearScroll(v.scroll, s.as(x.from.later(), nil)) //nolint:contextcheck // It goes on when the client has gone.
+	}
 	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
 	res, err = s.sendOriginal(out.WithContext(again), x)
 	span.End()
-	if refused != nil {
-		s.originalAnswered(ctx, x, refused, res, err)
+	if refused != nil { // an answer to the original that cannot be looked at counts as good
+		taken := err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
+		s.refused(ctx, x, taken, refused)
 	}
 	return res, err
 }
 
-// accept looks at the answer to a rewritten search and reranks its hits, if
-// asked to. It returns whether the client gets it, or what the cluster has
-// against the search. An error says that the client has gone and broke the
-// answer off.
-func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Failure, fits bool, gone error) {
-	v := s.judge.verdict(x.sent(), res)
-	refused, x.rewritten.scroll = v.refused, v.scroll
-	if gone = ctx.Err(); gone != nil {
-		return nil, false, gone
+// rerank reranks the hits of an answer, if asked to, and cuts the client's
+// pages out of them. It reports false where it cannot: then the client must not
+// get the answer.
+func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool) {
+	reranks := x.rewritten.Reranks
+	if len(reranks) == 0 {
+		return true
 	}
-	if v.err != nil {
-		x.report.Unchecked = true
-		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: causeUnchecked, Minor: true})
-	}
-	if refused != nil && !s.sendsOriginal(ctx, x, refused) {
-		if refused.Status != 0 {
-			return nil, true, nil
-		}
-		refused = nil // the client gets what there is
-	} else if refused == nil {
-		s.accepted(ctx, x)
-	}
-	if refused != nil || len(x.rewritten.Reranks) == 0 {
-		return refused, refused == nil, nil
-	}
-	fits, gone = s.rerank(ctx, x, res)
-	return nil, fits, gone
-}
-
-// rerank reranks the hits of an answer and cuts the client's pages out of them.
-// It reports false where it cannot: then the client must not get the answer. An
-// error says that the client has gone.
-func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
 	if len(res.Header["Content-Encoding"]) == 0 && answer.IsJSON(res.Header["Content-Type"]) {
 		whole, err = x.client.Whole(s.opts.Memory, res)
 	}
-	if err != nil && ctx.Err() != nil {
-		return false, ctx.Err()
+	if err != nil && ctx.Err() != nil { // the client has gone
+		return false
 	}
 	ctx, span := tracing.Start(ctx, "rerank")
 	defer span.End()
-	reranks := x.rewritten.Reranks
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()
 	if err == nil {
@@ -615,19 +615,14 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
-		return false, nil
+		return false
 	}
-	s.replace(x, res, out)
-	return true, nil
-}
-
-// replace puts another body in the place of an answer.
-func (s *Server) replace(x *search, res *http.Response, body []byte) {
-	x.client.Replace(s.opts.Memory, res, body)
+	x.client.Replace(s.opts.Memory, res, out)
 	if res.ContentLength >= 0 {
-		res.ContentLength = int64(len(body))
-		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
+		res.ContentLength = int64(len(out))
+		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
 	}
+	return true
 }
 
 // sendsOriginal decides whether the original of a rejected search is sent, to
@@ -642,15 +637,6 @@ func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure
 		return false
 	}
 	return true
-}
-
-// originalAnswered notes the answer to the original of a rejected search.
-func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Failure, res *http.Response, err error) {
-	taken := err == nil && res.StatusCode < http.StatusBadRequest
-	if taken {
-		taken = s.judge.verdict(x.sent(), res).refused == nil // one that cannot be looked at counts as good
-	}
-	s.refused(ctx, x, taken, r)
 }
 
 // refused notes that the cluster rejected a rewritten search, and whether it
@@ -692,17 +678,80 @@ func (s *Server) accepted(ctx context.Context, x *search) {
 	}
 }
 
-func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, error) {
-	if x.body.whole {
-		setBody(out, x.body.raw)
+// sendShadowed sends the original search, whose answer the client gets, and has
+// it expanded and sent after that, so that the shadow finds the cluster a little
+// warmer.
+func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, error) {
+	hold := s.shadows.place(x.client.Name, x.body.plain, x.body.raw)
+	sent := time.Now()
+	res, err := s.sendOriginal(out, x)
+	if hold != nil {
+		own := *x // the client's search may not be over yet
+		own.hold, own.report = hold, report.Search{Record: x.report.Record}
+		s.shadows.compare(res, err, time.Since(sent), hold, func(ctx context.Context) (topHits, time.Duration, string) {
+			return s.askShadow(ctx, out, &own)
+		})
 	}
-	return s.transport.RoundTrip(out)
+	return res, err
+}
+
+// askShadow has a search expanded and sent, and returns the hits that it finds,
+// the time until the answer began, and what became of it.
+func (s *Server) askShadow(ctx context.Context, out *http.Request, x *search) (hits topHits, took time.Duration, outcome string) {
+	defer func() {
+		x.report.Parts = nil // the client's search is counted as it came
+		s.tell(ctx, x, nil)
+		s.pause.leave(x.ticket)
+	}()
+	made, err := s.expand(ctx, x, x.shadow)
+	switch {
+	case err != nil:
+		return hits, 0, report.ShadowFailed
+	case !made.Rewritten:
+		return hits, 0, report.ShadowUnchanged
+	}
+	x.rewritten, x.report.Sent = made, true
+	x.hold.Add(int64(len(made.body)))
+	sent := time.Now()
+	res, err := s.upstream.RoundTrip(x.asRewritten(ctx, out))
+	if err != nil {
+		return hits, 0, report.ShadowUnanswered
+	}
+	defer res.Body.Close()
+	took = time.Since(sent)
+	if res.StatusCode >= http.StatusBadRequest {
+		hits.failures = s.judge.readRefusal(x.sent(), res)
+	} else if hits, err = s.readShadow(ctx, x, res); err != nil {
+		return hits, took, shadowOutcome(err)
+	}
+	if hits.failures != nil { // this teaches as much as if the cluster said it to a client
+		s.refused(ctx, x, true, hits.failures)
+		return hits, took, report.ShadowRejected
+	}
+	s.accepted(ctx, x)
+	return hits, took, report.ShadowCompared
+}
+
+// readShadow reads the answer to an expanded search, and reranks it if asked
+// to.
+func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits topHits, err error) {
+	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, maxShadowed)
+	if err != nil {
+		return hits, err
+	}
+	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
+		if reranked, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer); reranked != nil {
+			x.hold.Add(int64(cap(reranked)))
+			answer = reranked
+		}
+	}
+	return readTopHits(res.Header, answer, x.hold)
 }
 
 // asRewritten returns a copy of out with the rewritten search, of the same
 // method and media type.
-func (x *search) asRewritten(out *http.Request) *http.Request {
-	sent := out.Clone(out.Context())
+func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Request {
+	sent := out.Clone(ctx)
 	sent.URL.RawQuery = x.rewritten.rawQuery
 	sent.TransferEncoding = nil
 	sent.ContentLength = int64(len(x.rewritten.body))

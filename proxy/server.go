@@ -1,13 +1,3 @@
-// Package proxy stands between the clients and the search cluster. It forwards
-// every request byte for byte, and hands the searches among them to an
-// [Expander] first.
-//
-// Two rules hold everywhere. What is not a recognized search is neither read
-// nor changed: path, raw query, headers (akin's own aside) and both bodies
-// stream through. And whatever goes wrong with a search inside akin, the bytes
-// that the client sent go on to the cluster.
-//
-// The table of what is recognized is in routes.go.
 package proxy
 
 import (
@@ -15,9 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -30,7 +18,6 @@ import (
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/playground"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -180,58 +167,19 @@ type Server struct {
 	reranking reranking
 
 	// What no client waits for: shadows, and ends of scrolls.
-	shadows, clearing *shadowRunner
+	shadows  shadows
+	clearing *background
 }
 
-// New returns a server. It returns an error without a usable node, or where
-// metrics cannot be registered.
-func New(o Options) (*Server, error) {
-	o = withDefaults(o)
-	s := &Server{
-		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
-		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
-		unrerankable: newBackoffs(), shapes: newBackoffs(),
-		shadows: newShadowRunner(), clearing: newShadowRunner(),
+// cause names the cause of an error, for metrics.
+func (s *Server) cause(err error) string {
+	switch {
+	case errors.Is(err, recovery.ErrPanic):
+		return causePanic
+	case errors.Is(err, limits.ErrNoRoom):
+		return reasonMemory
 	}
-	s.tokens.log = o.Logger
-	s.opts.Previous = nil // else no server would ever be freed
-	var err error
-	if p := o.Previous; p != nil {
-		s.registry, s.metrics, s.explanations, s.health, s.pause = p.registry, p.metrics, p.explanations, p.health, p.pause
-	} else {
-		hints := maps.Clone(ownHints)
-		maps.Copy(hints, o.Causes)
-		s.registry, s.explanations, s.health, s.pause = o.Registry, &report.Ring{}, report.NewHealth(o.Logger, hints), newPause()
-		s.metrics, err = report.NewMetrics(o.Registry, knownValues(o.Causes))
-		if err = errors.Join(err, o.Registry.Register(s.health.Gauge), o.Registry.Register(s.pause.Gauge)); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
-	}
-	if s.guard == nil {
-		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
-	}
-	if s.upstream == nil {
-		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Guard: s.guard, Registerer: o.Registry}); err != nil {
-			return nil, fmt.Errorf("proxy: %w", err)
-		}
-	}
-	for i := range o.Trials {
-		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
-	}
-	s.access = newAccess(o.Secured || o.Previous != nil && o.Previous.access.secured.Load(),
-		func(ctx context.Context, client *http.Request, path string) (int, []byte, error) {
-			return s.ask(ctx, client, http.MethodGet, path, nil, nil)
-		}, s.guard, s.log, s.metrics.Authorizing)
-	s.judge = judge{memory: s.opts.Memory, gunzip: &s.gunzip}
-	s.feedback = feedback{terms: o.HitTerms, guard: s.guard, places: limits.NewPlaces(maxFirstPasses), cause: s.cause}
-	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
-	s.transport = s.upstream
-	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics), o.Tracer != nil, o.AccessLog), o.Tracer)
-	s.admin = s.adminEngine()
-	return s, nil
+	return s.opts.Cause(err)
 }
 
 func withDefaults(o Options) Options {
@@ -261,40 +209,4 @@ func defaultCause(err error) string {
 		return "budget"
 	}
 	return "error"
-}
-
-// Handler returns the handler of the proxy's listener.
-func (s *Server) Handler() http.Handler { return s.proxy }
-
-// AdminHandler returns that of the admin listener. It shows texts of searches.
-func (s *Server) AdminHandler() http.Handler { return s.admin }
-
-// serve answers a request of a client. It compares paths as they came: without
-// its escapes a path with %2F, as in date math, is another one. Panics go to
-// net/http: [http.ErrAbortHandler] has to cut the client's connection, else a
-// broken answer would look complete.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor != 1 { // how HTTP/2 begins, which net/http leaves to its handler
-		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
-		return
-	}
-	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {
-		if answer, ok := w.(*relay); ok {
-			answer.search = true
-		}
-		s.search(w, r, m)
-		return
-	}
-	s.metrics.PassedThrough.Inc()
-	report.Note(r.Context(), report.PassedThrough, "")
-	s.send(w, r, nil)
-}
-
-// Close ends what runs apart from clients' requests, which are still forwarded.
-func (s *Server) Close() {
-	s.shadows.Close()
-	s.clearing.Close()
-	s.access.close()
-	s.tokens.close()
-	s.upstream.Close()
 }

@@ -1,164 +1,149 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// sampled says whether a search is one of the share that gets a shadow. It must
-// be harmless to send twice: one for a scroll opens a second context.
+// sampled reports whether a search is shadowed. It must be harmless to send
+// twice: one for a scroll opens a second context.
 func sampled(share float64, m match, rawQuery string) bool {
 	return strings.HasSuffix(m.shape, "/_search") && !answer.Has(rawQuery, "scroll") &&
 		rand.Float64() < share //nolint:gosec // A sample, no secret.
 }
 
-// shadow sends the original search, whose answer the client gets, and has it
-// expanded and sent after that: neither waits for the other, and the shadow
-// finds the cluster a little warmer.
-func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
-	var again *http.Request
-	hold := s.opts.Memory.Hold(limits.Shadow, x.client.Name)
-	fits := max(len(x.body.plain), len(x.body.raw)) <= MaxAnswer
-	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && s.shadows.Reserve() {
-		again = out.Clone(s.shadows.Context()) // not the client's, which ends with its answer
-		again.Body, again.RemoteAddr = nil, "" // what is said of the address is there already
-	} else {
-		hold.Release()
-		s.metrics.Shadow.Count(report.ShadowDropped)
+// shadows compare the answers to searches, which clients get, with those to the
+// same searches expanded.
+type shadows struct {
+	*background
+
+	memory  *limits.Budget
+	guard   *recovery.Guard
+	metrics *report.Shadows
+}
+
+// place takes a slot, and memory for the bodies of a search. It returns nil
+// where there is no room.
+func (s *shadows) place(client string, plain, raw []byte) *limits.Hold {
+	hold := s.memory.Hold(limits.Shadow, client)
+	fits := max(len(plain), len(raw)) <= maxShadowed
+	if fits && hold.Take(int64(len(plain)+len(raw))) && s.reserve() {
+		return hold
 	}
-	if x.body.whole {
-		setBody(out, x.body.raw)
-	}
+	hold.Release()
+	s.metrics.Count(report.ShadowDropped)
+	return nil
+}
+
+// An expandedSearch asks for the hits of a search that was expanded. took is the
+// time until the cluster's answer began; the outcome is [report.ShadowCompared]
+// where there are hits to compare.
+type expandedSearch func(ctx context.Context) (hits topHits, took time.Duration, outcome string)
+
+// compare compares the answer to an original search, which the cluster began to
+// give after a time, with that to the expanded one. That is asked for when the
+// client has the original's: neither waits for the other. hold is the place of
+// the search.
+func (s *shadows) compare(res *http.Response, err error, took time.Duration, hold *limits.Hold, expanded expandedSearch) {
 	end := func(outcome string) {
 		hold.Release()
-		s.shadows.Release()
-		s.metrics.Shadow.Count(outcome)
+		s.release()
+		s.metrics.Count(outcome)
 	}
-	start := time.Now()
-	res, err := s.upstream.RoundTrip(out)
-	took := time.Since(start)
 	switch {
-	case again == nil:
 	case err != nil:
 		end(report.ShadowUnanswered)
+		return
 	case res.StatusCode != http.StatusOK:
 		end(report.ShadowRejected)
-	default:
-		own := *x // the client's search may not be over yet
-		own.hold = hold
-		own.report = report.Search{Record: x.report.Record}
-		header := res.Header.Clone()
-		res.Body = keepShadowed(res.Body, hold, func(answer []byte, outcome string) {
-			if outcome != "" {
-				end(outcome)
-				return
-			}
-			s.shadows.Start(func(ctx context.Context) {
-				outcome := report.ShadowFailed // where it panics
-				_ = s.guard.Do("shadowing", func() error {
-					outcome = s.runShadow(again.WithContext(ctx), &own, took, header, answer)
-					return nil
-				})
-				if s.shadows.Context().Err() == nil && outcome != report.ShadowCompared { // else it was cut off by the end of the server
-					s.metrics.Shadow.Count(outcome)
-				}
-			}, hold.Release)
-		})
-	}
-	return res, err
-}
-
-// runShadow has a search expanded and sent, and compares the answer with that
-// to the original. The request out is the original without its body.
-func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
-	original, err := readTopHits(h, answer, x.hold)
-	switch {
-	case err != nil:
-		return shadowOutcome(err)
-	case original.Failures != nil:
-		return report.ShadowRejected
-	}
-	defer func() { //nolint:contextcheck // It is the shadow's.
-		x.report.Parts = nil // the client's search is counted as it came
-		s.tell(out.Context(), x, nil)
-		s.pause.leave(x.ticket)
-	}()
-	made, err := s.expand(out.Context(), out, x, x.shadow)
-	switch {
-	case err != nil:
-		return report.ShadowFailed
-	case !made.Rewritten:
-		return report.ShadowUnchanged
-	}
-	x.rewritten, x.report.Sent = made, true
-	x.hold.Add(int64(len(made.body)))
-	start := time.Now()
-	res, err := s.upstream.RoundTrip(x.asRewritten(out))
-	if err != nil {
-		return report.ShadowUnanswered
-	}
-	defer res.Body.Close()
-	expandedTook := time.Since(start)
-	if res.StatusCode >= http.StatusBadRequest {
-		// What the cluster says teaches as much as if it said it to a client.
-		s.refused(out.Context(), x, true, s.judge.readRefusal(x.sent(), res))
-		return report.ShadowRejected
-	}
-	expanded, err := s.readShadow(out.Context(), x, res)
-	switch {
-	case err != nil:
-		return shadowOutcome(err)
-	case expanded.Failures != nil:
-		s.refused(out.Context(), x, true, expanded.Failures)
-		return report.ShadowRejected
-	}
-	s.accepted(out.Context(), x)
-	compareHits(&s.metrics.Shadow, original, expanded, took, expandedTook)
-	return report.ShadowCompared
-}
-
-// readShadow reads the answer to an expanded search, and reranks it if asked
-// to.
-func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits topHits, err error) {
-	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, MaxAnswer)
-	if err != nil {
-		return hits, err
-	}
-	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer); reranked != nil {
-			x.hold.Add(int64(cap(reranked)))
-			answer = reranked
-		}
-	}
-	return readTopHits(res.Header, answer, x.hold)
-}
-
-// clearScroll has the cluster close, with the client's credentials, a scroll
-// whose first answer the client does not get, as the original opens another. If
-// that fails the scroll ends when its time is over.
-func (s *Server) clearScroll(out *http.Request, id string) {
-	if id == "" || !s.clearing.Reserve() {
 		return
 	}
-	as := asClient(out.Header, out.URL.RawQuery)
-	s.clearing.Start(func(ctx context.Context) {
-		err := s.guard.Do("clearing scrolls", func() error {
-			body, err := json.Marshal(map[string][]string{"scroll_id": {id}})
-			if err == nil {
-				_, _, err = s.ask(ctx, as, http.MethodDelete, "/_search/scroll", body, nil)
-			}
-			return err
-		})
-		if err != nil {
-			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
+	header := res.Header.Clone()
+	read := func(answer []byte, outcome string) {
+		if outcome != "" {
+			end(outcome)
+			return
 		}
-	}, func() {})
+		s.start(func(ctx context.Context) {
+			outcome := report.ShadowFailed // where it panics
+			_ = s.guard.Do("shadowing", func() error {
+				outcome = s.run(ctx, header, answer, took, hold, expanded)
+				return nil
+			})
+			if outcome == report.ShadowCompared || s.ctx.Err() == nil { // else it was cut off by the end of the server
+				s.metrics.Count(outcome)
+			}
+		}, hold.Release)
+	}
+	res.Body = &keeper{ReadCloser: res.Body, hold: hold, closed: read, outcome: report.ShadowClientGone}
+}
+
+// run reads the answer to the original, and compares it with that to the
+// expanded search.
+func (s *shadows) run(ctx context.Context, h http.Header, answer []byte, took time.Duration, hold *limits.Hold, expanded expandedSearch) (outcome string) {
+	original, err := readTopHits(h, answer, hold)
+	switch {
+	case err != nil:
+		return shadowOutcome(err)
+	case original.failures != nil:
+		return report.ShadowRejected
+	}
+	hits, expandedTook, outcome := expanded(ctx)
+	if outcome == report.ShadowCompared {
+		compareHits(s.metrics, original, hits, took, expandedTook)
+	}
+	return outcome
+}
+
+// A keeper is an answer that keeps what is read of it, in memory of hold. When
+// it is closed it hands that over, or else the outcome that says why it cannot.
+type keeper struct {
+	io.ReadCloser
+
+	hold    *limits.Hold
+	kept    bytes.Buffer
+	length  int
+	full    bool // not all of it is kept
+	outcome string
+	closed  func(answer []byte, outcome string)
+}
+
+// Read reads from the answer.
+func (k *keeper) Read(p []byte) (int, error) {
+	n, err := k.ReadCloser.Read(p)
+	k.length += n
+	if k.full = k.full || k.length > maxShadowed || !k.hold.Take(int64(n)); k.full {
+		k.kept = bytes.Buffer{}
+	} else {
+		k.kept.Write(p[:n])
+	}
+	if errors.Is(err, io.EOF) {
+		switch k.outcome = ""; {
+		case k.length > maxShadowed:
+			k.outcome = report.ShadowUnreadable
+		case k.full:
+			k.outcome = report.ShadowDropped
+		}
+	}
+	return n, err
+}
+
+// Close closes the answer.
+func (k *keeper) Close() error {
+	if closed := k.closed; closed != nil {
+		k.closed = nil
+		closed(k.kept.Bytes(), k.outcome)
+	}
+	return k.ReadCloser.Close()
 }

@@ -16,18 +16,22 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// overlapDepth is the number of hits that are compared, what most pages show.
-const overlapDepth = 10
+const (
+	// maxShadowed is the longest answer that is compared: 1000 hits of 1 KiB.
+	maxShadowed = 1 << 20
+	// overlapDepth is the number of hits that are compared, what most pages show.
+	overlapDepth = 10
+)
 
-// ErrUnreadable says that an answer shows no hits to compare.
-var ErrUnreadable = errors.New("no hits to compare")
+// errUnreadable says that an answer shows no hits to compare.
+var errUnreadable = errors.New("no hits to compare")
 
 // shadowOutcome returns what an error of reading an answer means.
 func shadowOutcome(err error) string {
 	switch {
 	case errors.Is(err, limits.ErrNoRoom):
 		return report.ShadowDropped
-	case errors.Is(err, ErrUnreadable), errors.Is(err, limits.ErrTooLarge):
+	case errors.Is(err, errUnreadable), errors.Is(err, limits.ErrTooLarge):
 		return report.ShadowUnreadable
 	}
 	return report.ShadowUnanswered
@@ -37,8 +41,8 @@ func shadowOutcome(err error) string {
 type topHits struct {
 	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
-	// Failures are those of shards that count, nil where there are none.
-	Failures *answer.Failure
+	// failures are those of shards that count, nil where there are none.
+	failures *answer.Failure
 }
 
 // A hitID names a document.
@@ -48,16 +52,16 @@ type hitID struct {
 }
 
 // readTopHits reads an answer, decompressed into memory of hold. It returns
-// [ErrUnreadable] where it lists no hits, and [limits.ErrNoRoom].
+// [errUnreadable] where it lists no hits, and [limits.ErrNoRoom].
 func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, err error) {
 	switch coding, known := answer.ContentEncoding(h); {
 	case !known:
-		return hits, ErrUnreadable
+		return hits, errUnreadable
 	case coding != "":
-		if body, err = new(limits.Gunzip).Read(body, hold, MaxAnswer); errors.Is(err, limits.ErrNoRoom) {
+		if body, err = new(limits.Gunzip).Read(body, hold, maxShadowed); errors.Is(err, limits.ErrNoRoom) {
 			return hits, err
 		} else if err != nil {
-			return hits, ErrUnreadable
+			return hits, errUnreadable
 		}
 	}
 	if !hold.Take(int64(len(body))) { // what is decoded are parts of it
@@ -70,10 +74,10 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 		} `json:"hits"`
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
-		return hits, ErrUnreadable
+		return hits, errUnreadable
 	}
 	hits.first = page.Hits.Hits
-	hits.Failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
+	hits.failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
 	var total struct {
 		Value int64 `json:"value"`
 	}
@@ -123,7 +127,6 @@ func compareHits(m *report.Shadows, original, expanded topHits, originalTook, ex
 	if share, ok := overlap(original, expanded); ok {
 		m.Overlap.Observe(share)
 	}
-	m.Count(report.ShadowCompared)
 }
 
 func noteAnswer(m *report.Shadows, search string, hits topHits, took time.Duration) {

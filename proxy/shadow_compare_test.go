@@ -54,7 +54,7 @@ func TestReadHits(t *testing.T) {
 		{"gzip", "gzip", zipped(t, comparedPage("1", "x")), topHits{total: 1, first: []hitID{{"a", "x"}}}, false},
 		{"no gzip", "gzip", comparedPage("1", "x"), topHits{}, true},
 		{"gzip that breaks off", "gzip", zipped(t, comparedPage("1", "x"))[:40], topHits{}, true},
-		{"too much gzip", "gzip", zipped(t, strings.Repeat(" ", MaxAnswer)+comparedPage("1", "x")), topHits{}, true},
+		{"too much gzip", "gzip", zipped(t, strings.Repeat(" ", maxShadowed)+comparedPage("1", "x")), topHits{}, true},
 		{"another encoding", "br", comparedPage("1", "x"), topHits{}, true},
 		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, topHits{}, true},
 		{"an error", "", `{"error":{}}`, topHits{}, true},
@@ -74,7 +74,7 @@ func TestReadHits(t *testing.T) {
 
 // A short text can list very many hits.
 func TestHitsAreReadWithinTheMemory(t *testing.T) {
-	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, MaxAnswer/3) + `]}}`)
+	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, maxShadowed/3) + `]}}`)
 	memory := limits.New(limits.Default)
 	got, err := readTopHits(nil, body, memory.Hold(limits.Shadow, ""))
 	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
@@ -83,7 +83,7 @@ func TestHitsAreReadWithinTheMemory(t *testing.T) {
 	if n := memory.Stats(limits.Shadow).Held; n != int64(len(body)) {
 		t.Errorf("%d bytes are held for %d", n, len(body))
 	}
-	if _, err := readTopHits(nil, body, limits.New(MaxAnswer).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
+	if _, err := readTopHits(nil, body, limits.New(maxShadowed).Hold(limits.Shadow, "")); !errors.Is(err, limits.ErrNoRoom) {
 		t.Errorf("without the memory: %v", err)
 	}
 }

@@ -164,9 +164,9 @@ func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 func TestLongSearchHasNoShadow(t *testing.T) {
 	n := startShadowNode(t, nil, nil)
 	o := shadowOptions(n)
-	o.MaxBody = 4 * MaxAnswer
+	o.MaxBody = 4 * maxShadowed
 	addr, registry := startProxy(t, o)
-	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", MaxAnswer)))
+	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", maxShadowed)))
 	awaitShadow(t, registry, report.ShadowDropped, 1)
 	if got := len(n.arrived()); got != 1 {
 		t.Errorf("%d requests arrived", got)

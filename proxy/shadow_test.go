@@ -200,7 +200,7 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		io.WriteString(w, good)
 	}
-	long := `{"x":"` + strings.Repeat("x", MaxAnswer) + `",` + good[1:]
+	long := `{"x":"` + strings.Repeat("x", maxShadowed) + `",` + good[1:]
 	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
@@ -307,9 +307,9 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 	if got := counter(t, o.Registry, "akin_shadow_searches_total"); got != 0 {
 		t.Errorf("%v outcomes of a search that was cut off by the end", got)
 	}
-	s.shadows.Reserve()
+	s.shadows.reserve()
 	released := false
-	s.shadows.Start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
+	s.shadows.start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
 	if !released {
 		t.Error("its slot is still taken")
 	}
@@ -320,13 +320,13 @@ func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	s := newServer(t, shadowOptions(n))
 	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
-	for s.shadows.Reserve() { // takes all
+	for s.shadows.reserve() { // takes all
 	}
 	if got := postOriginal(t, proxy.URL+"/a/_search"); got != hitsPage("0") {
 		t.Errorf("the client got %q", got)
 	}
 	awaitShadow(t, s.opts.Registry, report.ShadowDropped, 1)
-	s.shadows.Release()
+	s.shadows.release()
 	postOriginal(t, proxy.URL+"/a/_search")
 	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", report.ShadowCompared) != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -346,7 +346,7 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	proceed := make(chan struct{})
-	reached := make(chan struct{}, Slots)
+	reached := make(chan struct{}, maxInBackground)
 	n := startShadowNode(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		now++
@@ -360,16 +360,16 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 		io.WriteString(w, hitsPage("0"))
 	})
 	addr, registry := startProxy(t, shadowOptions(n))
-	for range Slots {
+	for range maxInBackground {
 		postOriginal(t, "http://"+addr+"/a/_search")
 	}
-	for range Workers {
+	for range backgroundWorkers {
 		receive(t, "a shadow", reached)
 	}
 	close(proceed)
-	awaitShadow(t, registry, report.ShadowCompared, Slots)
-	if most != Workers {
-		t.Errorf("%d at a time, want %d", most, Workers)
+	awaitShadow(t, registry, report.ShadowCompared, maxInBackground)
+	if most != backgroundWorkers {
+		t.Errorf("%d at a time, want %d", most, backgroundWorkers)
 	}
 }
 
@@ -430,7 +430,7 @@ func TestSampleIsTheShare(t *testing.T) {
 // What a shadow reads of its own answer, and what comes of it decompressed,
 // takes memory of the budget like all else.
 func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
-	long := hitsPage("1", "x") + strings.Repeat(" ", MaxAnswer/2)
+	long := hitsPage("1", "x") + strings.Repeat(" ", maxShadowed/2)
 	gzipped := pack(t, long)
 	for name, answers := range map[string][2]http.HandlerFunc{
 		"its own":             {page(hitsPage("1", "x")), page(long)},
@@ -439,7 +439,7 @@ func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
-			o.Memory = limits.New(MaxAnswer / 2)
+			o.Memory = limits.New(maxShadowed / 2)
 			addr, registry := startProxy(t, o)
 			postOriginal(t, "http://"+addr+"/a/_search")
 			awaitShadow(t, registry, report.ShadowDropped, 1)

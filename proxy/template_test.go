@@ -31,7 +31,7 @@ const (
 // object.
 func renders(output string) func(int, rawRequest) string {
 	return func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, Path) {
+		if strings.Contains(r.line, renderPath) {
 			return answerWith(200, jsonType, `{"template_output":`+output+`}`)
 		}
 		return emptyAnswer
@@ -124,18 +124,18 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	rewrites := rewriteTo(rewritten)
 	const search, multi = "/a/_search/template", "/a/_msearch/template"
 	good := answerWith(200, jsonType, `{"template_output":{}}`)
-	many := strings.Repeat("{}\n"+template+"\n", Max+1)
+	many := strings.Repeat("{}\n"+template+"\n", maxTemplates+1)
 	tests := []struct {
 		name, target, body string
 		render             string // the answer to the question
 		expander           expander
 		outcome, reason    string
 	}{
-		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, ReasonNotRendered},
-		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, ReasonNotRendered},
-		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, ReasonNotRendered},
-		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, ReasonNotRendered},
-		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, ReasonNotRendered},
+		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, report.Unchanged, reasonNotRendered},
+		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, reasonNotRendered},
 		{"nobody answers", search, template, hangUp, rewrites, report.FailedOpen, "error"},
 		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, report.FailedOpen, "error"},
 		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.FailedOpen, "error"},
@@ -143,26 +143,26 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"the expander leaves it alone", search, template, good, leaveAlone, report.Unchanged, "left alone"},
 		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, report.FailedOpen, "panic"},
 		{"the rewritten search is no UTF-8", search, template, good, invalid, report.FailedOpen, "error"},
-		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, ReasonBody},
-		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, ReasonBody},
-		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, report.Unchanged, ReasonBody},
-		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, ReasonBody},
-		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, ReasonParameters},
-		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, ReasonParameters},
-		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, ReasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, ReasonNotRendered},
+		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, report.Unchanged, reasonBody},
+		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, report.Unchanged, reasonBody},
+		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, report.Unchanged, reasonBody},
+		{"it is no JSON", search, `id=a`, "", rewrites, report.Unchanged, reasonBody},
+		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, report.Unchanged, reasonParameters},
+		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, report.Unchanged, reasonParameters},
+		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, report.Unchanged, reasonNotRendered},
+		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, report.Unchanged, reasonNotRendered},
 		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, report.FailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, ReasonBody},
-		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, ReasonBody},
-		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, ReasonBody},
-		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, ReasonBody},
-		{"there are too many", multi, many, "", rewrites, report.Unchanged, ReasonTooMany},
+		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, report.Unchanged, reasonBody},
+		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, report.Unchanged, reasonBody},
+		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, report.Unchanged, reasonBody},
+		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, report.Unchanged, reasonBody},
+		{"there are too many", multi, many, "", rewrites, report.Unchanged, reasonTooMany},
 		{"lines get lost", multi, templateLines, good, odd, report.FailedOpen, "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if strings.Contains(r.line, Path) {
+				if strings.Contains(r.line, renderPath) {
 					return tt.render
 				}
 				return emptyAnswer
@@ -190,7 +190,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	stop := make(chan struct{})
 	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, Path) {
+		if strings.Contains(r.line, renderPath) {
 			<-stop
 		}
 		return emptyAnswer
@@ -216,7 +216,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 	} {
 		var searches atomic.Int32
 		node := startRawNode(t, func(n int, r rawRequest) string {
-			if strings.Contains(r.line, Path) || searches.Add(1) > 1 {
+			if strings.Contains(r.line, renderPath) || searches.Add(1) > 1 {
 				return renders("{}")(n, r)
 			}
 			return tt.refusal

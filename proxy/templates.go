@@ -22,25 +22,17 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// Reasons not to rewrite a search template.
 const (
-	ReasonParameters  = "template_parameters" // the query string has one that is not known to mean the same
-	ReasonBody        = "template_body"       // it is not what a template request is
-	ReasonTooMany     = "too_many_templates"  // in one request
-	ReasonNotRendered = "not_rendered"        // the cluster does not render it
-)
-
-const (
-	// Path is where the cluster renders templates.
-	Path = "/_render/template"
-	// Max bounds the templates of one _msearch/template, of which each
+	// renderPath is where the cluster renders templates.
+	renderPath = "/_render/template"
+	// maxTemplates bounds the templates of one _msearch/template, of which each
 	// takes a call.
-	Max = 64
-	// SideBySide is how many of them are rendered at a time.
-	SideBySide = 8
-	// Sealed is the template that a rewritten search is sent as: its parameter,
+	maxTemplates = 64
+	// templatesSideBySide is how many of them are rendered at a time.
+	templatesSideBySide = 8
+	// sealed is the template that a rewritten search is sent as: its parameter,
 	// byte for byte. It is always the same, so that the cluster compiles it once.
-	Sealed = `{{{akin}}}`
+	sealed = `{{{akin}}}`
 )
 
 // parameters are those of search templates that work as with _search. Most
@@ -56,30 +48,22 @@ var parameters = []string{
 // A templateRendering is of one template, or of several with a header
 // before each.
 type templateRendering struct {
-	// Rendered is the body of the request for the searches that come out.
-	Rendered []byte
+	// rendered is the body of the request for the searches that come out.
+	rendered []byte
 	// headers are nil where there is one template.
 	headers, templates [][]byte
 }
 
-// A templateRenderer has templates rendered for one client.
-type templateRenderer struct {
-	// Ask makes a call to the cluster as the client.
-	Ask func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
-	// Guard recovers what panics meanwhile.
-	Guard *recovery.Guard
-}
-
-// Render has the cluster render the templates in the body of in, or returns the
-// reason why not, such as a client that may search none of the indices. An
-// error says that the cluster did not answer.
-func (s *templateRenderer) Render(ctx context.Context, in *expand.Request) (t *templateRendering, reason string, err error) {
+// render has the cluster render the templates in the body of in for a client,
+// or returns the reason why not, such as a client that may search none of the
+// indices. An error says that the cluster did not answer.
+func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask call) (t *templateRendering, reason string, err error) {
 	known := true
 	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
 	})
 	if !known {
-		return nil, ReasonParameters, nil
+		return nil, reasonParameters, nil
 	}
 	t = &templateRendering{templates: [][]byte{in.Body}}
 	indices := []string{in.Index}
@@ -89,19 +73,19 @@ func (s *templateRenderer) Render(ctx context.Context, in *expand.Request) (t *t
 	}
 	switch {
 	case len(t.templates) == 0:
-		return nil, ReasonBody, nil
-	case len(t.templates) > Max:
-		return nil, ReasonTooMany, nil
+		return nil, reasonBody, nil
+	case len(t.templates) > maxTemplates:
+		return nil, reasonTooMany, nil
 	}
 	if reason, err := mayRender(ctx, in, indices); reason != "" || err != nil {
 		return nil, reason, err
 	}
-	searches, reason, err := s.renderAll(ctx, t.templates)
+	searches, reason, err := renderAll(ctx, t.templates, guard, ask)
 	if reason != "" || err != nil {
 		return nil, reason, err
 	}
 	if t.headers == nil {
-		t.Rendered = searches[0]
+		t.rendered = searches[0]
 		return t, "", nil
 	}
 	var all bytes.Buffer
@@ -111,7 +95,7 @@ func (s *templateRenderer) Render(ctx context.Context, in *expand.Request) (t *t
 		_ = json.Compact(&all, search) // on one line; it was decoded, so that it is valid
 		all.WriteByte('\n')
 	}
-	t.Rendered = all.Bytes()
+	t.rendered = all.Bytes()
 	return t, "", nil
 }
 
@@ -159,19 +143,19 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 
 // renderAll has all templates rendered, or returns why the first one that is
 // not is not; then no more are asked for.
-func (s *templateRenderer) renderAll(ctx context.Context, templates [][]byte) (searches [][]byte, reason string, err error) {
+func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask call) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(SideBySide)
+	group.SetLimit(templatesSideBySide)
 	var ended atomic.Bool
 	for k := range searches {
 		group.Go(func() error {
 			if ended.Load() {
 				return nil
 			}
-			return s.Guard.Do("rendering", func() (err error) {
-				searches[k], reasons[k], err = s.renderOne(ctx, templates[k])
+			return guard.Do("rendering", func() (err error) {
+				searches[k], reasons[k], err = renderOne(ctx, templates[k], ask)
 				if reasons[k] != "" {
 					ended.Store(true)
 				}
@@ -184,11 +168,11 @@ func (s *templateRenderer) renderAll(ctx context.Context, templates [][]byte) (s
 }
 
 // renderOne has one template rendered.
-func (s *templateRenderer) renderOne(ctx context.Context, template []byte) (search []byte, reason string, err error) {
+func renderOne(ctx context.Context, template []byte, ask call) (search []byte, reason string, err error) {
 	if _, ok := templateOptions(template); !ok {
-		return nil, ReasonBody, nil
+		return nil, reasonBody, nil
 	}
-	status, answer, err := s.Ask(ctx, http.MethodPost, Path, template)
+	status, answer, err := ask(ctx, http.MethodPost, renderPath, template)
 	if err != nil {
 		return nil, "", err
 	}
@@ -198,7 +182,7 @@ func (s *templateRenderer) renderOne(ctx context.Context, template []byte) (sear
 	if status == http.StatusOK && json.Unmarshal(answer, &page) == nil && len(page.Output) > 0 {
 		return page.Output, "", nil
 	}
-	return nil, ReasonNotRendered, nil
+	return nil, reasonNotRendered, nil
 }
 
 // templateOptions returns the members "explain" and "profile" of a template
@@ -215,15 +199,15 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 			options = append(append(options, `,"`+name+`":`...), at.Of(template)...)
 		case name == "id" || name == "source" || name == "params":
 		default:
-			return ErrSeal
+			return errSeal
 		}
 		return nil
 	})
 	return options, err == nil && r.End()
 }
 
-// Discloses returns what the templates ask for besides their searches.
-func (t *templateRendering) Discloses() (d expand.Disclosure) {
+// discloses returns what the templates ask for besides their searches.
+func (t *templateRendering) discloses() (d expand.Disclosure) {
 	for _, template := range t.templates {
 		if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) {
 			d = expand.DiscloseProfile | expand.DiscloseExplain
@@ -232,19 +216,19 @@ func (t *templateRendering) Discloses() (d expand.Disclosure) {
 	return d
 }
 
-// ErrSeal says that a result of the expander does not fit to the templates.
-var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
+// errSeal says that a result of the expander does not fit to the templates.
+var errSeal = errors.New("the rewritten searches do not fit to the templates")
 
-// Seal returns the body that has the cluster run rewritten searches in place of
+// seal returns the body that has the cluster run rewritten searches in place of
 // the templates; one that rewrote does not report stays the client's. It stays
 // a template request: those have other answers and parameters than searches.
-func (t *templateRendering) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
+func (t *templateRendering) seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
 	if t.headers == nil {
 		return sealOne(nil, t.templates[0], searches)
 	}
 	headers, lines := splitLines(searches)
 	if len(lines) != len(t.templates) {
-		return nil, ErrSeal
+		return nil, errSeal
 	}
 	for k, line := range lines {
 		body = append(append(body, headers[k]...), '\n')
@@ -261,7 +245,7 @@ func (t *templateRendering) Seal(searches []byte, rewrote func(k int) bool) (bod
 // sealOne appends the request that runs search in place of template, with the
 // options of that.
 func sealOne(body, template, search []byte) ([]byte, error) {
-	body = append(body, `{"source":"`+Sealed+`","params":{"akin":`...)
+	body = append(body, `{"source":"`+sealed+`","params":{"akin":`...)
 	body, err := jsontext.AppendQuote(body, search)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func FuzzSeal(f *testing.F) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatalf("%q is no JSON: %v (options %q)", body, err, options)
 		}
-		if got.Source != Sealed || got.Params.Akin != search {
+		if got.Source != sealed || got.Params.Akin != search {
 			t.Errorf("%q does not hold %q", body, search)
 		}
 		// A second decoder for the options; parameters may have any type there.
@@ -54,8 +54,8 @@ func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &templateRenderer{Guard: guard, Ask: func(context.Context, string, string, []byte) (int, []byte, error) { panic("a mistake") }}
-	_, _, err = r.renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)})
+	ask := func(context.Context, string, string, []byte) (int, []byte, error) { panic("a mistake") }
+	_, _, err = renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
 	if !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}

@@ -31,8 +31,8 @@ type Search struct {
 	// Expanded says that an expander was asked; Took of the record is how long that
 	// took.
 	Expanded bool
-	// Feedback is what became of first passes, and of how many.
-	Feedback map[string]int
+	// Feedback is what became of each first pass.
+	Feedback []string
 	// Unchecked says that the answer could not be looked at for failures.
 	Unchecked bool
 	// Fallback is what the cluster said to the original of a rejected search, a
@@ -88,8 +88,8 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	if s.Expanded {
 		m.Expand.Observe(s.Took.Seconds())
 	}
-	for result, n := range s.Feedback {
-		m.Feedback.WithLabelValues(result).Add(float64(n))
+	for _, result := range s.Feedback {
+		m.Feedback.WithLabelValues(result).Inc()
 	}
 	if s.Unchecked {
 		m.Unchecked.Inc()
