@@ -3,11 +3,11 @@ package esclient
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -74,8 +74,94 @@ func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, li
 	var answer struct {
 		Tokens []Token `json:"tokens"`
 	}
-	err := c.Call(ctx, Request{Method: http.MethodPost, Path: IndexPath(index, "/_analyze"+filter), Body: body, Limit: limit}, &answer)
+	err := c.Do(ctx, Call{Method: http.MethodPost, Path: IndexPath(index, "/_analyze"+filter), Body: body, Limit: limit}, &answer)
 	return answer.Tokens, err
+}
+
+// A Token is one token of an _analyze answer. Offsets are in UTF-16 units.
+type Token struct {
+	Token    string `json:"token"`
+	Start    int    `json:"start_offset"`
+	End      int    `json:"end_offset"`
+	Position int    `json:"position"`
+	// Length is the number of positions it spans, 0 for 1.
+	Length int `json:"positionLength"`
+}
+
+// SplitTokens gives each token of an _analyze call to its word. It reports
+// false if the answer leaves that open.
+//
+// Offsets count from the start of the first text, with one unit between texts,
+// but fall short where a filter stops early (limit). Positions grow by
+// PositionGap or more from text to text, but within a text, too. A word takes a
+// token only where the two agree.
+func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
+	terms := make([][]string, len(words))
+	if len(words) == 1 {
+		for _, t := range tokens {
+			terms[0] = append(terms[0], t.Token)
+		}
+		return terms, true
+	}
+	word, start, end, last := 0, 0, utf16Len(words[0]), 0
+	for _, t := range tokens {
+		if t.Position < last {
+			return nil, false
+		}
+		for range (t.Position - last) / mapping.PositionGap {
+			word++
+			if word == len(words) {
+				return nil, false
+			}
+			start = end + 1
+			end = start + utf16Len(words[word])
+		}
+		if t.Start < start || t.End > end {
+			return nil, false
+		}
+		last = t.Position
+		terms[word] = append(terms[word], t.Token)
+	}
+	return terms, true
+}
+
+// Written returns for each token, in the order of positions, the part of the
+// text that it is made of, "" where that is the token itself, where tokens
+// share it, as synonyms do, and where its offsets are not of the text; nil if
+// all are "".
+func Written(text string, tokens []Token) (parts []string) {
+	units := utf16.Encode([]rune(text))
+	for i, t := range tokens {
+		share := func(k int) bool {
+			return k >= 0 && k < len(tokens) && (tokens[k].Position == t.Position || tokens[k].Start == t.Start)
+		}
+		if share(i-1) || share(i+1) || t.Start < 0 || t.End > len(units) || t.Start >= t.End {
+			continue
+		}
+		var part string
+		if len(units) == len(text) { // ASCII
+			part = text[t.Start:t.End]
+		} else {
+			part = string(utf16.Decode(units[t.Start:t.End]))
+		}
+		if part == t.Token {
+			continue
+		}
+		if parts == nil {
+			parts = make([]string, len(tokens))
+		}
+		parts[i] = part
+	}
+	return parts
+}
+
+// utf16Len returns the length of s in UTF-16 units, in which Java counts.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
 }
 
 // textTerms are what an analyzer makes of a text, see [Analysis].
@@ -167,14 +253,6 @@ func nextBatch(words []string, size int) []string {
 		batch = append(batch, w)
 	}
 	return batch
-}
-
-// tooManyTokens reports whether the cluster refused an _analyze call for its
-// tokens: with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch
-// 8.
-func tooManyTokens(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
 }
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer

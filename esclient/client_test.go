@@ -356,14 +356,14 @@ func TestClosedClientMakesNoCall(t *testing.T) {
 func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
 	c := client(t, clustertest.New().Reply("GET /", http.StatusOK, "{}"))
 	ctx, cancel := context.WithCancel(t.Context())
-	err := c.Send(ctx, Request{Method: http.MethodGet, Path: "/"}, func(io.Reader) error {
+	err := c.Send(ctx, Call{Path: "/"}, func(http.Header, io.Reader) error {
 		cancel()
 		return net.ErrClosed
 	})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v", err)
 	}
-	err = c.Send(t.Context(), Request{Method: http.MethodGet, Path: "/"}, func(io.Reader) error { return net.ErrClosed })
+	err = c.Send(t.Context(), Call{Path: "/"}, func(http.Header, io.Reader) error { return net.ErrClosed })
 	if errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error of a call that nothing ended: %v", err)
 	}
@@ -444,6 +444,6 @@ func count(ctx context.Context, c *Client, index string) (int64, error) {
 	var answer struct {
 		Count int64 `json:"count"`
 	}
-	err := c.get(ctx, IndexPath(index, "/_count"), &answer)
+	err := c.Do(ctx, Call{Path: IndexPath(index, "/_count")}, &answer)
 	return answer.Count, err
 }

@@ -41,7 +41,7 @@ func newEngine(t *testing.T) *engine {
 		t.Fatal(err)
 	}
 	t.Logf("%s %s", e.Distribution, e.Version)
-	e.limits = e.Call(t.Context(), Request{
+	e.limits = e.Client.Do(t.Context(), Call{
 		Method: http.MethodPost, Path: "/_analyze",
 		Body: Object{"tokenizer": "standard", "filter": []string{"limit"}, "text": "x"},
 	}, nil) == nil
@@ -114,7 +114,7 @@ func newEngine(t *testing.T) *engine {
 	e.Put(t, "main", docs...)
 	e.Put(t, "same", Object{"title": "one car"}, Object{"title": []string{"two", "cars"}})
 	path := IndexPath(e.At("routed"), "/_doc/1?refresh=true&routing=x")
-	e.Do(t, http.MethodPut, path, Object{"title": "a car"})
+	e.Engine.Do(t, http.MethodPut, path, Object{"title": "a car"})
 	return e
 }
 
@@ -265,7 +265,7 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err := e.Call(t.Context(), Request{
+		err := e.Client.Do(t.Context(), Call{
 			Method: http.MethodPost, Path: IndexPath(e.At("search"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"match": Object{field: "Running"}}},
 		}, &answer)
@@ -440,7 +440,7 @@ func (e *engine) testScripts(t *testing.T) {
 		return st.Scripts
 	}
 	// Elasticsearch 8 and later as built for these tests has no painless.
-	has := e.Call(t.Context(), Request{
+	has := e.Client.Do(t.Context(), Call{
 		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
 		Body: Object{"script": Object{"source": "1"}},
 	}, nil) == nil
@@ -448,7 +448,7 @@ func (e *engine) testScripts(t *testing.T) {
 		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
 	}
 	bar := func(v any) {
-		e.Do(t, http.MethodPut, "/_cluster/settings",
+		e.Engine.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})
 	}
 	bar(false)

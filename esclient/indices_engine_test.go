@@ -29,7 +29,7 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 			} `json:"total"`
 		} `json:"hits"`
 	}
-	err := e.Call(t.Context(), Request{
+	err := e.Client.Do(t.Context(), Call{
 		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"size": {"0"}}), Body: Object{},
 	}, &answer)
 	var refusal *Error
@@ -56,8 +56,8 @@ func (e *engine) testExpressions(t *testing.T) {
 		}
 		e.Put(t, name, docs...)
 	}
-	e.Do(t, http.MethodPost, IndexPath(e.At("x-closed"), "/_close"), nil)
-	e.Do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
+	e.Engine.Do(t, http.MethodPost, IndexPath(e.At("x-closed"), "/_close"), nil)
+	e.Engine.Do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
 		{"add": Object{"indices": []string{e.At("x-a"), e.At("x-b")}, "alias": e.At("xy")}},
 	}})
 
@@ -105,23 +105,23 @@ func (e *engine) testExpressions(t *testing.T) {
 func (e *engine) testDataStream(t *testing.T) {
 	name := e.At("stream")
 	template := "/_index_template/" + name
-	made := e.Call(t.Context(), Request{Method: http.MethodPut, Path: template, Body: Object{
+	made := e.Client.Do(t.Context(), Call{Method: http.MethodPut, Path: template, Body: Object{
 		"index_patterns": []string{name}, "data_stream": Object{}, "template": Object{
 			"settings": Object{"number_of_replicas": 0},
 			"mappings": Object{"properties": Object{"t": Object{"type": "text"}}},
 		},
 	}}, nil)
 	drop := func(path string) {
-		_ = e.Call(context.Background(), Request{Method: http.MethodDelete, Path: path}, nil)
+		_ = e.Client.Do(context.Background(), Call{Method: http.MethodDelete, Path: path}, nil)
 	}
 	if made == nil {
-		made = e.Call(t.Context(), Request{Method: http.MethodPut, Path: "/_data_stream/" + name}, nil)
+		made = e.Client.Do(t.Context(), Call{Method: http.MethodPut, Path: "/_data_stream/" + name}, nil)
 		t.Cleanup(func() { drop("/_data_stream/" + name); drop(template) })
 	}
 	if made != nil {
 		t.Skipf("the engine has no data streams: %v", made)
 	}
-	e.Do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", Object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
+	e.Engine.Do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", Object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
 	for _, expression := range []string{name, name[:len(name)-1] + "*"} {
 		c := e.cached(t)
 		a, err := c.Analyze(t.Context(), at(expression), "t", "", "cars")
@@ -185,7 +185,7 @@ func (e *engine) testFields(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err = e.Call(t.Context(), Request{
+		err = e.Client.Do(t.Context(), Call{
 			Method: http.MethodPost, Path: IndexPath(e.At("fields"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"multi_match": Object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
 		}, &answer)
@@ -223,7 +223,7 @@ func (e *engine) testFields(t *testing.T) {
 // testGraph needs an engine with the synonym_graph filter, which is not part of
 // Elasticsearch's core.
 func (e *engine) testGraph(t *testing.T) {
-	if e.Call(t.Context(), Request{
+	if e.Client.Do(t.Context(), Call{
 		Method: http.MethodPost, Path: "/_analyze",
 		Body: Object{"tokenizer": "standard", "filter": []Object{{"type": "synonym_graph", "synonyms": []string{"a, b"}}}, "text": "x"},
 	}, nil) != nil {

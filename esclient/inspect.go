@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient/mapping"
@@ -28,7 +26,7 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 	}
 	var answer map[string]mapping.RawIndex
 	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})
-	if err := c.get(ctx, path, &answer); err != nil {
+	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return nil, err
 	}
 	var all []mapping.Inspection
@@ -47,7 +45,7 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 func (c *Client) Texts(ctx context.Context, index string) (names []string, texts map[string][]mapping.Text, err error) {
 	var answer map[string]mapping.RawIndex
 	path := Indices{Expression: index}.path("", url.Values{"expand_wildcards": {"open"}, "flat_settings": {"true"}})
-	if err := c.get(ctx, path, &answer); err != nil {
+	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return nil, nil, err
 	}
 	texts = map[string][]mapping.Text{}
@@ -82,7 +80,7 @@ func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, er
 		"filter_path": {closedFilter + ",*.aliases,*.mappings.properties.**.type"},
 	})
 	const limit = 8 << 20 // names and types of some thousand indices
-	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Limit: limit}, &answer); err != nil {
+	if err := c.Do(ctx, Call{Path: path, Limit: limit}, &answer); err != nil {
 		return nil, err
 	}
 	fields := map[string][]string{}
@@ -178,9 +176,8 @@ func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 		Persistent map[string]string `json:"persistent"`
 		Defaults   map[string]string `json:"defaults"`
 	}
-	yes := true
-	r := esapi.ClusterGetSettingsRequest{IncludeDefaults: &yes, FlatSettings: &yes, FilterPath: []string{"*.*max_clause_count"}}
-	if err := c.Call(ctx, Request{API: r}, &answer); err != nil {
+	const path = "/_cluster/settings?include_defaults=true&flat_settings=true&filter_path=*.*max_clause_count"
+	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return 0, err
 	}
 	return positive(MaxClauses, cmp.Or(answer.Transient[MaxClauses], answer.Persistent[MaxClauses], answer.Defaults[MaxClauses]))
@@ -193,7 +190,7 @@ func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, 
 		Defaults map[string]string `json:"defaults"`
 	}
 	path := IndexPath(index, "/_settings/"+setting+"?include_defaults=true&flat_settings=true")
-	if err := c.get(ctx, path, &answer); err != nil {
+	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return 0, err
 	}
 	least := int64(math.MaxInt64)

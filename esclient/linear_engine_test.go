@@ -17,7 +17,7 @@ import (
 func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 	e := newEngine(t)
 	// Elasticsearch 8 and later as built for these tests has no painless.
-	scripts := e.Call(t.Context(), Request{
+	scripts := e.Client.Do(t.Context(), Call{
 		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
 		Body: Object{"script": Object{"source": "1"}},
 	}, nil) == nil
@@ -101,7 +101,7 @@ func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 		} `json:"hits"`
 	}
 	const boost = 1.7
-	err = e.Call(t.Context(), Request{Method: "POST", Path: IndexPath(e.At(name), "/_search"), Body: Object{
+	err = e.Client.Do(t.Context(), Call{Method: "POST", Path: IndexPath(e.At(name), "/_search"), Body: Object{
 		"size": 100, "query": Object{"term": Object{l.Field: Object{"value": "car", "boost": boost}}},
 	}}, &answer)
 	if err != nil || len(answer.Hits.Hits) != int(freqs[0]) || freqs[0] == 0 {

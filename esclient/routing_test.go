@@ -125,7 +125,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 		Object{"properties": Object{"title": Object{"type": "text"}}})
 	index := e.At("shards")
 	for alias, options := range map[string]Object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
-		e.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
+		e.Engine.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
 	}
 	for suffix, want := range map[string]bool{
 		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
@@ -142,8 +142,8 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 				Total int `json:"total"`
 			} `json:"_shards"`
 		}
-		r := Request{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
-		if err := e.Call(t.Context(), r, &found); err != nil {
+		r := Call{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
+		if err := e.Client.Do(t.Context(), r, &found); err != nil {
 			t.Fatal(err)
 		}
 		if !a.Routed && found.Shards.Total != shards {

@@ -81,7 +81,7 @@ func (q question) mappings(ctx context.Context, more ...string) (map[string]mapp
 	}
 	var answer map[string]mapping.Index
 	all := append([]string{q.field}, more...)
-	if err := q.client.get(ctx, schemaPath(q.indices, all...), &answer); err != nil {
+	if err := q.client.Do(ctx, Call{Path: schemaPath(q.indices, all...)}, &answer); err != nil {
 		return nil, err
 	}
 	missing, err := aliased(answer, q.field)
@@ -92,7 +92,7 @@ func (q question) mappings(ctx context.Context, more ...string) (map[string]mapp
 		return nil, q.wrap(fmt.Errorf("an alias of %d fields: %w", len(missing), mapping.ErrMixed))
 	}
 	answer = nil
-	err = q.client.get(ctx, schemaPath(q.indices, append(missing, all...)...), &answer)
+	err = q.client.Do(ctx, Call{Path: schemaPath(q.indices, append(missing, all...)...)}, &answer)
 	return answer, err
 }
 
@@ -187,7 +187,7 @@ func (q question) readFields(ctx context.Context, answer map[string]mapping.Inde
 		} `json:"mappings"`
 	}
 	api := "/_mapping/field/" + url.PathEscape(strings.Join(open, ","))
-	if err := q.client.get(ctx, q.indices.path(api, url.Values{"include_defaults": {"true"}}), &analyzers); err != nil {
+	if err := q.client.Do(ctx, Call{Path: q.indices.path(api, url.Values{"include_defaults": {"true"}})}, &analyzers); err != nil {
 		return nil, err
 	}
 	for i := range fields {
@@ -227,7 +227,7 @@ func (q question) matching(ctx context.Context) ([]string, error) {
 	}
 	var answer map[string]mapping.Index
 	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
-	if err := q.client.get(ctx, path, &answer); err != nil {
+	if err := q.client.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return nil, err
 	}
 	names, err := mapping.Matching(answer, q.field)

@@ -3,7 +3,6 @@ package esclient
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -99,22 +98,6 @@ func (q question) countChunk(ctx context.Context, s *mapping.Schema, terms []str
 	return q.countBySearch(ctx, s, terms)
 }
 
-// refused reports whether the cluster answered a call, and not to say that it
-// is overloaded: asking in another way may do.
-func refused(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return false
-	default:
-		return true
-	}
-}
-
 // A shard is a shard of a concrete index.
 type shard struct {
 	target *mapping.Target
@@ -191,7 +174,7 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	// Engines number documents that are not stored, and where one with such an id
 	// has just been written they would refresh the index to see that.
 	const asSearched = "&realtime=false"
-	r := Request{
+	r := Call{
 		Method: http.MethodPost, Limit: smallAnswer,
 		Path: IndexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter),
 		Body: Object{
@@ -202,7 +185,7 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	for _, t := range terms {
 		r.Limit += escapedByte * int64(len(t)) // the answer has each of them
 	}
-	if err := q.client.Call(ctx, r, &answer); err != nil {
+	if err := q.client.Do(ctx, r, &answer); err != nil {
 		return termCount{}, err
 	}
 	vector := answer.Vectors[field]
@@ -272,79 +255,6 @@ func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []
 	}
 	return count, nil
 }
-
-// maxProbeTerms is the number of terms that the scale probe looks for: enough
-// to find a document, few enough for a short explanation.
-const maxProbeTerms = 32
-
-// probeScale learns the scale of the field's BM25 from the explanation of a
-// document that has one of the terms. It returns 0 if no document has one, or
-// its explanation is none of BM25.
-func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
-	var should []Object
-	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
-		if len(t) <= maxTermBytes {
-			should = append(should, TermQuery(q.field, t))
-		}
-	}
-	if len(should) == 0 {
-		return 0, nil
-	}
-	answer, err := search[explained, none](ctx, q.client, q.indices, "hits.hits._explanation", Object{
-		"size": 1, "terminate_after": 1, "explain": true, "query": inNested(s, Object{"bool": Object{"should": should}}),
-	})
-	if err != nil {
-		return 0, fmt.Errorf("learn the score's scale: %w", err)
-	}
-	return firstScale(answer.Hits.Hits), nil
-}
-
-// scaleOf returns the scale that the engine's version and the field's mapping
-// lead to expect, 0 where the version is not understood.
-func scaleOf(s mapping.FieldScoring, info Info) float64 {
-	major, _, _ := strings.Cut(info.Version, ".")
-	n, err := strconv.Atoi(major)
-	switch {
-	case err != nil:
-		return 0
-	case info.Distribution == "opensearch" && n >= 3 && !s.Legacy:
-		return 1 // Lucene 8 dropped k1+1; Elasticsearch and OpenSearch 1 and 2 kept it
-	default:
-		return s.K1 + 1
-	}
-}
-
-// probeScripts learns whether searches of the indices may run inline scripts.
-// An error says that the call shows nothing of it.
-func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
-	// The source is constant, so that the cluster compiles it once.
-	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}
-	answer, err := search[none, none](ctx, c, indices, "_shards", Object{
-		"size": 0, "terminate_after": 1,
-		"query": Object{"script_score": Object{"query": Object{"match_all": Object{}}, "script": script}},
-	})
-	if isNo(err) {
-		return false, nil
-	}
-	if err == nil && answer.Shards.Successful == 0 {
-		err = errors.New("no shard answered")
-	}
-	if err != nil {
-		return false, fmt.Errorf("learn whether scripts run: %w", err)
-	}
-	return true, nil
-}
-
-// isNo reports whether the cluster refuses a call for what it asks, and not for
-// the state that the cluster or an index is in.
-func isNo(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden && !isBlocked(e))
-}
-
-// isBlocked reports whether a setting of the index, or of the cluster, blocks
-// what a call does.
-func isBlocked(e *Error) bool { return e.Type == "cluster_block_exception" }
 
 // Statistics fills docFreqs[k] with the number of documents that have terms[k]
 // in a field, over all shards of the indices that map the field; of more than

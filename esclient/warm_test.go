@@ -52,7 +52,7 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	e := newEngine(t)
 	index := e.At("main")
-	e.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
+	e.Engine.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
 	all, err := e.TextIndices(t.Context(), index)
 	if err != nil || len(all) != 2 || all[1].Name != index+"-alias" || !slices.Contains(all[0].Fields, "title") || !slices.Contains(all[1].Fields, "body") {
 		t.Errorf("got %v, %v", all, err)

@@ -171,7 +171,7 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 		ID string `json:"_scroll_id"`
 	}
 	call := func(method, path string, body esclient.Object) error {
-		return client.Call(ctx, esclient.Request{Method: method, Path: path, Body: body}, &page)
+		return client.Do(ctx, esclient.Call{Method: method, Path: path, Body: body}, &page)
 	}
 	err := call(http.MethodPost, esclient.IndexPath(index, "/_search?scroll=1m&filter_path=_scroll_id"), esclient.Object{"size": 1})
 	if err != nil {

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
-
-	"github.com/elastic/go-elasticsearch/v8/esapi"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/proxy/report"
@@ -35,37 +31,22 @@ const (
 	maxSearchAnswer = 256 << 20
 )
 
-// call is a search with what is asked of akin. It notes the id of akin's
-// explanation.
-func (t *target) call(body []byte, id *string) apiCall {
-	return func(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+url.PathEscape(t.index)+"/_search", bytes.NewReader(body))
-		if err != nil {
-			return nil, err
-		}
-		if t.off {
-			req.Header.Set("X-Akin", "off")
-		}
-		if t.admin != nil {
-			req.Header.Set("X-Akin", "explain")
-		}
-		if t.profile != "" {
-			req.Header.Set("X-Akin-Profile", t.profile)
-		}
-		resp, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
-		if err != nil {
-			return nil, err
-		}
-		*id = resp.Header.Get("X-Akin-Explanation")
-		return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
+// call is a search with what is asked of akin.
+func (t *target) call(body []byte) esclient.Call {
+	header := http.Header{}
+	if t.off {
+		header.Set("X-Akin", "off")
 	}
-}
-
-type apiCall func(ctx context.Context, transport esapi.Transport) (*esapi.Response, error)
-
-// Do implements [esapi.Request].
-func (c apiCall) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
-	return c(ctx, transport)
+	if t.admin != nil {
+		header.Set("X-Akin", "explain")
+	}
+	if t.profile != "" {
+		header.Set("X-Akin-Profile", t.profile)
+	}
+	return esclient.Call{
+		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
+		Timeout: searchTimeout, Limit: maxSearchAnswer,
+	}
 }
 
 // search sends a body and, where akin gets it, asks what became of it.
@@ -73,7 +54,8 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	var id string
 	var text []byte
 	began := time.Now()
-	err = t.client.Send(ctx, esclient.Request{API: t.call(body, &id), Timeout: searchTimeout, Limit: maxSearchAnswer}, func(r io.Reader) (err error) {
+	err = t.client.Send(ctx, t.call(body), func(h http.Header, r io.Reader) (err error) {
+		id = h.Get("X-Akin-Explanation") // of akin
 		text, err = io.ReadAll(r)
 		return err
 	})
@@ -90,7 +72,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Trial   string               `json:"trial"`
 		Clauses []report.ShownClause `json:"clauses"`
 	}
-	err = t.admin.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_akin/explanations/" + id}, &explanation)
+	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
 		a.Unexplained = true // other searches have taken its place
 		return a, nil

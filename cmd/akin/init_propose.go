@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -106,7 +105,7 @@ func (p *proposal) askMore(ctx context.Context, client *esclient.Client) {
 	var health struct {
 		Nodes int `json:"number_of_nodes"`
 	}
-	if client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: "/_cluster/health?filter_path=number_of_nodes"}, &health) == nil {
+	if client.Do(ctx, esclient.Call{Path: "/_cluster/health?filter_path=number_of_nodes"}, &health) == nil {
 		p.nodes = health.Nodes
 	}
 	const cacheBytes = 1 << 20

@@ -130,8 +130,8 @@ func mapped(ctx context.Context, c documents.API, index, field string) (vectorMa
 			Mapping map[string]vectorMapping `json:"mapping"`
 		} `json:"mappings"`
 	}
-	r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, "/_mapping/field/"+url.PathEscape(field))}
-	if err := c.Client.Call(ctx, r, &answer); err != nil {
+	r := esclient.Call{Path: esclient.IndexPath(index, "/_mapping/field/"+url.PathEscape(field))}
+	if err := c.Client.Do(ctx, r, &answer); err != nil {
 		return vectorMapping{}, err
 	}
 	return answer[index].Mappings[field].Mapping[field[strings.LastIndexByte(field, '.')+1:]], nil
@@ -144,16 +144,16 @@ func put(ctx context.Context, c documents.API, index string, meta vectors.Meta) 
 				KNN string `json:"index.knn"`
 			} `json:"settings"`
 		}
-		r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, "/_settings/index.knn?flat_settings=true")}
-		if err := c.Client.Call(ctx, r, &answer); err != nil {
+		r := esclient.Call{Path: esclient.IndexPath(index, "/_settings/index.knn?flat_settings=true")}
+		if err := c.Client.Do(ctx, r, &answer); err != nil {
 			return err
 		}
 		if answer[index].Settings.KNN != "true" {
 			return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", index, errStore)
 		}
 	}
-	r := esclient.Request{Method: http.MethodPut, Path: esclient.IndexPath(index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
-	if err := c.Client.Call(ctx, r, nil); err != nil {
+	r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
+	if err := c.Client.Do(ctx, r, nil); err != nil {
 		return fmt.Errorf("index %q: %w: the mapping %s: %w", index, errStore, meta.Mapping(), err)
 	}
 	return nil

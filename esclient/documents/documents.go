@@ -30,7 +30,7 @@ type API struct{ Client *esclient.Client }
 
 // get asks for what an API of an index expression tells.
 func (a API) get(ctx context.Context, index, api string, out any) error {
-	return a.Client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api)}, out)
+	return a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, api)}, out)
 }
 
 // A ConcreteIndex is one index with the number of its primary shards, at least
@@ -52,7 +52,7 @@ func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error)
 		} `json:"settings"`
 	}
 	const api = "/_settings?filter_path=*.settings.index.uuid,*.settings.index.number_of_shards"
-	if err := a.get(ctx, index, api, &answer); err != nil {
+	if err := a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, api)}, &answer); err != nil {
 		return nil, err
 	}
 	all := make([]ConcreteIndex, 0, len(answer))
@@ -66,18 +66,17 @@ func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error)
 // Count returns how many documents of an index expression match a query; nil is
 // all.
 func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
-	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_count")}
-	if query == nil {
-		r.Method = http.MethodGet
-	} else if err := checkQuery(query); err != nil {
-		return 0, err
-	} else {
-		r.Body = esclient.Object{"query": jsontext.Value(query)}
+	r := esclient.Call{Path: esclient.IndexPath(index, "/_count")}
+	if query != nil {
+		if err := checkQuery(query); err != nil {
+			return 0, err
+		}
+		r.Method, r.Body = http.MethodPost, esclient.Object{"query": jsontext.Value(query)}
 	}
 	var answer struct {
 		Count int64 `json:"count"`
 	}
-	err := a.Client.Call(ctx, r, &answer)
+	err := a.Client.Do(ctx, r, &answer)
 	return answer.Count, err
 }
 
@@ -102,8 +101,8 @@ func (a API) Refresh(ctx context.Context, index string) error {
 	var answer struct {
 		Shards shardsFailed `json:"_shards"`
 	}
-	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_refresh"), Timeout: pageTimeout}
-	if err := a.Client.Call(ctx, r, &answer); err != nil {
+	r := esclient.Call{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_refresh"), Timeout: pageTimeout}
+	if err := a.Client.Do(ctx, r, &answer); err != nil {
 		return err
 	}
 	if err := answer.Shards.check(); err != nil {
@@ -134,7 +133,7 @@ func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field
 	var answer map[string]struct {
 		Mappings jsontext.Value `json:"mappings"`
 	}
-	if err := a.get(ctx, index, "/_mapping", &answer); err != nil {
+	if err := a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, "/_mapping")}, &answer); err != nil {
 		return nil, nil, err
 	}
 	whole := make(map[string]jsontext.Value, len(answer))
@@ -209,7 +208,8 @@ func (a API) NotStoring(ctx context.Context, index string, indices []string, num
 			Mapping map[string]fieldMapping `json:"mapping"`
 		} `json:"mappings"`
 	}
-	if err := a.get(ctx, index, "/_mapping/field/"+url.PathEscape(number+","+keyword), &answer); err != nil {
+	path := esclient.IndexPath(index, "/_mapping/field/"+url.PathEscape(number+","+keyword))
+	if err := a.Client.Do(ctx, esclient.Call{Path: path}, &answer); err != nil {
 		return nil, err
 	}
 	fits := func(name, field, want string, indexed bool) bool {

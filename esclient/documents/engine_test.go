@@ -197,7 +197,7 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 				} `json:"total"`
 			} `json:"_all"`
 		}
-		err := e.Client.Call(t.Context(), esclient.Request{Method: http.MethodGet, Path: "/" + e.At("main") + "/_stats/search"}, &answer)
+		err := e.Client.Do(t.Context(), esclient.Call{Path: "/" + e.At("main") + "/_stats/search"}, &answer)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -313,7 +312,7 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
-	r := esclient.Request{
+	r := esclient.Call{
 		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
 		Body: body, Timeout: pageTimeout, Limit: maxPage,
 	}
@@ -324,7 +323,7 @@ func (a API) scroll(ctx context.Context, index, preference string, body esclient
 	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()
 	for {
 		p = page{ScrollID: p.ScrollID}
-		err := a.Client.Send(ctx, r, func(answer io.Reader) error { return json.UnmarshalRead(answer, &p, esclient.Lenient()) })
+		err := a.Client.Do(ctx, r, &p)
 		if err = cmp.Or(err, p.Shards.check()); err == nil && len(p.Hits.Hits) > 0 {
 			err = fn(p.Hits.Hits)
 		}
@@ -345,7 +344,7 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 		return nil
 	}
 	body := esclient.Object{"scroll_id": []string{id}}
-	err := a.Client.Call(context.WithoutCancel(ctx), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
+	err := a.Client.Do(context.WithoutCancel(ctx), esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
 	refusal, ok := errors.AsType[*esclient.Error](err)
 	if ok && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusForbidden) {
 		return nil // it is gone already, or stays until its time is over: all has been read

@@ -372,11 +372,11 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 	}
 	// Versions that clients give themselves go on from the one that the update made.
 	put := func(version int) error {
-		r := esclient.Request{
+		r := esclient.Call{
 			Method: http.MethodPut, Body: object{"body": "new"},
 			Path: esclient.IndexPath(e.At("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
 		}
-		return e.Client.Call(t.Context(), r, nil)
+		return e.Client.Do(t.Context(), r, nil)
 	}
 	var refusal *esclient.Error
 	if err := put(71); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {

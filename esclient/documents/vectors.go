@@ -84,7 +84,7 @@ func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocT
 }
 
 // A vectorCall is one call of _mtermvectors, with timeout and limit as of an
-// [esclient.Request].
+// [esclient.Call].
 type vectorCall struct {
 	docs       []VectorRequest
 	positions  bool // the places of the terms are asked for, too
@@ -116,11 +116,11 @@ func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d 
 		"offsets": {"false"}, "payloads": {"false"}, "term_statistics": {"false"}, "field_statistics": {"false"},
 		"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"},
 	}
-	r := esclient.Request{
+	r := esclient.Call{
 		Method: http.MethodPost, Path: "/_mtermvectors?" + query.Encode(), Body: esclient.Object{"docs": call.docs},
 		Timeout: call.timeout, Limit: call.limit,
 	}
-	return a.Client.Send(ctx, r, func(answer io.Reader) error { return call.read(answer, fn) })
+	return a.Client.Send(ctx, r, func(_ http.Header, answer io.Reader) error { return call.read(answer, fn) })
 }
 
 // A vectorDoc is a document of the answer, with the places of the terms of
@@ -139,11 +139,11 @@ var errVectors = errors.New("not the terms of the documents")
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
 	d := jsontext.NewDecoder(answer, esclient.Lenient())
 	n := 0
-	err := esclient.EachMember(d, func(name string) error {
+	err := eachMember(d, func(name string) error {
 		if name != "docs" {
 			return d.SkipValue()
 		}
-		return esclient.EachElement(d, func() error {
+		return eachElement(d, func() error {
 			if n == len(v.docs) {
 				return fmt.Errorf("more than %d documents: %w", n, errVectors)
 			}
@@ -165,7 +165,7 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 // token by token: a struct for the millions of terms would take twice as long.
 func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
 	doc := &vectorDoc{}
-	err := esclient.EachMember(d, func(name string) (err error) {
+	err := eachMember(d, func(name string) (err error) {
 		switch name {
 		case "_id":
 			var got string
@@ -187,7 +187,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 			doc.Err = e.AsError(status)
 			return err
 		case "term_vectors":
-			return esclient.EachMember(d, func(field string) error { return v.readField(d, doc, field) })
+			return eachMember(d, func(field string) error { return v.readField(d, doc, field) })
 		default:
 			return d.SkipValue()
 		}
@@ -199,11 +199,11 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string) error {
 	var terms []TermFreq
 	var positions [][]int
-	err := esclient.EachMember(d, func(name string) error {
+	err := eachMember(d, func(name string) error {
 		if name != "terms" {
 			return d.SkipValue()
 		}
-		return esclient.EachMember(d, func(term string) error {
+		return eachMember(d, func(term string) error {
 			freq, at, err := v.readTerm(d)
 			terms = append(terms, TermFreq{term, freq})
 			if v.positions {
@@ -223,7 +223,7 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 
 // readTerm reads the frequency and the places of a term.
 func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
-	err = esclient.EachMember(d, func(name string) error {
+	err = eachMember(d, func(name string) error {
 		switch {
 		case name == "term_freq":
 			t, err := d.ReadToken()
@@ -280,4 +280,38 @@ func (d *vectorDoc) texts(fields []string) [][]string {
 		}
 	}
 	return texts
+}
+
+// eachMember calls fn for each member of the object that d comes to; fn reads
+// the member's value.
+func eachMember(d *jsontext.Decoder, fn func(name string) error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return cmp.Or(err, errors.New("want an object"))
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := fn(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// eachElement calls fn for each element of the array that d comes to; fn reads
+// it.
+func eachElement(d *jsontext.Decoder, fn func() error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
+		return cmp.Or(err, errors.New("want an array"))
+	}
+	for d.PeekKind() != jsontext.KindEndArray {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
 }

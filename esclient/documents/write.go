@@ -7,9 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
-	"github.com/elastic/go-elasticsearch/v8/esapi"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -25,8 +24,7 @@ type Document struct {
 // JSON. It reports false for an index that is there already; that stays as it
 // is.
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
-	r := esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}
-	err = a.Client.Call(ctx, esclient.Request{API: r}, nil)
+	err = a.Client.Do(ctx, esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, ""), Body: body}, nil)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Type == "resource_already_exists_exception" {
 		return false, nil
 	}
@@ -37,17 +35,15 @@ func (a API) CreateIndex(ctx context.Context, index string, body []byte) (create
 // makes them visible to searches. Its error names the first document that
 // was refused.
 func (a API) Index(ctx context.Context, index string, docs []Document) error {
-	var body esclient.Lines
+	var lines []any
 	for _, d := range docs {
 		action := esclient.Object{}
 		if d.ID != "" {
 			action["_id"] = d.ID
 		}
-		if err := errors.Join(body.Append(esclient.Object{"index": action}), body.Append(d.Source)); err != nil {
-			return fmt.Errorf("index documents in %q: document %q: %w", index, d.ID, err)
-		}
+		lines = append(lines, esclient.Object{"index": action}, d.Source)
 	}
-	items, err := a.bulk(ctx, esapi.BulkRequest{Index: url.PathEscape(index), Refresh: "true"}, body, len(docs))
+	items, err := a.bulk(ctx, esclient.IndexPath(index, "/_bulk?refresh=true&"), lines)
 	for i := 0; err == nil && i < len(items); i++ {
 		if of := items[i]; of.Error != nil || of.Status > 299 {
 			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &esclient.ItemError{}).AsError(of.Status))
@@ -66,20 +62,28 @@ type bulkItem struct {
 	Error  *esclient.ItemError `json:"error"`
 }
 
-// bulk sends the lines of n actions and returns what has become of them.
-func (a API) bulk(ctx context.Context, r esapi.BulkRequest, body esclient.Lines, n int) ([]bulkItem, error) {
-	r.Body = bytes.NewReader(body)
-	r.FilterPath = []string{"items.*.status", "items.*.result", "items.*.error.type", "items.*.error.reason"}
+// bulk sends actions, two lines each, and returns what has become of them. path
+// ends as a parameter may follow.
+func (a API) bulk(ctx context.Context, path string, lines []any) ([]bulkItem, error) {
+	var body bytes.Buffer
+	encoder := jsontext.NewEncoder(&body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+	for i, line := range lines {
+		if err := json.MarshalEncode(encoder, line); err != nil {
+			return nil, fmt.Errorf("action %d: %w", i/2, err)
+		}
+	}
+	path += "filter_path=items.*.status,items.*.result,items.*.error.type,items.*.error.reason"
 	var answer struct {
 		Items []map[string]bulkItem `json:"items"`
 	}
-	if err := a.Client.Call(ctx, esclient.Request{API: r, Timeout: pageTimeout}, &answer); err != nil {
+	call := esclient.Call{Method: http.MethodPost, Path: path, Body: body.Bytes(), Timeout: pageTimeout}
+	if err := a.Client.Do(ctx, call, &answer); err != nil {
 		return nil, err
 	}
-	if len(answer.Items) != n {
+	if n := len(lines) / 2; len(answer.Items) != n {
 		return nil, fmt.Errorf("POST /_bulk: %d results in the answer to %d actions", len(answer.Items), n)
 	}
-	items := make([]bulkItem, n)
+	items := make([]bulkItem, len(answer.Items))
 	for i, byAction := range answer.Items {
 		for _, items[i] = range byAction { // the one entry
 		}
@@ -116,7 +120,7 @@ type UpdateResult struct {
 // returns what has become of each, in their order. After an error nobody knows
 // which were made.
 func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
-	var body esclient.Lines
+	var lines []any
 	for _, u := range updates {
 		part := jsontext.Value(u.Part)
 		if !part.IsValid() || part.Kind() != jsontext.KindBeginObject {
@@ -128,13 +132,9 @@ func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResul
 		if u.Doc.Routing != "" {
 			action["routing"] = u.Doc.Routing
 		}
-		for _, line := range []esclient.Object{{"update": action}, {"doc": part}} {
-			if err := body.Append(line); err != nil {
-				return nil, fmt.Errorf("update of document %q of index %q: %w", u.Doc.ID, u.Doc.Index, err)
-			}
-		}
+		lines = append(lines, esclient.Object{"update": action}, esclient.Object{"doc": part})
 	}
-	items, err := a.bulk(ctx, esapi.BulkRequest{}, body, len(updates))
+	items, err := a.bulk(ctx, "/_bulk?", lines)
 	if err != nil {
 		return nil, err
 	}
