@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -122,4 +123,20 @@ func unused(groups []group, analyzer string) string {
 		name = fmt.Sprintf("%s-%d", base, n)
 	}
 	return name
+}
+
+func quote(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string is always encoded
+	}
+	return string(quoted)
+}
+
+func list(texts []string) string {
+	all := make([]string, len(texts))
+	for k, text := range texts {
+		all[k] = quote(text)
+	}
+	return "[" + strings.Join(all, ", ") + "]"
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -90,6 +89,25 @@ func (g *group) write(line func(format string, args ...any)) {
 // comment returns text that stays in its line.
 func comment(text string) string { return cli.Visible(text) }
 
+// next returns the commands to run next, in order.
+func (p *proposal) next() (lines []string) {
+	config := p.Out
+	if config == toStdout {
+		config = "akin.yml"
+	}
+	for k := range p.groups {
+		g := &p.groups[k]
+		args := []string{"matrix", "build", "--from-index", p.Cluster}
+		if p.CAFile != "" {
+			args = append(args, "--ca-file", p.CAFile)
+		}
+		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
+			"--out", filepath.Join(filepath.Dir(config), g.file()))
+		lines = append(lines, "akin "+cli.CommandLine(args...))
+	}
+	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
+}
+
 // plain matches what YAML takes for a string without quotes, for sure.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
 
@@ -99,20 +117,4 @@ func scalar(text string) string {
 		return text
 	}
 	return quote(text)
-}
-
-func quote(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // a string is always encoded
-	}
-	return string(quoted)
-}
-
-func list(texts []string) string {
-	all := make([]string, len(texts))
-	for k, text := range texts {
-		all[k] = quote(text)
-	}
-	return "[" + strings.Join(all, ", ") + "]"
 }

@@ -3,16 +3,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -70,7 +67,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func newRoot() *cobra.Command {
-	root := commandGroup(&cobra.Command{
+	root := cli.Group(&cobra.Command{
 		Use: "akin", Short: "Make every search understand related words",
 		Long: `akin stands in front of Elasticsearch or OpenSearch. It reads each search, looks up
 the neighbors of its terms in a term-similarity matrix, and adds them to the query
@@ -115,91 +112,6 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 	return cmd
 }
 
-// commandGroup makes cmd a command that only holds others.
-func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		meant := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			meant = fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
-		}
-		return cli.Usage(fmt.Errorf("no command %q%s; see %s --help", args[0], meant, cmd.CommandPath()))
-	}
-	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
-	cmd.AddCommand(commands...)
-	return cmd
-}
-
-func newInit() *cobra.Command {
-	var cluster cli.Cluster
-	var r initRequest
-	cmd := &cobra.Command{
-		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
-		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
-writes a configuration with an entry of matrices for each group of fields that are
-analyzed alike. It says in comments why each line is there, and prints the commands
-that come next. It changes nothing in the cluster. System indices, whose names begin
-with a dot, are left out unless --index names them.
-
-` + cli.Credentials,
-		Example: `  akin init --url http://127.0.0.1:9200
-  akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r.Cluster, r.CAFile, r.Index = cluster.URL, cluster.CAFile, cluster.Index
-			r.Credentials = os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != ""
-			if err := r.Check(); err != nil {
-				return cli.Usage(err)
-			}
-			client, err := cluster.Open()
-			if err != nil {
-				return err
-			}
-			defer func() { _ = client.Close() }() // nothing was written
-			return runInit(cmd.Context(), client, &r, cmd.OutOrStdout())
-		},
-	}
-	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
-	cmd.Flags().StringVar(&cluster.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
-	cmd.Flags().StringVar(&r.Out, "out", "akin.yml", "file to write; - for standard output")
-	cmd.Flags().BoolVar(&r.Force, "force", false, "replace a file that is there")
-	return cmd
-}
-
-func newCheck() *cobra.Command {
-	var file, index string
-	asJSON := false
-	cmd := &cobra.Command{
-		Use: "check --config FILE", Short: "Try a configuration: cluster, rights, Redis, matrices, fields",
-		Long: `check tries what a configuration says, and changes nothing: each node of the cluster,
-the rights of akin's own calls, certificates, Redis, and each matrix. For each text
-field of the indices that matrices are bound to, or of --index, it expands searches for
-a few words of documents as akin serve would, and says by which matrix and in which
-form, or why not. Few known terms mean a matrix of another language or analyzer.
-
-The exit status is 0 where there is no error, and 1 otherwise. Warnings are no errors.`,
-		Example: `  akin check --config akin.yml
-  akin check --config akin.yml --index products --json`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return cli.Usage(errors.New("give --config FILE"))
-			}
-			report := runCheck(cmd.Context(), file, index)
-			if err := cli.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
-				return err
-			}
-			return report.Err()
-		},
-	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
-	cmd.Flags().StringVar(&index, "index", "", "indices to look at; default those that matrices are bound to")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
 // newReady asks a running akin whether it is ready. The container image has no
 // other program that could.
 func newReady() *cobra.Command {
@@ -233,53 +145,6 @@ checks of containers.`,
 		},
 	}
 	cmd.Flags().StringVar(&admin, "admin", "http://127.0.0.1:9281", "the admin port")
-	return cmd
-}
-
-// version and commit are set by the linker (-X) where Go cannot read them from
-// the repository, as in the container image.
-var version, commit string
-
-// buildVersion says which akin this is, as far as the build knows.
-func buildVersion() string { return thisBuild().String() }
-
-func thisBuild() serve.Build {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return describeBuild(info, version, commit)
-}
-
-// describeBuild returns the version of the module, the commit and the Go that
-// built it. What the linker set goes first.
-func describeBuild(info *debug.BuildInfo, version, commit string) serve.Build {
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	commit = cmp.Or(commit, settings["vcs.revision"])
-	if commit != "" && settings["vcs.modified"] == "true" {
-		commit += " with changes"
-	}
-	return serve.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
-}
-
-func newVersion() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version, the commit and the Go that built it",
-		Example: `  akin version --json`,
-		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", buildVersion())
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 

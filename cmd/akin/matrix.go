@@ -20,7 +20,7 @@ import (
 )
 
 func newMatrix() *cobra.Command {
-	return commandGroup(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "matrix", Short: "Build, push and inspect term-similarity matrices",
 		Long: `A matrix holds, for each term of a field, the terms most similar to it. It is built
 into a file, which akin can serve as it is, or pushed to Redis as a new version,

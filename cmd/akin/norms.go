@@ -22,7 +22,7 @@ import (
 )
 
 func newNorms() *cobra.Command {
-	return commandGroup(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "norms", Short: "Store the lengths of documents, for mode hard",
 		Long: `For mode hard each document holds a number, ‖Wy‖: the length of its vector of term
 frequencies, each weighted by the rarity of the term. The weights are frozen in a file, so

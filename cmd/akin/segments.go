@@ -15,7 +15,7 @@ import (
 )
 
 func newSegments() *cobra.Command {
-	return commandGroup(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "segments", Short: "Cut long documents into segments",
 		Long: `A long document can be found by its best passage where its text is there twice: as a
 whole, and cut into segments, which are nested documents. "segments backfill" cuts the

@@ -20,7 +20,7 @@ import (
 )
 
 func newVectors() *cobra.Command {
-	return commandGroup(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "vectors", Short: "Store documents as vectors, for mode vectors",
 		Long: `For mode vectors each document holds a vector of the soft vector space model, in a field of
 the engine for sparse or for dense vectors. "vectors model" makes the model, a file from

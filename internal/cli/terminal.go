@@ -30,6 +30,23 @@ func Usage(err error) error {
 // Unwrap returns the error that is marked.
 func (e UsageError) Unwrap() error { return e.error }
 
+// Group makes cmd a command that only holds others.
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		meant := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			meant = fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+		}
+		return Usage(fmt.Errorf("no command %q%s; see %s --help", args[0], meant, cmd.CommandPath()))
+	}
+	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // NoArgs asks for no arguments; anything else is a mistake of the user.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"text/tabwriter"
 
-	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
 )
@@ -48,36 +45,6 @@ type checkReport struct {
 // errFound says that there are errors among the checks.
 var errFound = errors.New("not all is well: see the lines that say error")
 
-// runCheck tries the configuration in a file. index, unless "", says which
-// indices are looked at in place of those that matrices are bound to.
-func runCheck(ctx context.Context, file, index string) *checkReport {
-	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
-	cfg, err := configs.Load(ctx, file)
-	if err != nil {
-		for _, problem := range problems(err) {
-			r.fail("configuration", problem)
-		}
-		return r
-	}
-	r.add(verdictOK, "configuration", file)
-	for _, warning := range cfg.Warnings {
-		r.add(verdictWarning, "configuration", warning)
-	}
-	r.certificates(cfg)
-	reached := r.nodes(ctx, cfg)
-	app, err := serve.New(ctx, serve.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		r.fail("configuration", err)
-		return r
-	}
-	defer app.Close()
-	r.matrices(cfg, app)
-	if reached {
-		r.fields(ctx, cfg, app, index)
-	}
-	return r
-}
-
 // Err returns ErrFound where something is in error.
 func (r *checkReport) Err() error {
 	bad := slices.ContainsFunc(r.Checks, func(c checkResult) bool { return c.Verdict == verdictError }) ||
@@ -95,13 +62,6 @@ func (r *checkReport) add(verdict, about, says string) {
 // fail adds an error and what to do about it.
 func (r *checkReport) fail(about string, err error) {
 	r.Checks = append(r.Checks, checkResult{verdictError, about, err.Error(), cli.Next(err)})
-}
-
-func problems(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 // Print prints the report as two tables.

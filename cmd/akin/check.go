@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
+)
+
+func newCheck() *cobra.Command {
+	var file, index string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "check --config FILE", Short: "Try a configuration: cluster, rights, Redis, matrices, fields",
+		Long: `check tries what a configuration says, and changes nothing: each node of the cluster,
+the rights of akin's own calls, certificates, Redis, and each matrix. For each text
+field of the indices that matrices are bound to, or of --index, it expands searches for
+a few words of documents as akin serve would, and says by which matrix and in which
+form, or why not. Few known terms mean a matrix of another language or analyzer.
+
+The exit status is 0 where there is no error, and 1 otherwise. Warnings are no errors.`,
+		Example: `  akin check --config akin.yml
+  akin check --config akin.yml --index products --json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return cli.Usage(errors.New("give --config FILE"))
+			}
+			report := runCheck(cmd.Context(), file, index)
+			if err := cli.Print(cmd.OutOrStdout(), asJSON, report, report.Print); err != nil {
+				return err
+			}
+			return report.Err()
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
+	cmd.Flags().StringVar(&index, "index", "", "indices to look at; default those that matrices are bound to")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// runCheck tries the configuration in a file. index, unless "", says which
+// indices are looked at in place of those that matrices are bound to.
+func runCheck(ctx context.Context, file, index string) *checkReport {
+	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
+	cfg, err := configs.Load(ctx, file)
+	if err != nil {
+		for _, problem := range problems(err) {
+			r.fail("configuration", problem)
+		}
+		return r
+	}
+	r.add(verdictOK, "configuration", file)
+	for _, warning := range cfg.Warnings {
+		r.add(verdictWarning, "configuration", warning)
+	}
+	r.certificates(cfg)
+	reached := r.nodes(ctx, cfg)
+	app, err := serve.New(ctx, serve.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		r.fail("configuration", err)
+		return r
+	}
+	defer app.Close()
+	r.matrices(cfg, app)
+	if reached {
+		r.fields(ctx, cfg, app, index)
+	}
+	return r
+}
+
+func problems(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

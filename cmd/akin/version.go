@@ -1,0 +1,60 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/internal/serve"
+)
+
+// version and commit are set by the linker (-X) where Go cannot read them from
+// the repository, as in the container image.
+var version, commit string
+
+// buildVersion says which akin this is, as far as the build knows.
+func buildVersion() string { return thisBuild().String() }
+
+func thisBuild() serve.Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return describeBuild(info, version, commit)
+}
+
+// describeBuild returns the version of the module, the commit and the Go that
+// built it. What the linker set goes first.
+func describeBuild(info *debug.BuildInfo, version, commit string) serve.Build {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit = cmp.Or(commit, settings["vcs.revision"])
+	if commit != "" && settings["vcs.modified"] == "true" {
+		commit += " with changes"
+	}
+	return serve.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
+}
+
+func newVersion() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go that built it",
+		Example: `  akin version --json`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", buildVersion())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
