@@ -8,16 +8,33 @@
 package configs
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
+)
+
+// The environment variables that [Load] reads. One that is set and not empty
+// overrides the file.
+const (
+	EnvClusterUsername = "AKIN_CLUSTER_USERNAME"
+	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
+	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
+	EnvRedisURL        = "AKIN_REDIS_URL"
+	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
+	EnvTracingHeaders  = "AKIN_TRACING_HEADERS"
 )
 
 // A Config is a complete configuration. One that comes from [Default],
-// [Load] or [Parse] is valid. The tags have the words that are allowed, or
-// the least and the largest number; the comments say only what akin.yml does
-// not.
+// [Load] or [Parse] is valid. The tags are those of [expand.Profile]; the
+// comments say only what akin.yml does not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`
@@ -106,70 +123,25 @@ type Auth struct {
 	APIKey       Secret `yaml:"-"` // set by Load; in the encoded form: base64 of id:key
 }
 
-// The values of keys that are one of a few words.
-const (
-	ModeBM25    = "bm25" // of Rewriting.Mode
-	ModeHard    = "hard"
-	ModeSoft    = "soft"
-	ModeVectors = "vectors"
-
-	ScoringAuto      = "auto" // of Rewriting.Scoring
-	ScoringLinear    = "linear"
-	ScoringGrouped   = "grouped"
-	ScoringSaturated = "saturated"
-
-	MatchingWiden = "widen" // of Rewriting.Matching
-	MatchingSame  = "same"
-
-	PhaseAuto    = "auto" // of Rewriting.Phase
-	PhaseQuery   = "query"
-	PhaseRescore = "rescore"
-
-	AggregateMax        = "max" // of Segments.Aggregate
-	AggregateAvg        = "avg"
-	AggregateSum        = "sum"
-	AggregateFirstHeavy = "first-heavy"
-	AggregateLength     = "length"
-
-	CombineAdd     = "add" // of Segments.Combine
-	CombineReplace = "replace"
-
-	HighlightOriginal = "original" // of Rewriting.Highlight
-	HighlightRelated  = "related"
-
-	HideFromAuto     = "auto" // of Expansion.HideFrom, by itself
-	HideFromProfile  = "profile"
-	HideFromExplain  = "explain"
-	HideFromValidate = "validate"
-
-	FormatJSON = "json" // of Log.Format
-	FormatText = "text"
-)
-
 // Expansion says which searches are rewritten, and how.
 type Expansion struct {
-	Rewriting `yaml:",inline"`
+	Enabled        bool `yaml:"enabled"`
+	expand.Profile `yaml:",inline"`
 
 	Budget       Duration `yaml:"budget" allowed:"1ms 10s"`
 	MaxBody      Bytes    `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
 	RerankBudget Duration `yaml:"rerank_budget" allowed:"1ms 10s"`
 	RankEval     bool     `yaml:"rank_eval"`
 	Templates    bool     `yaml:"templates"`
-	HideFrom     HideFrom `yaml:"hide_from"`
+	HideFrom     HideFrom `yaml:"hide_from"`            // in every profile: the clients choose it
 	Shadow       float64  `yaml:"shadow" allowed:"0 1"` // a share
 	Trials       []Trial  `yaml:"trials"`               // the first that fits the index is used
 }
 
-// HideFrom has the kinds of requests whose answers show no added terms, or only
-// HideFromAuto: all kinds, once the cluster is known to have security.
-type HideFrom []string
-
-// MarshalYAML writes it as [Load] reads it.
-func (h HideFrom) MarshalYAML() (any, error) {
-	if slices.Equal(h, HideFrom{HideFromAuto}) {
-		return HideFromAuto, nil
-	}
-	return []string(h), nil
+// HideFrom has the kinds of requests whose answers show no added terms.
+type HideFrom struct {
+	Auto bool // all kinds, once the cluster is known to have security
+	expand.Disclosure
 }
 
 // ArmOff is the arm of a [Trial] whose searches go out as they came.
@@ -186,62 +158,10 @@ type Trial struct {
 
 // A Profile is another way of rewriting searches.
 type Profile struct {
-	Rewriting `yaml:",inline"`
+	Enabled        bool `yaml:"enabled"`
+	expand.Profile `yaml:",inline"`
 
 	Matrices []string `yaml:"matrices"` // their names; none is all
-}
-
-// Rewriting says how searches are rewritten.
-type Rewriting struct {
-	Enabled        bool     `yaml:"enabled"`
-	Mode           string   `yaml:"mode" allowed:"bm25 hard soft vectors"`
-	RerankWindow   int      `yaml:"rerank_window" allowed:"1 1000"`
-	SoftWeight     float64  `yaml:"soft_weight" allowed:"0 1"`
-	Candidates     int      `yaml:"vector_candidates" allowed:"1 10000"` // the most that engines take
-	Scoring        string   `yaml:"scoring" allowed:"auto linear grouped saturated"`
-	Phase          string   `yaml:"phase" allowed:"auto query rescore"`
-	Matching       string   `yaml:"matching" allowed:"widen same"`
-	MaxAddedTerms  int      `yaml:"max_added_terms" allowed:"0 200"`
-	MaxQueryTerms  int      `yaml:"max_query_terms" allowed:"1 1024"` // every engine takes 1024 clauses
-	MaxDocShare    float64  `yaml:"max_doc_share"`                    // in (0, 1]
-	Strength       Strength `yaml:"strength"`
-	DefaultFields  []string `yaml:"default_fields"`
-	Highlight      string   `yaml:"highlight" allowed:"original related"`
-	NormalizeScore bool     `yaml:"normalize_score"`
-	Phrases        bool     `yaml:"phrases"`
-	RescoreQueries bool     `yaml:"rescore_queries"`
-	Feedback       Feedback `yaml:"feedback"`
-
-	Segments []Segments `yaml:"segments"`
-}
-
-// Segments say where documents hold the parts of a field's text, and what their
-// scores count for.
-type Segments struct {
-	Field     string `yaml:"field"` // unique in its list, without a default
-	Path      string `yaml:"path"`
-	Text      string `yaml:"text"`     // "" is text below Path
-	Position  string `yaml:"position"` // "" is position below Path
-	Share     string `yaml:"share"`    // "" is share below Path
-	Aggregate string `yaml:"aggregate" allowed:"max avg sum first-heavy length"`
-	Combine   string `yaml:"combine" allowed:"add replace"`
-	InnerHits int    `yaml:"inner_hits" allowed:"0 100"` // what engines allow by default
-}
-
-// Feedback says how terms of a search's own first hits are added to it, which
-// takes a second search.
-type Feedback struct {
-	Documents int     `yaml:"documents" allowed:"0 100"` // how many hits are read; 0 switches it off
-	Terms     int     `yaml:"terms" allowed:"1 100"`     // how many terms are added at most
-	Weight    float64 `yaml:"weight" allowed:"0 1"`      // what they count for, as a share of the search's own terms
-}
-
-// Strength is λ of each scoring form, in [0, 1]: the share of their score that
-// added terms contribute.
-type Strength struct {
-	Linear    float64 `yaml:"linear" allowed:"0 1"`
-	Grouped   float64 `yaml:"grouped" allowed:"0 1"`
-	Saturated float64 `yaml:"saturated" allowed:"0 1"`
 }
 
 // A Matrix binds a similarity matrix, or one used for term weights, to indices
@@ -298,6 +218,26 @@ type Tracing struct {
 	Headers     Secret  `yaml:"-"` // set by Load; see [Tracing.Header]
 }
 
+// Header returns the headers in Headers, which are "NAME=VALUE" with commas
+// between them, as in OTEL_EXPORTER_OTLP_HEADERS: a value may have escapes like
+// %20.
+func (t *Tracing) Header() (map[string]string, error) {
+	header := map[string]string{}
+	if t.Headers.Reveal() == "" {
+		return header, nil
+	}
+	for pair := range strings.SplitSeq(t.Headers.Reveal(), ",") {
+		name, escaped, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		value, err := url.PathUnescape(strings.TrimSpace(escaped))
+		if err != nil || !isName(name) || value == "" || strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, errors.New("must be NAME=VALUE, or several with commas between them") // the value is a credential
+		}
+		header[name] = value
+	}
+	return header, nil
+}
+
 // Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
 	return &Config{
@@ -305,31 +245,22 @@ func Default() *Config {
 			Address:     "127.0.0.1:9280",
 			IdleTimeout: Duration(2 * time.Minute), BodyTimeout: Duration(30 * time.Second),
 		},
-		Admin:    Admin{Address: "127.0.0.1:9281", Hosts: []string{}},
+		Admin:    Admin{Address: "127.0.0.1:9281"},
 		Shutdown: Shutdown{Delay: Duration(5 * time.Second), Timeout: Duration(20 * time.Second)},
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
-			Rewriting: Rewriting{
-				Enabled: true, Mode: ModeBM25, RerankWindow: 100, SoftWeight: 0.1, Candidates: 100, Scoring: ScoringAuto, Phase: PhaseAuto,
-				Matching: MatchingWiden, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
-				Feedback:      Feedback{Terms: 20, Weight: 0.3},
-				DefaultFields: []string{}, Highlight: HighlightOriginal, Segments: []Segments{},
-			},
+			Enabled: true, Profile: expand.DefaultProfile(),
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
-			MaxBody: mebibyte, RankEval: true, HideFrom: HideFrom{HideFromAuto}, Trials: []Trial{},
+			MaxBody: mebibyte, RankEval: true, HideFrom: HideFrom{Auto: true},
 		},
 		Profiles: map[string]Profile{},
-		Matrices: []Matrix{},
-		Weights:  []Matrix{},
-		Vectors:  []string{},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
 		Caches: Caches{
 			Rows: 64 * mebibyte, Analysis: 16 * mebibyte, Statistics: 16 * mebibyte, Vectors: 64 * mebibyte,
 			TTL: Duration(time.Minute),
 		},
 		Memory:  Memory{InFlight: 128 * mebibyte},
-		Log:     Log{Level: "info", Format: FormatJSON},
+		Log:     Log{Level: "info", Format: "json"},
 		Tracing: Tracing{Sample: 0.01},
 	}
 }
@@ -340,18 +271,14 @@ func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
 }
 
-func defaultSegments() Segments {
-	return Segments{Path: "segments", Aggregate: AggregateMax, Combine: CombineAdd}
-}
+func defaultSegments() form.Segments { return form.Segments{Path: "segments"} }
 
-func defaultTrial() Trial {
-	return Trial{Indices: []string{"*"}, Arms: []string{}}
-}
+func defaultTrial() Trial { return Trial{Indices: []string{"*"}} }
 
 // defaultProfile returns the defaults of an entry of profiles: the settings of
 // c, and every matrix.
 func defaultProfile(c *Config) Profile {
-	p := Profile{Rewriting: c.Expansion.Rewriting, Matrices: []string{}}
+	p := Profile{Enabled: c.Expansion.Enabled, Profile: c.Expansion.Profile}
 	p.DefaultFields, p.Segments = slices.Clone(p.DefaultFields), slices.Clone(p.Segments)
 	return p
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 )
 
 // The tags that the YAML core schema gives to scalars.
@@ -32,6 +35,10 @@ type decoder struct {
 
 	profiles *yaml.Node // decoded last, over what the other sections say
 	warnings []string   // of keys with old names
+}
+
+func newDecoder(file string) *decoder {
+	return &decoder{problems: problems{file: file, lines: map[string]int{}, bad: map[string]bool{}}}
 }
 
 // document decodes data over c. It reports whether the YAML itself was valid.
@@ -54,7 +61,7 @@ func (d *decoder) document(data []byte, c *Config) bool {
 		return false
 	}
 	if root := doc.Content[0]; !isNull(root) { // which "---" is
-		d.value(root, "", reflect.ValueOf(c).Elem())
+		d.value(root, "", field{Value: reflect.ValueOf(c).Elem()})
 	}
 	if d.profiles != nil {
 		d.decodeProfiles(d.profiles, c)
@@ -76,26 +83,23 @@ func (d *decoder) syntax(err error) {
 	d.addAt(line, "", "not valid YAML: %s", msg)
 }
 
-// value decodes node n, found at key, into v.
-func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
+// value decodes node n, found at key, into f.
+func (d *decoder) value(n *yaml.Node, key string, f field) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		d.addAt(n.Line, key, "anchors and aliases are not allowed; write the value out")
 	case isNull(n):
 		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
-	case v.Kind() == reflect.Map: // there is one, that of the profiles
+	case f.Kind() == reflect.Map: // there is one, that of the profiles
 		d.profiles = n
-	case v.Type() == reflect.TypeFor[HideFrom]() && n.Kind == yaml.ScalarNode:
-		if n.Value != HideFromAuto {
-			d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
-		}
-		v.Set(reflect.ValueOf(HideFrom{HideFromAuto}))
-	case v.Kind() == reflect.Slice:
-		d.list(n, key, v)
-	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]():
-		d.section(n, key, v)
+	case f.Type() == reflect.TypeFor[HideFrom]():
+		d.hideFrom(n, key, f.Addr().Interface().(*HideFrom))
+	case f.Kind() == reflect.Slice:
+		d.list(n, key, f.Value)
+	case f.isSection():
+		d.section(n, key, f.Value)
 	default:
-		if err := scalar(n, v); err != nil {
+		if err := f.decode(n); err != nil {
 			d.addAt(n.Line, key, "%w", err)
 		}
 	}
@@ -114,7 +118,7 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		k := n.Content[i]
-		if now := renamedKeys[k.Value]; now != "" && fields[now].value.IsValid() {
+		if now := renamedKeys[k.Value]; now != "" && fields[now].IsValid() {
 			d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s: is now called %s; the old name is read in this release only",
 				d.file, k.Line, join(key, k.Value), now))
 			k.Value = now
@@ -126,10 +130,7 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 		}
 		return ""
 	}, func(name, path string, value *yaml.Node) {
-		d.value(value, path, fields[name].value)
-		if allowed := fields[name].allowed; allowed != "" && !d.has(path) {
-			d.limit(path, fields[name].value, strings.Fields(allowed))
-		}
+		d.value(value, path, fields[name])
 	})
 }
 
@@ -142,28 +143,6 @@ func meant(name string, names []string) string {
 		return ""
 	}
 	return "did you mean " + best + "? "
-}
-
-// limit reports a text that is none of those allowed, or a number that is not
-// from the first of them to the second.
-func (d *decoder) limit(key string, v reflect.Value, allowed []string) {
-	if v.Kind() == reflect.String {
-		if !slices.Contains(allowed, v.String()) {
-			d.add(key, "must be one of %s", strings.Join(allowed, ", "))
-		}
-		return
-	}
-	bound := func(text string) reflect.Value {
-		b := reflect.New(v.Type()).Elem()
-		_ = scalar(&yaml.Node{Kind: yaml.ScalarNode, Value: text}, b) // TestLimitsAreReadable
-		return b
-	}
-	less := func(a, b reflect.Value) bool {
-		return a.CanInt() && a.Int() < b.Int() || a.CanFloat() && a.Float() < b.Float()
-	}
-	if low, high := bound(allowed[0]), bound(allowed[1]); less(v, low) || less(high, v) {
-		d.add(key, "%v is out of range; allowed: %v to %v", v, low, high)
-	}
 }
 
 // decodeProfiles decodes a mapping of names to profiles. They start from
@@ -181,7 +160,7 @@ func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 		return ""
 	}, func(name, path string, value *yaml.Node) {
 		p := defaultProfile(c)
-		d.value(value, path, reflect.ValueOf(&p).Elem())
+		d.value(value, path, field{Value: reflect.ValueOf(&p).Elem()})
 		c.Profiles[name] = p
 	})
 }
@@ -219,65 +198,69 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	for i, item := range n.Content {
 		path := fmt.Sprintf("%s[%d]", key, i)
 		d.lines[path] = item.Line
+		decode := func() { d.value(item, path, field{Value: v.Index(i)}) }
 		switch entry := v.Index(i).Addr().Interface().(type) {
 		case *Matrix:
 			*entry = defaultMatrix()
+			decode()
 		case *Trial:
 			*entry = defaultTrial()
-		case *Segments:
+			decode()
+		case *form.Segments:
 			*entry = defaultSegments()
+			decode()
+			for name, value := range map[string]*string{"text": &entry.Text, "position": &entry.Position, "share": &entry.Share} {
+				*value = cmp.Or(*value, entry.Path+"."+name)
+			}
+		default:
+			decode()
 		}
-		d.value(item, path, v.Index(i))
 	}
 }
 
-// scalar decodes one plain value into v, of a type that this package uses.
-func scalar(n *yaml.Node, v reflect.Value) error {
-	var err error
-	switch p := v.Addr().Interface().(type) {
-	case *bool:
-		*p, err = parse(n, tagBool, strconv.ParseBool, errors.New("must be true or false"))
-	case *int:
-		*p, err = parse(n, tagInt, strconv.Atoi, errors.New("must be a whole number"))
-	case *float64:
-		tag := tagFloat
-		if n.ShortTag() == tagInt {
-			tag = tagInt
-		}
-		float := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
-		*p, err = parse(n, tag, float, errors.New("must be a number"))
-	case *string:
-		text := func(s string) (string, error) { return s, nil }
-		*p, err = parse(n, tagStr, text, errors.New("must be a text; put a number or true and false in quotes"))
-	case *Secret:
-		secret := func(s string) (Secret, error) { return NewSecret(s), nil }
-		*p, err = parse(n, tagStr, secret, errors.New("must be a text"))
-	case *Duration:
-		*p, err = parse(n, tagStr, ParseDuration, errDuration)
-	case *Bytes:
-		*p, err = parse(n, tagStr, ParseBytes, errBytes)
-	default:
-		err = fmt.Errorf("configs: no decoding for %s", v.Type())
+// hideFrom decodes the word auto, or a list of the other words.
+func (d *decoder) hideFrom(n *yaml.Node, key string, h *HideFrom) {
+	names := []string{n.Value}
+	if n.Kind != yaml.ScalarNode {
+		d.list(n, key, reflect.ValueOf(&names).Elem())
+	} else if n.Value != "auto" {
+		d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
 	}
-	return err
+	if *h = (HideFrom{Auto: len(names) == 1 && names[0] == "auto"}); h.Auto {
+		return
+	}
+	ways := map[string]expand.Disclosure{
+		"profile": expand.DiscloseProfile, "explain": expand.DiscloseExplain, "validate": expand.DiscloseValidate,
+	}
+	d.each(key, names, func(name string) error {
+		h.Disclosure |= ways[name]
+		if ways[name] == 0 {
+			return errors.New("must be one of profile, explain, validate")
+		}
+		return nil
+	})
 }
 
-// parse reads a scalar that the YAML schema resolved to tag; wrong is the error
-// for everything else, without the value: it could be a secret under the wrong
-// key.
-func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
-		if v, err := read(n.Value); err == nil {
-			return v, nil
+// each reports repeated entries of the list at key and those for which wrong
+// returns an error.
+func (d *decoder) each(key string, list []string, wrong func(string) error) {
+	first := make(map[string]int, len(list))
+	for i, s := range list {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if err := wrong(s); err != nil {
+			d.add(at, "%w", err)
+		} else if j, twice := first[s]; twice {
+			d.add(at, "is the same as %s[%d]", key, j)
+		} else {
+			first[s] = i
 		}
 	}
-	return *new(T), wrong
 }
 
 // A field is one of a struct, and what its tag allows.
 type field struct {
-	value   reflect.Value
-	allowed string
+	reflect.Value
+	allowed []string
 }
 
 // fieldsOf returns the fields of the struct v by their keys, and the keys in
@@ -293,11 +276,164 @@ func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
 			maps.Copy(fields, inside)
 			names = append(names, more...)
 		default:
-			fields[name] = field{v.Field(i), tag.Get("allowed")}
+			fields[name] = field{v.Field(i), strings.Fields(tag.Get("allowed"))}
 			names = append(names, name)
 		}
 	}
 	return fields, names
+}
+
+// isSection reports whether f has keys of its own.
+func (f field) isSection() bool {
+	return f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[Secret]() && f.Type() != reflect.TypeFor[HideFrom]()
+}
+
+// isWord reports whether f is one of the words that its tag allows.
+func (f field) isWord() bool {
+	return len(f.allowed) > 0 && slices.Contains([]reflect.Kind{reflect.String, reflect.Bool, reflect.Uint8}, f.Kind())
+}
+
+// decode sets f to one plain value, of a type that the configuration has.
+func (f field) decode(n *yaml.Node) (err error) {
+	if f.isWord() {
+		return f.decodeWord(n)
+	}
+	switch p := f.Addr().Interface().(type) {
+	case *bool:
+		*p, err = parse(n, tagBool, strconv.ParseBool, errors.New("must be true or false"))
+	case *int:
+		*p, err = parse(n, tagInt, strconv.Atoi, errors.New("must be a whole number"))
+	case *float64:
+		tag := tagFloat
+		if n.ShortTag() == tagInt {
+			tag = tagInt
+		}
+		float := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+		*p, err = parse(n, tag, float, errors.New("must be a number"))
+	case *string:
+		*p, err = text(n)
+	case *Secret:
+		secret := func(s string) (Secret, error) { return NewSecret(s), nil }
+		*p, err = parse(n, tagStr, secret, errors.New("must be a text"))
+	case *Duration:
+		*p, err = parse(n, tagStr, ParseDuration, errDuration)
+	case *Bytes:
+		*p, err = parse(n, tagStr, ParseBytes, errBytes)
+	default:
+		err = fmt.Errorf("configs: no decoding for %s", f.Type())
+	}
+	if err != nil || len(f.allowed) == 0 {
+		return err
+	}
+	return f.checkRange()
+}
+
+// decodeWord sets f to what a word stands for.
+func (f field) decodeWord(n *yaml.Node) error {
+	word, err := text(n)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(f.allowed, word)
+	switch {
+	case i < 0:
+		return fmt.Errorf("must be one of %s", strings.Join(f.allowed, ", "))
+	case f.Kind() == reflect.String:
+		f.SetString(word)
+	case f.Kind() == reflect.Bool:
+		f.SetBool(i == 1)
+	default:
+		f.SetUint(uint64(i))
+	}
+	return nil
+}
+
+// checkRange returns an error for a number that is not from the least to the
+// largest one that is allowed.
+func (f field) checkRange() error {
+	number := func(v reflect.Value) float64 {
+		if v.CanInt() {
+			return float64(v.Int())
+		}
+		return v.Float()
+	}
+	bound := func(text string) float64 {
+		b := field{Value: reflect.New(f.Type()).Elem()}
+		_ = b.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text}) // TestLimitsAreReadable
+		return number(b.Value)
+	}
+	low, open := strings.CutPrefix(f.allowed[0], "(")
+	value, least := number(f.Value), bound(low)
+	if value >= least && value <= bound(f.allowed[1]) && !(open && value == least) {
+		return nil
+	}
+	if open {
+		return fmt.Errorf("%v is out of range; allowed: above %s, up to %s", f.Value, low, f.allowed[1])
+	}
+	return fmt.Errorf("%v is out of range; allowed: %s to %s", f.Value, low, f.allowed[1])
+}
+
+// Set changes a setting of a profile: the key of one in a section is as in
+// "strength.linear", the value as in a file. The error is one or more [Error].
+func Set(p *expand.Profile, key, value string) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(value), &doc); err != nil || len(doc.Content) == 0 {
+		return &Error{Key: key, Err: errors.New("must have a value, as in a file")}
+	}
+	n := doc.Content[0]
+	for _, name := range slices.Backward(strings.Split(key, ".")) {
+		n = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: name}, n}}
+	}
+	d := newDecoder("")
+	d.section(n, "", reflect.ValueOf(p).Elem())
+	return d.err()
+}
+
+// Keys returns the keys of a profile, with their values as a file has them.
+func Keys(p *expand.Profile) map[string]any { return keysOf(reflect.ValueOf(p).Elem()) }
+
+func keysOf(section reflect.Value) map[string]any {
+	fields, _ := fieldsOf(section)
+	keys := make(map[string]any, len(fields))
+	for name, f := range fields {
+		switch {
+		case f.isSection():
+			keys[name] = keysOf(f.Value)
+		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
+			entries := make([]any, f.Len())
+			for i := range entries {
+				entries[i] = keysOf(f.Index(i))
+			}
+			keys[name] = entries
+		case f.isWord() && f.Kind() == reflect.Bool:
+			keys[name] = f.allowed[0]
+			if f.Bool() {
+				keys[name] = f.allowed[1]
+			}
+		case f.isWord() && f.CanUint():
+			keys[name] = f.allowed[f.Uint()]
+		default:
+			keys[name] = f.Interface()
+		}
+	}
+	return keys
+}
+
+func text(n *yaml.Node) (string, error) {
+	same := func(s string) (string, error) { return s, nil }
+	return parse(n, tagStr, same, errors.New("must be a text; put a number or true and false in quotes"))
+}
+
+// parse reads a scalar that the YAML schema resolved to tag; wrong is the error
+// for everything else, without the value: it could be a secret under the wrong
+// key.
+func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
+		if v, err := read(n.Value); err == nil {
+			return v, nil
+		}
+	}
+	return *new(T), wrong
 }
 
 func join(key, name string) string {
@@ -339,13 +475,11 @@ type Error struct {
 // not known.
 func (p *Error) Error() string {
 	at := p.File
-	if p.Line > 0 {
+	if p.File != "" && p.Line > 0 {
 		at += fmt.Sprintf(":%d", p.Line)
 	}
-	if p.Key != "" {
-		at += ": " + p.Key
-	}
-	return at + ": " + p.Err.Error()
+	known := slices.DeleteFunc([]string{at, p.Key}, func(part string) bool { return part == "" })
+	return strings.Join(append(known, p.Err.Error()), ": ")
 }
 
 // Unwrap returns p.Err.

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"encoding"
 	"fmt"
 	"os"
 	"reflect"
@@ -10,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/expand/form"
 )
 
 // secrets lets cmp look into a Secret.
@@ -39,19 +41,37 @@ func keys(t *testing.T) map[string]string {
 
 func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
 	t.Helper()
-	_, text := reflect.TypeAssert[encoding.TextMarshaler](v)
-	if v.Kind() == reflect.Struct && !text {
-		fields, names := fieldsOf(v)
-		for _, name := range names {
-			walk(t, join(key, name), fields[name].value, all)
+	keys := keysOf(v)
+	fields, names := fieldsOf(v)
+	for _, name := range names {
+		f := fields[name]
+		if f.isSection() {
+			walk(t, join(key, name), f.Value, all)
+			continue
 		}
-		return
+		if h, ok := keys[name].(HideFrom); ok {
+			keys[name] = hidden(h)
+		}
+		out, err := yaml.Marshal(keys[name])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[join(key, name)] = strings.TrimSpace(string(out))
 	}
-	out, err := yaml.Marshal(v.Interface())
-	if err != nil {
-		t.Fatalf("%s: %v", key, err)
+}
+
+// hidden returns the value as the file has it.
+func hidden(h HideFrom) any {
+	if h.Auto {
+		return "auto"
 	}
-	all[key] = strings.TrimSpace(string(out))
+	names := []string{}
+	for i, name := range []string{"profile", "explain", "validate"} {
+		if h.Disclosure&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // sameYAML reports whether two pieces of YAML stand for the same value.
@@ -76,7 +96,7 @@ func TestReferenceFileIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Default(), c, secrets); diff != "" {
+	if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
 	}
 }
@@ -89,7 +109,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
-	d := &decoder{problems: problems{lines: map[string]int{}, bad: map[string]bool{}}}
+	d := newDecoder("akin.yml")
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
 	for key, want := range keys(t) {
@@ -142,19 +162,19 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
 	want.Weights = []Matrix{{Name: "body-weights", Indices: []string{"catalogue"}, Fields: []string{"title"}, File: "weights.akin"}}
-	first := defaultSegments()
-	first.Field, first.Aggregate = "body", AggregateFirstHeavy
-	want.Expansion.Segments = []Segments{first}
+	first := form.Segments{Path: "segments", Text: "segments.text", Position: "segments.position", Share: "segments.share"}
+	first.Field, first.Aggregate = "body", form.FirstHeavy
+	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
-	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
+	careful.SameMatches, careful.Strength.Saturated, careful.Matrices = true, 0.1, []string{"main"}
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Expansion.Trials = []Trial{{
 		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
-	if diff := cmp.Diff(want, c, secrets); diff != "" {
+	if diff := cmp.Diff(want, c, secrets, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -238,26 +258,30 @@ func TestLimitsAreReadable(t *testing.T) {
 		fields, names := fieldsOf(v)
 		for _, name := range names {
 			f := fields[name]
-			if f.value.Kind() == reflect.Struct && f.value.Type() != reflect.TypeFor[Secret]() {
-				check(f.value)
+			if f.isSection() {
+				check(f.Value)
 			}
-			allowed := strings.Fields(f.allowed)
-			if len(allowed) == 0 {
+			if len(f.allowed) == 0 {
 				continue
 			}
 			limits++
-			if f.value.Kind() != reflect.String && len(allowed) != 2 {
-				t.Errorf("%s: %d bounds", name, len(allowed))
+			if f.isWord() {
+				continue
 			}
-			for _, text := range allowed {
-				if err := scalar(&yaml.Node{Kind: yaml.ScalarNode, Value: text}, reflect.New(f.value.Type()).Elem()); err != nil {
+			if len(f.allowed) != 2 {
+				t.Errorf("%s: %d bounds", name, len(f.allowed))
+			}
+			for _, text := range f.allowed {
+				text = strings.TrimPrefix(text, "(")
+				bound := field{Value: reflect.New(f.Type()).Elem()}
+				if err := bound.decode(&yaml.Node{Kind: yaml.ScalarNode, Value: text}); err != nil {
 					t.Errorf("%s: %q: %v", name, text, err)
 				}
 			}
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 35 {
+	if limits != 36 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

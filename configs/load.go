@@ -14,17 +14,6 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// The environment variables that [Load] reads. One that is set and not empty
-// overrides the file.
-const (
-	EnvClusterUsername = "AKIN_CLUSTER_USERNAME"
-	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
-	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
-	EnvRedisURL        = "AKIN_REDIS_URL"
-	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
-	EnvTracingHeaders  = "AKIN_TRACING_HEADERS"
-)
-
 // Bounds of what Load reads: far above what is sensible, and what servers
 // accept as one header.
 const maxFile, maxSecret = mebibyte, 8 * kibibyte
@@ -55,7 +44,7 @@ func Parse(name string, data []byte) (*Config, error) {
 // file, and checks the whole.
 func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
 	c := Default()
-	d := &decoder{problems: problems{file: name, lines: map[string]int{}, bad: map[string]bool{}}}
+	d := newDecoder(name)
 	if d.document(data, c) {
 		d.check(c)
 		outside(d, c)

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 )
 
 // badFiles are the files testdata/NAME.bad.yml, one for each class of failure,
@@ -95,10 +100,10 @@ var badFiles = map[string][]string{
 		"memory.bad.yml:2: expansion.max_body: 10MiB is more than half of memory.in_flight, which is all that one client gets",
 	},
 	"max_doc_share": {
+		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.soft_weight: 1.1 is out of range; allowed: 0 to 1",
-		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 	},
 	"no_value": {
 		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
@@ -339,7 +344,7 @@ func TestEmptyFilesAreTheDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(Default(), c, secrets); diff != "" {
+			if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-default +got):\n%s", diff)
 			}
 		})
@@ -355,13 +360,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	common := Rewriting{
-		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, SoftWeight: 0, Candidates: 10000, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
+	common := expand.Profile{
+		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, VectorCandidates: 10000, Scoring: form.Linear, SameMatches: true,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
-		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
+		Strength:      form.Lambda{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
-		Highlight:     HighlightRelated, NormalizeScore: true, Phrases: true, RescoreQueries: true,
-		Feedback: Feedback{Documents: 100, Terms: 1, Weight: 1}, Segments: []Segments{},
+		MarkRelated:   true, NormalizeScores: true, Phrases: true, RescoreQueries: true,
+		Feedback: expand.FeedbackOptions{Documents: 100, Terms: 1, Weight: 1},
 	}
 	want := &Config{
 		Listen: Listen{
@@ -376,22 +381,22 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Auth: Auth{Username: "akin", PasswordFile: "password"},
 		},
 		Expansion: Expansion{
-			Rewriting: common,
-			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
-			HideFrom: HideFrom{HideFromProfile, HideFromExplain, HideFromValidate}, Trials: []Trial{},
+			Profile: common,
+			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
+			HideFrom: HideFrom{Disclosure: expand.DiscloseProfile | expand.DiscloseExplain | expand.DiscloseValidate}, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{
-			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
+			"Same.v1-a_2": {Profile: common, Matrices: []string{}},
 			"wide": {
-				Rewriting: Rewriting{
-					Enabled: true, Mode: ModeBM25, RerankWindow: 1, SoftWeight: 1, Candidates: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
+				Enabled: true,
+				Profile: expand.Profile{
+					RerankWindow: 1, SoftWeight: 1, VectorCandidates: 1, Scoring: form.Saturated, NoRescore: true,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
-					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
-					DefaultFields: []string{}, Highlight: HighlightOriginal,
-					Feedback: Feedback{Documents: 5, Terms: 1, Weight: 1},
-					Segments: []Segments{{
+					Strength: form.Lambda{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
+					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
+					Segments: []form.Segments{{
 						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part",
-						Aggregate: AggregateLength, Combine: CombineReplace, InnerHits: 100,
+						Aggregate: form.Length, Replace: true, InnerHits: 100,
 					}},
 				},
 				Matrices: []string{"main", "Shop_2.v1-a"},
@@ -412,10 +417,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Caches:  Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
 		Memory:  Memory{InFlight: 200 * mebibyte},
-		Log:     Log{Level: "error", Format: FormatText, Queries: true, Access: true},
+		Log:     Log{Level: "error", Format: "text", Queries: true, Access: true},
 		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
 	}
-	if diff := cmp.Diff(want, got, secrets); diff != "" {
+	if diff := cmp.Diff(want, got, secrets, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -449,7 +454,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a valid configuration is refused when written down: %v", err)
 		}
-		if diff := cmp.Diff(c, again, secrets); diff != "" {
+		if diff := cmp.Diff(c, again, secrets, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("(-first +again):\n%s", diff)
 		}
 	})
@@ -458,8 +463,14 @@ func FuzzParse(f *testing.F) {
 // written returns c as YAML with every key.
 func written(t *testing.T, c *Config) []byte {
 	t.Helper()
-	type plain Config // Secrets marshal as a mark: the URL is put in by hand.
-	out, err := yaml.Marshal((*plain)(c))
+	keys := keysOf(reflect.ValueOf(*c)) // Secrets marshal as a mark: the URL is put in by hand.
+	profiles := map[string]any{}
+	for name, p := range c.Profiles {
+		profiles[name] = keysOf(reflect.ValueOf(p))
+	}
+	keys["profiles"] = profiles
+	keys["expansion"].(map[string]any)["hide_from"] = hidden(c.Expansion.HideFrom)
+	out, err := yaml.Marshal(keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,12 +481,95 @@ func written(t *testing.T, c *Config) []byte {
 	return bytes.Replace(out, []byte("'[redacted]'"), bytes.TrimSpace(url), 1)
 }
 
+func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
+	for setting, change := range map[string]func(p *expand.Profile){
+		"mode=bm25":         func(p *expand.Profile) { p.Mode = expand.ModeBM25 },
+		"mode=hard":         func(p *expand.Profile) { p.Mode = expand.ModeHard },
+		"mode=soft":         func(p *expand.Profile) { p.Mode = expand.ModeSoft },
+		"mode=vectors":      func(p *expand.Profile) { p.Mode = expand.ModeVectors },
+		"scoring=auto":      func(p *expand.Profile) { p.Scoring = form.Auto },
+		"scoring=linear":    func(p *expand.Profile) { p.Scoring = form.Linear },
+		"scoring=grouped":   func(p *expand.Profile) { p.Scoring = form.Grouped },
+		"scoring=saturated": func(p *expand.Profile) { p.Scoring = form.Saturated },
+		"phase=auto":        func(p *expand.Profile) { p.NoRescore = false },
+		"phase=rescore":     func(p *expand.Profile) { p.NoRescore = false },
+		"phase=query":       func(p *expand.Profile) { p.NoRescore = true },
+		"matching=widen":    func(p *expand.Profile) { p.SameMatches = false },
+		"matching=same":     func(p *expand.Profile) { p.SameMatches = true },
+		"highlight=related": func(p *expand.Profile) { p.MarkRelated = true },
+		"segments=[{field: f, aggregate: max}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.Max})
+		},
+		"segments=[{field: f, aggregate: avg}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.Avg})
+		},
+		"segments=[{field: f, aggregate: sum}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.Sum})
+		},
+		"segments=[{field: f, aggregate: first-heavy, combine: replace}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.FirstHeavy, Replace: true})
+		},
+		"segments=[{field: f, aggregate: length, combine: add}]": func(p *expand.Profile) {
+			p.Segments = segmentsOf(form.Segments{Aggregate: form.Length})
+		},
+	} {
+		got, want := expand.DefaultProfile(), expand.DefaultProfile()
+		key, value, _ := strings.Cut(setting, "=")
+		if err := Set(&got, key, value); err != nil {
+			t.Errorf("%s: %v", setting, err)
+		}
+		change(&want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", setting, diff)
+		}
+	}
+}
+
+func segmentsOf(s form.Segments) []form.Segments {
+	s.Field, s.Path, s.Text, s.Position, s.Share = "f", "segments", "segments.text", "segments.position", "segments.share"
+	return []form.Segments{s}
+}
+
+func TestSettingsAreChangedByTheirKeys(t *testing.T) {
+	p := expand.DefaultProfile()
+	for key, value := range map[string]string{
+		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalise_score": "true",
+	} {
+		if err := Set(&p, key, value); err != nil {
+			t.Error(err)
+		}
+	}
+	want := expand.DefaultProfile()
+	want.Strength.Linear, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for setting, problem := range map[string]string{
+		"mode=best":           "mode: must be one of bm25, hard, soft, vectors",
+		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",
+		"max_doc_share=2":     "max_doc_share: 2 is out of range; allowed: above 0, up to 1",
+		"strength.linear=2":   "strength.linear: 2 is out of range; allowed: 0 to 1",
+		"strength.flat=1":     "strength.flat: unknown key; allowed: linear, grouped, saturated",
+		"strength=1":          "strength: must be a section with the keys linear, grouped, saturated",
+		"mode.best=1":         "mode: must be a text; put a number or true and false in quotes",
+		"matching=":           "matching: must have a value, as in a file",
+		"matching={":          "matching: must have a value, as in a file",
+		"matching=null":       "matching: has no value; give it one, or remove the key to get the default",
+		"max_added_terms=few": "max_added_terms: must be a whole number",
+	} {
+		key, value, _ := strings.Cut(setting, "=")
+		if err := Set(&p, key, value); err == nil || err.Error() != problem {
+			t.Errorf("%s: %v, want %s", setting, err, problem)
+		}
+	}
+}
+
 func TestOldNamesOfKeysAreReadWithAWarning(t *testing.T) {
 	c, err := Parse("akin.yml", []byte("expansion:\n  normalise_score: true\nprofiles:\n  plain:\n    normalise_score: false\n  other: {}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.Expansion.NormalizeScore || c.Profiles["plain"].NormalizeScore || !c.Profiles["other"].NormalizeScore {
+	if !c.Expansion.NormalizeScores || c.Profiles["plain"].NormalizeScores || !c.Profiles["other"].NormalizeScores {
 		t.Errorf("%+v, %+v", c.Expansion, c.Profiles)
 	}
 	want := []string{

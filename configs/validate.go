@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
@@ -18,17 +20,17 @@ import (
 func (d *decoder) check(c *Config) {
 	d.address("listen.address", c.Listen.Address)
 	d.address("admin.address", c.Admin.Address)
-	d.patterns("admin.hosts", c.Admin.Hosts, func(s string) error {
+	d.each("admin.hosts", c.Admin.Hosts, func(s string) error {
 		if s == "" || strings.ContainsAny(s, ":/*") || hasSpace(s) {
 			return errors.New("must be the name of a host, without a port and wildcards")
 		}
 		return nil
 	})
 	d.nodes(c.Cluster.URLs)
-	d.expansion(&c.Expansion)
+	d.rewriting("expansion", &c.Expansion.Profile)
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
-	d.patterns("vectors", c.Vectors, func(s string) error {
+	d.each("vectors", c.Vectors, func(s string) error {
 		if s == "" {
 			return errors.New("must be a file")
 		}
@@ -45,25 +47,19 @@ func (d *decoder) check(c *Config) {
 	}
 }
 
-func (d *decoder) expansion(e *Expansion) {
-	d.rewriting("expansion", &e.Rewriting)
-	d.patterns("expansion.hide_from", e.HideFrom, func(s string) error {
-		alone := s == HideFromAuto && len(e.HideFrom) == 1
-		if !alone && !slices.Contains([]string{HideFromProfile, HideFromExplain, HideFromValidate}, s) {
-			return errors.New("must be one of profile, explain, validate")
-		}
-		return nil
-	})
-}
-
 // rewriting reports what is wrong with the keys at key that expansion and
-// profiles have in common.
-func (d *decoder) rewriting(key string, r *Rewriting) {
-	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
-		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
+// profiles have in common, but for those that a profile inherits.
+func (d *decoder) rewriting(key string, p *expand.Profile) {
+	own := func(name string) bool { return d.lines[key+"."+name] > 0 }
+	if own("default_fields") {
+		d.each(key+".default_fields", p.DefaultFields, wrongField)
 	}
-	d.patterns(key+".default_fields", r.DefaultFields, wrongField)
-	d.segments(key+".segments", r)
+	if own("segments") {
+		d.segments(key+".segments", p.Segments)
+	}
+	if len(p.Segments) > 0 && p.Mode != expand.ModeBM25 && (own("segments") || own("mode")) {
+		d.add(key+".segments", "must be empty in the mode %s, which scores whole documents", Keys(p)["mode"])
+	}
 }
 
 func wrongField(s string) error {
@@ -73,30 +69,25 @@ func wrongField(s string) error {
 	return nil
 }
 
-func (d *decoder) segments(list string, r *Rewriting) {
-	fields := make([]string, len(r.Segments))
-	for i, s := range r.Segments {
+func (d *decoder) segments(list string, entries []form.Segments) {
+	for i, s := range entries {
 		key := fmt.Sprintf("%s[%d]", list, i)
-		for _, f := range []struct {
-			name, value string
-			below       bool
-		}{{"field", s.Field, false}, {"path", s.Path, false}, {"text", s.Text, true}, {"position", s.Position, true}, {"share", s.Share, true}} {
-			if f.below && f.value == "" {
+		for _, f := range []struct{ name, value, under string }{
+			{"field", s.Field, ""}, {"path", s.Path, ""},
+			{"text", s.Text, s.Path + "."}, {"position", s.Position, s.Path + "."}, {"share", s.Share, s.Path + "."},
+		} {
+			if f.under != "" && d.has(key+".path") {
 				continue
 			}
 			if err := wrongField(f.value); err != nil {
 				d.add(key+"."+f.name, "%w", err)
-			} else if f.below && !strings.HasPrefix(f.value, s.Path+".") {
+			} else if !strings.HasPrefix(f.value, f.under) {
 				d.add(key+"."+f.name, "must be the full name of a field below path, such as %s.%s", s.Path, f.name)
 			}
 		}
-		if j := slices.Index(fields[:i], s.Field); j >= 0 {
+		if j := slices.IndexFunc(entries, func(other form.Segments) bool { return other.Field == s.Field }); j < i {
 			d.add(key+".field", "%q is the field of %s[%d] already", s.Field, list, j)
 		}
-		fields[i] = s.Field
-	}
-	if len(r.Segments) > 0 && r.Mode != ModeBM25 {
-		d.add(list, "must be empty in the mode %s, which scores whole documents", r.Mode)
 	}
 }
 
@@ -106,13 +97,8 @@ func (d *decoder) checkProfiles(c *Config) {
 		if name == ArmOff {
 			d.add(key, "must have another name: as an arm of a trial, off is to forward searches as they came")
 		}
-		for _, bad := range slices.Collect(maps.Keys(d.bad)) {
-			if rest, ok := strings.CutPrefix(bad, "expansion."); ok && d.lines[join(key, rest)] == 0 {
-				d.bad[join(key, rest)] = true // inherited, and reported where it comes from
-			}
-		}
-		d.rewriting(key, &p.Rewriting)
-		d.patterns(key+".matrices", p.Matrices, func(s string) error {
+		d.rewriting(key, &p.Profile)
+		d.each(key+".matrices", p.Matrices, func(s string) error {
 			if !slices.ContainsFunc(c.Matrices, func(m Matrix) bool { return m.Name == s }) {
 				return errors.New("must be the name of an entry of matrices")
 			}
@@ -122,15 +108,17 @@ func (d *decoder) checkProfiles(c *Config) {
 }
 
 func checkModes(d *decoder, c *Config) {
-	needs := func(key string, r *Rewriting) {
-		if r.Mode == ModeVectors && len(c.Vectors) == 0 {
-			d.add(key+".mode", "vectors needs model files, in the key vectors")
-		}
+	if len(c.Vectors) > 0 {
+		return
 	}
-	needs("expansion", &c.Expansion.Rewriting)
+	const wrong = "vectors needs model files, in the key vectors"
+	if c.Expansion.Mode == expand.ModeVectors { // which profiles inherit
+		d.add("expansion.mode", wrong)
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		if p := c.Profiles[name]; c.Expansion.Mode != ModeVectors { // else reported where it comes from
-			needs(join("profiles", name), &p.Rewriting)
+		if c.Profiles[name].Mode == expand.ModeVectors {
+			d.add(join("profiles", name)+".mode", wrong)
 		}
 	}
 }
@@ -151,7 +139,7 @@ func (d *decoder) trials(c *Config) {
 		if len(t.Arms) != 2 {
 			d.add(key+".arms", "must be two: the usual one and the new one")
 		}
-		d.patterns(key+".arms", t.Arms, func(s string) error {
+		d.each(key+".arms", t.Arms, func(s string) error {
 			if _, known := c.Profiles[s]; s != ArmOff && !known {
 				return errors.New("must be off or the name of a profile")
 			}
@@ -171,7 +159,7 @@ func (d *decoder) nodes(urls []string) {
 	if len(urls) == 0 {
 		d.add(key, "must name at least one node of the cluster")
 	}
-	d.patterns(key, urls, func(s string) error {
+	d.each(key, urls, func(s string) error {
 		return wrongURL(s, fmt.Sprintf("cluster.auth or in %s, %s and %s", EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey))
 	})
 }
@@ -216,7 +204,7 @@ func (d *decoder) globs(key string, globs []string, out, wrong string) {
 	if !slices.ContainsFunc(globs, func(s string) bool { return !keepsOut(s) }) {
 		d.add(key, `must have at least one pattern of what it applies to; "*" is everything`)
 	}
-	d.patterns(key, globs, func(s string) error {
+	d.each(key, globs, func(s string) error {
 		if keepsOut(s) {
 			s = s[len(out):]
 		}
@@ -227,22 +215,6 @@ func (d *decoder) globs(key string, globs []string, out, wrong string) {
 		}
 		return nil
 	})
-}
-
-// patterns reports repeated entries of the list at key and those for which
-// wrong returns an error.
-func (d *decoder) patterns(key string, list []string, wrong func(string) error) {
-	first := make(map[string]int, len(list))
-	for i, s := range list {
-		at := fmt.Sprintf("%s[%d]", key, i)
-		if err := wrong(s); err != nil {
-			d.add(at, "%w", err)
-		} else if j, twice := first[s]; twice {
-			d.add(at, "is the same as %s[%d]", key, j)
-		} else {
-			first[s] = i
-		}
-	}
 }
 
 // minToken is the length in bytes of the shortest token of the admin port:
@@ -335,21 +307,6 @@ func isHost(u *url.URL) bool {
 	}
 	n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	return err == nil && n > 0
-}
-
-// nameRule says what isName wants, nameChars are the characters in it.
-const (
-	nameRule  = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
-	nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-)
-
-// isName reports whether s can name a matrix or a profile: in keys of Redis, on
-// the command line and as a label of metrics.
-func isName(s string) bool { return s != "" && len(s) <= 64 && strings.Trim(s, nameChars) == "" }
-
-// hasSpace reports whether s holds white space or control characters.
-func hasSpace(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
 func (d *decoder) redisURL(s string) {

@@ -6,32 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
-
-// Header returns the headers in Headers, which are "NAME=VALUE" with commas
-// between them, as in OTEL_EXPORTER_OTLP_HEADERS: a value may have escapes like
-// %20.
-func (t *Tracing) Header() (map[string]string, error) {
-	header := map[string]string{}
-	if t.Headers.Reveal() == "" {
-		return header, nil
-	}
-	for pair := range strings.SplitSeq(t.Headers.Reveal(), ",") {
-		name, escaped, _ := strings.Cut(pair, "=")
-		name = strings.TrimSpace(name)
-		value, err := url.PathUnescape(strings.TrimSpace(escaped))
-		if err != nil || !isName(name) || value == "" || strings.ContainsFunc(value, unicode.IsControl) {
-			return nil, errors.New("must be NAME=VALUE, or several with commas between them") // the value is a credential
-		}
-		header[name] = value
-	}
-	return header, nil
-}
 
 // A Duration is a span of time, never negative, written as numbers with units:
 // "50ms", "1m30s". The units are those of [time.ParseDuration].
@@ -148,3 +126,18 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // LogValue is [Secret.String] for package slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// nameRule says what isName wants, nameChars are the characters in it.
+const (
+	nameRule  = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
+	nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+)
+
+// isName reports whether s can name a matrix or a profile: in keys of Redis, on
+// the command line and as a label of metrics.
+func isName(s string) bool { return s != "" && len(s) <= 64 && strings.Trim(s, nameChars) == "" }
+
+// hasSpace reports whether s holds white space or control characters.
+func hasSpace(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
+}

@@ -23,70 +23,77 @@ const (
 
 // Profile are the limits and choices of an [Expander]. The zero value adds
 // nothing; [DefaultProfile] is the measured recipe.
+//
+// Package configs reads it by the tags: the key, and what is allowed, which is
+// the least and the largest number, "(" for one that is too small itself, or
+// the words that stand for 0, 1, 2 and so on. Of the words of a bool the second
+// is true.
 type Profile struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
-	Mode Mode
+	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors"`
 	// RerankWindow is k, how many hits ModeSoft reranks.
-	RerankWindow int
+	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
 	// SoftWeight in [0, 1] is what the soft cosine counts for in the order of
 	// ModeSoft, and what vectors count for in that of ModeVectors; the engine's
 	// scores count for the rest. At 1 the order and the scores are the measure's.
-	SoftWeight float64
+	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
 	// VectorCandidates is how many nearest documents of each shard a query in dense
-	// vectors finds.
-	VectorCandidates int
+	// vectors finds. Engines take 10000 at most.
+	VectorCandidates int `yaml:"vector_candidates" allowed:"1 10000"`
 	// Scoring is the form to write.
-	Scoring form.Scoring
+	Scoring form.Scoring `yaml:"scoring" allowed:"auto linear grouped saturated"`
 	// NoRescore has the saturated form be the query. Otherwise it rescores the
 	// first hits of the linear form where the request allows that.
-	NoRescore bool
+	NoRescore bool `yaml:"phase" allowed:"auto query rescore"`
 	// SameMatches finds what the original finds, and changes only the order.
 	// Otherwise documents with only related words are found, too.
-	SameMatches bool
+	SameMatches bool `yaml:"matching" allowed:"widen same"`
 	// MaxAddedTerms is the largest number of terms added to one search, shared
 	// fairly between its clauses.
-	MaxAddedTerms int
-	// MaxQueryTerms is the largest number of terms of a text that is expanded.
-	MaxQueryTerms int
+	MaxAddedTerms int `yaml:"max_added_terms" allowed:"0 200"`
+	// MaxQueryTerms is the largest number of terms of a text that is expanded. Every
+	// engine takes 1024 clauses.
+	MaxQueryTerms int `yaml:"max_query_terms" allowed:"1 1024"`
 	// MaxDocShare in (0, 1] is the largest share of the documents with the
 	// field that an added term may occur in, rounded up to whole documents.
-	MaxDocShare float64
+	MaxDocShare float64 `yaml:"max_doc_share" allowed:"(0 1"`
 	// Strength is λ.
-	Strength form.Lambda
+	Strength form.Lambda `yaml:"strength"`
 	// DefaultFields are the fields to add terms in when a request names none.
-	DefaultFields []string
+	DefaultFields []string `yaml:"default_fields"`
 	// MarkRelated has highlighters mark the added terms, too.
-	MarkRelated bool
+	MarkRelated bool `yaml:"highlight" allowed:"original related"`
 	// NormalizeScores divides the score of a clause such that the largest that it
 	// can be stays the same; then searches with min_score are expanded, too.
-	NormalizeScores bool
+	NormalizeScores bool `yaml:"normalize_score"`
 	// Phrases has words related to those of a phrase reorder the phrase's hits.
-	Phrases bool
+	Phrases bool `yaml:"phrases"`
 	// RescoreQueries expands the request's own rescore queries.
-	RescoreQueries bool
+	RescoreQueries bool `yaml:"rescore_queries"`
 	// HideFrom lists the requests that are left alone because their answers
 	// show the added terms. Those on an alias with a filter always are, and with
 	// HideSecured all those of a cluster with security, where [Request.Allowed] is
-	// set.
-	HideFrom    Disclosure
-	HideSecured bool
+	// set. They are no keys of a profile: clients choose it.
+	HideFrom    Disclosure `yaml:"-"`
+	HideSecured bool       `yaml:"-"`
 	// Feedback says how the terms of the first hits are added.
-	Feedback FeedbackOptions
+	Feedback FeedbackOptions `yaml:"feedback"`
 	// Segments are the fields whose text documents hold in parts, too, each with
 	// full names. They are for ModeBM25.
-	Segments []form.Segments
+	Segments []form.Segments `yaml:"segments"`
 }
 
 // FeedbackOptions say how the terms of the first hits of a search are added to
-// it. The zero value adds none.
+// it, which takes a second search. The zero value adds none.
 type FeedbackOptions struct {
 	// Documents is how many hits are read, Terms how many terms are added to a
 	// search at most.
-	Documents, Terms int
+	Documents int `yaml:"documents" allowed:"0 100"`
+	Terms     int `yaml:"terms" allowed:"1 100"`
 	// Weight is what the added terms count for together, as a share of the
 	// search's own terms.
-	Weight float64
+	Weight float64 `yaml:"weight" allowed:"0 1"`
 }
 
 // A Disclosure is a set of the ways in which the answer to a rewritten

@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
@@ -264,13 +265,13 @@ func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	if !slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Frequent > 0 }) {
 		return // it was not found out
 	}
-	wants := cfg.Expansion.Scoring == configs.ScoringAuto || cfg.Expansion.Scoring == configs.ScoringSaturated
+	scoring := cfg.Expansion.Scoring
 	switch {
 	case run:
-		r.add(verdictOK, "scripts", "the cluster runs them: scoring "+cfg.Expansion.Scoring+" can be saturated")
-	case wants:
+		r.add(verdictOK, "scripts", "the cluster runs them: scoring "+scoring.String()+" can be saturated")
+	case scoring == form.Auto || scoring == form.Saturated:
 		r.add(verdictOK, "scripts", "the cluster runs none: searches are scored in the form grouped")
 	default:
-		r.add(verdictOK, "scripts", "the cluster runs none, and scoring "+cfg.Expansion.Scoring+" needs none")
+		r.add(verdictOK, "scripts", "the cluster runs none, and scoring "+scoring.String()+" needs none")
 	}
 }

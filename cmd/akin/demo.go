@@ -117,8 +117,8 @@ func demoConfig(engine string) *configs.Config {
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
-	same := configs.Profile{Rewriting: cfg.Expansion.Rewriting}
-	same.Matching = "same"
+	same := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile}
+	same.SameMatches = true
 	cfg.Profiles[sameProfile] = same
 	return cfg
 }

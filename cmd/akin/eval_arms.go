@@ -11,12 +11,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
@@ -181,12 +182,12 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 // candidateArm returns an arm that is an akin in this process, before a cluster
 // that asks for no credentials, with a matrix and the keys of a profile. Its
 // caller calls end, with an error, too.
-func candidateArm(ctx context.Context, o armOptions, r configs.Rewriting, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
+func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
 	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
 	cfg, err := o.configure(t.profile, "in memory", "")
 	if err == nil {
 		p := cfg.Profiles[t.profile]
-		p.Rewriting, cfg.Cluster.Auth = r, configs.Auth{}
+		p.Profile, cfg.Cluster.Auth = how, configs.Auth{}
 		cfg.Profiles[t.profile] = p
 		err = s.serve(ctx, &o, t, cfg, m)
 	}
@@ -223,43 +224,29 @@ func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *confi
 // configure returns the configuration of an akin with one matrix and a profile
 // of the same name that has the settings.
 func (o *armOptions) configure(name, file, settings string) (*configs.Config, error) {
-	profile := map[string]any{"matrices": []string{name}}
+	cfg := configs.Default()
+	profile := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile, Matrices: []string{name}}
 	for setting := range strings.SplitSeq(settings, ",") {
-		if setting == "" {
-			continue
-		}
-		key, text, _ := strings.Cut(setting, "=")
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil || value == nil {
-			return nil, fmt.Errorf("%s: want KEY=VALUE", setting)
-		}
+		key, value, _ := strings.Cut(setting, "=")
 		keys := []string{key}
-		if key == "strength" {
+		switch key {
+		case "":
+			continue
+		case "strength":
 			keys = []string{"strength.linear", "strength.grouped", "strength.saturated"}
 		}
 		for _, key := range keys {
-			section, name, nested := strings.Cut(key, ".")
-			if !nested {
-				profile[key] = value
-			} else if within, ok := profile[section].(map[string]any); ok {
-				within[name] = value
-			} else {
-				profile[section] = map[string]any{name: value}
+			if err := configs.Set(&profile.Profile, key, value); err != nil {
+				return nil, err
 			}
 		}
 	}
-	text, err := yaml.Marshal(map[string]any{
-		"matrices":  []any{map[string]any{"name": name, "file": file}},
-		"profiles":  map[string]any{name: profile},
-		"expansion": map[string]any{"budget": "10s", "rerank_budget": "10s"}, // what counts is the ranking
-	})
-	if err != nil {
-		return nil, err
+	if profile.Mode == expand.ModeVectors {
+		return nil, errors.New("mode: must be another than vectors, which needs a file with a model")
 	}
-	cfg, err := configs.Parse(name, text)
-	if err != nil {
-		return nil, err
-	}
+	cfg.Matrices = []configs.Matrix{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}, File: file}}
+	cfg.Profiles = map[string]configs.Profile{name: profile}
+	cfg.Expansion.Budget, cfg.Expansion.RerankBudget = configs.Duration(10*time.Second), configs.Duration(10*time.Second) // what counts is the ranking
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.Cluster}, o.CAFile
 	cfg.Cluster.Auth.Username = os.Getenv(configs.EnvClusterUsername)

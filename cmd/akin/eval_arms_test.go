@@ -11,6 +11,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -36,7 +37,7 @@ func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cfg.Profiles["x"]
-	if want := (configs.Strength{Linear: 0.3, Grouped: 0.4, Saturated: 0.4}); p.Strength != want || p.Feedback.Documents != 10 || p.Matching != configs.MatchingSame {
+	if want := (form.Lambda{Linear: 0.3, Grouped: 0.4, Saturated: 0.4}); p.Strength != want || p.Feedback.Documents != 10 || !p.SameMatches {
 		t.Errorf("%+v", p)
 	}
 }

@@ -78,7 +78,7 @@ func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate
 	if err != nil {
 		return nil, err
 	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Rewriting, m)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Profile, m)
 	defer end()
 	if err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -160,18 +162,18 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	settings := map[string]func(s *evaluate.Setting){
 		"defaults": func(*evaluate.Setting) {},
 		"linear, all found": func(s *evaluate.Setting) {
-			s.Rewriting.Scoring, s.Rewriting.Strength.Linear = configs.ScoringLinear, 0.6
+			s.Profile.Scoring, s.Profile.Strength.Linear = form.Linear, 0.6
 		},
 		"grouped, same hits": func(s *evaluate.Setting) {
-			s.Rewriting.Scoring, s.Rewriting.Matching = configs.ScoringGrouped, configs.MatchingSame
+			s.Profile.Scoring, s.Profile.SameMatches = form.Grouped, true
 		},
-		"in the query, few": func(s *evaluate.Setting) { s.Rewriting.Phase, s.Rewriting.MaxAddedTerms = configs.PhaseQuery, 5 },
-		"feedback":          func(s *evaluate.Setting) { s.Rewriting.Feedback.Documents = 10 },
-		"blended":           func(s *evaluate.Setting) { s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, 0.4 },
+		"in the query, few": func(s *evaluate.Setting) { s.Profile.NoRescore, s.Profile.MaxAddedTerms = true, 5 },
+		"feedback":          func(s *evaluate.Setting) { s.Profile.Feedback.Documents = 10 },
+		"blended":           func(s *evaluate.Setting) { s.Profile.Mode, s.Profile.SoftWeight = expand.ModeSoft, 0.4 },
 		"another matrix":    func(s *evaluate.Setting) { s.Shape = evaluate.Shape{Exponent: 0.5, Threshold: 0.05, Neighbors: 10} },
 	}
 	for name, change := range settings {
-		s := &evaluate.Setting{Rewriting: configs.Default().Expansion.Rewriting, Shape: evaluate.Shape{Exponent: 1}}
+		s := &evaluate.Setting{Profile: expand.DefaultProfile(), Shape: evaluate.Shape{Exponent: 1}}
 		change(s)
 		proxy := serveSetting(t, url, index, s, m)
 		for kind, search := range tunedSearches {

@@ -11,15 +11,19 @@ import (
 // documents, which the engine scores one by one.
 type Segments struct {
 	// Field is the field whose text is in parts, and Path the nested field.
-	Field, Path string
+	Field string `yaml:"field"`
+	Path  string `yaml:"path"`
 	// Text is the field of a segment's text. Position counts the segments of a
 	// document from 1, and Share in (0, 1] is how much of the text a segment is.
-	Text, Position, Share string
-	Aggregate             Aggregate
+	Text      string    `yaml:"text"`
+	Position  string    `yaml:"position"`
+	Share     string    `yaml:"share"`
+	Aggregate Aggregate `yaml:"aggregate" allowed:"max avg sum first-heavy length"`
 	// Replace has the segments score instead of the clause, which then only finds.
-	Replace bool
-	// InnerHits is how many segments come back with each hit, the best first.
-	InnerHits int
+	Replace bool `yaml:"combine" allowed:"add replace"`
+	// InnerHits is how many segments come back with each hit, the best first. Engines
+	// allow 100 by default.
+	InnerHits int `yaml:"inner_hits" allowed:"0 100"`
 }
 
 // An Aggregate makes the score of a document of the scores s_i of its segments

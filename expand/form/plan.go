@@ -47,8 +47,9 @@ func (s Scoring) String() string {
 // Lambda is λ, the factor of the added terms, for each form. 0 adds
 // terms without weight.
 type Lambda struct {
-	// Linear, Grouped and Saturated are in [0, 1].
-	Linear, Grouped, Saturated float64
+	Linear    float64 `yaml:"linear" allowed:"0 1"`
+	Grouped   float64 `yaml:"grouped" allowed:"0 1"`
+	Saturated float64 `yaml:"saturated" allowed:"0 1"`
 }
 
 // A Plan says how a search is written. Nobody changes it once it is made.

@@ -48,7 +48,7 @@ func startFully(t *testing.T) *App {
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
 		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: weights}, {Name: "remote", Indices: all, Fields: all}}
-		cfg.Profiles = map[string]configs.Profile{"b": {Rewriting: cfg.Expansion.Rewriting}}
+		cfg.Profiles = map[string]configs.Profile{"b": {Enabled: true, Profile: cfg.Expansion.Profile}}
 		cfg.Expansion.Trials = []configs.Trial{{Name: "t", Indices: all, Arms: []string{"off", "b"}, Share: 0.1}}
 	})
 	newReloader("", a, nil, proxy.NewFront(a.server, nil), t.Output())

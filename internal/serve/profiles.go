@@ -1,13 +1,9 @@
 package serve
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/store"
@@ -24,13 +20,11 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 	if a.store == nil {
 		return
 	}
-	hidden := hideFrom(cfg.Expansion.HideFrom) // in every profile: the clients choose it
-	rewriting := func(r configs.Rewriting) expand.Profile {
-		o := ExpandOptions(r)
-		o.HideFrom, o.HideSecured = hidden, slices.Contains(cfg.Expansion.HideFrom, configs.HideFromAuto)
-		return o
+	rewriting := func(p expand.Profile) expand.Profile {
+		p.HideFrom, p.HideSecured = cfg.Expansion.HideFrom.Disclosure, cfg.Expansion.HideFrom.Auto
+		return p
 	}
-	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting))
+	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Profile))
 	if a.weights != nil {
 		a.expander = a.expander.WithWeights(weightSource{a.weights, a.cluster})
 	}
@@ -44,7 +38,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 		if !p.Enabled {
 			continue
 		}
-		e := a.expander.With(rewriting(p.Rewriting))
+		e := a.expander.With(rewriting(p.Profile))
 		if len(p.Matrices) > 0 {
 			e = e.WithMatrices(matrices{a.store, a.cluster, p.Matrices})
 		}
@@ -61,55 +55,6 @@ func trials(entries []configs.Trial) (all []proxy.Trial) {
 		})
 	}
 	return all
-}
-
-// ExpandOptions returns how a profile with such keys rewrites searches.
-func ExpandOptions(cfg configs.Rewriting) expand.Profile {
-	modes := map[string]expand.Mode{
-		configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
-		configs.ModeVectors: expand.ModeVectors,
-	}
-	scorings := map[string]form.Scoring{
-		configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
-		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
-	}
-	return expand.Profile{
-		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, VectorCandidates: cfg.Candidates, Scoring: scorings[cfg.Scoring],
-		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
-		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
-		Strength: form.Lambda(cfg.Strength), Feedback: expand.FeedbackOptions(cfg.Feedback), DefaultFields: cfg.DefaultFields,
-		MarkRelated:     cfg.Highlight == configs.HighlightRelated,
-		NormalizeScores: cfg.NormalizeScore, Phrases: cfg.Phrases, RescoreQueries: cfg.RescoreQueries,
-		Segments: segments(cfg.Segments),
-	}
-}
-
-// segments returns the segments that are configured, with all fields named.
-func segments(entries []configs.Segments) (all []form.Segments) {
-	aggregates := map[string]form.Aggregate{
-		configs.AggregateMax: form.Max, configs.AggregateAvg: form.Avg, configs.AggregateSum: form.Sum,
-		configs.AggregateFirstHeavy: form.FirstHeavy, configs.AggregateLength: form.Length,
-	}
-	for _, s := range entries {
-		all = append(all, form.Segments{
-			Field: s.Field, Path: s.Path, Text: cmp.Or(s.Text, s.Path+".text"), Position: cmp.Or(s.Position, s.Path+".position"),
-			Share: cmp.Or(s.Share, s.Path+".share"), Aggregate: aggregates[s.Aggregate],
-			Replace: s.Combine == configs.CombineReplace, InnerHits: s.InnerHits,
-		})
-	}
-	return all
-}
-
-// hideFrom returns the requests whose answers are not to show added terms.
-func hideFrom(names []string) (d expand.Disclosure) {
-	all := map[string]expand.Disclosure{
-		configs.HideFromProfile: expand.DiscloseProfile, configs.HideFromExplain: expand.DiscloseExplain,
-		configs.HideFromValidate: expand.DiscloseValidate,
-	}
-	for _, name := range names {
-		d |= all[name]
-	}
-	return d
 }
 
 // learn takes from a refusal what it teaches, and reports whether that was

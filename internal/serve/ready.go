@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
@@ -18,9 +17,9 @@ import (
 )
 
 func (a *App) incomplete() (all []report.Degradation) {
-	hard := a.cfg.Expansion.Mode == configs.ModeHard
+	hard := a.cfg.Expansion.Mode == expand.ModeHard
 	for _, p := range a.cfg.Profiles {
-		hard = hard || p.Mode == configs.ModeHard
+		hard = hard || p.Mode == expand.ModeHard
 	}
 	if a.weights == nil && hard {
 		all = append(all, report.Degradation{

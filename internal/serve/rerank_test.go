@@ -38,8 +38,8 @@ func TestCausesOfTheEnginesOrder(t *testing.T) {
 
 func TestModeHardWithoutWeightsIsDegraded(t *testing.T) {
 	everywhere, profile := configs.Default(), configs.Default()
-	everywhere.Expansion.Mode = configs.ModeHard
-	profile.Profiles["p"] = configs.Profile{Rewriting: configs.Rewriting{Mode: configs.ModeHard}}
+	everywhere.Expansion.Mode = expand.ModeHard
+	profile.Profiles["p"] = configs.Profile{Profile: expand.Profile{Mode: expand.ModeHard}}
 	for _, tt := range []struct {
 		name string
 		cfg  *configs.Config

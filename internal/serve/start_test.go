@@ -118,7 +118,7 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 	}{
 		{"nothing is missing", engine, nil, "INFO", nil},
 		{"no matrices", engine, func(cfg *configs.Config) { cfg.Matrices = nil }, "WARN", []string{"forwarded unexpanded"}},
-		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = configs.ModeHard }, "WARN", []string{"hard without weights"}},
+		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = expand.ModeHard }, "WARN", []string{"hard without weights"}},
 		{"a matrix that is not there", engine, func(cfg *configs.Config) {
 			cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "other", Indices: []string{"*"}, Fields: []string{"*"}, File: "/no/such/file"})
 		}, "WARN", []string{`matrix "other": no version`}},

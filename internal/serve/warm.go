@@ -77,8 +77,9 @@ func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 	if e.Shadow > 0 {
 		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
 	}
+	keys := configs.Keys(&e.Profile)
 	a.log.Log(ctx, level, "started", "akin", a.process.build.String(), "cluster", cluster,
-		"mode", e.Mode, "scoring", e.Scoring, "matching", e.Matching,
+		"mode", keys["mode"], "scoring", keys["scoring"], "matching", keys["matching"],
 		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
 }
 

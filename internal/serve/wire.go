@@ -303,7 +303,7 @@ func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	must(level.UnmarshalText([]byte(cfg.Level))) // configs lets no other names through
 	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == configs.FormatText {
+	if cfg.Format == "text" {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 // A Setting is one way to rewrite searches.
 type Setting struct {
-	// Rewriting has the keys of a profile.
-	Rewriting configs.Rewriting
+	Profile expand.Profile
 	// Shape is what is made of the matrices before.
 	Shape Shape
 }
@@ -89,6 +91,20 @@ func choice[T comparable](name string, usual T, set func(s *Setting, v T), value
 	return d
 }
 
+// setting returns the dimension of a key of a profile.
+func setting(key string, values ...string) dimension {
+	set := func(s *Setting, k int) {
+		if err := configs.Set(&s.Profile, key, values[k]); err != nil {
+			panic(err) // the values are below
+		}
+	}
+	usual := slices.IndexFunc(values, func(v string) bool {
+		p := expand.DefaultProfile()
+		return configs.Set(&p, key, v) == nil && reflect.DeepEqual(p, expand.DefaultProfile())
+	})
+	return dimension{name: key, values: values, usual: usual, set: set}
+}
+
 // matrixWeight begins the names of the dimensions of weights.
 const matrixWeight = "weight of matrix "
 
@@ -96,29 +112,28 @@ const matrixWeight = "weight of matrix "
 // values lie widely apart: what lies between them follows the judged queries
 // more than the collection.
 func NewSpace(matrices int) Space {
-	d := configs.Default().Expansion.Rewriting
+	d := expand.DefaultProfile()
 	s := Space{[]dimension{
-		choice("scoring", d.Scoring, func(s *Setting, v string) { s.Rewriting.Scoring = v },
-			configs.ScoringLinear, configs.ScoringGrouped, configs.ScoringAuto),
-		choice("phase", d.Phase, func(s *Setting, v string) { s.Rewriting.Phase = v }, configs.PhaseAuto, configs.PhaseQuery),
+		setting("scoring", "linear", "grouped", "auto"),
+		setting("phase", "auto", "query"),
 		choice("times strength", 1, func(s *Setting, v float64) { // that of each form
 			times := func(strength float64) float64 { return min(math.Round(v*strength*1e4)/1e4, 1) }
-			s.Rewriting.Strength = configs.Strength{
+			s.Profile.Strength = form.Lambda{
 				Linear: times(d.Strength.Linear), Grouped: times(d.Strength.Grouped), Saturated: times(d.Strength.Saturated),
 			}
 		}, .25, .5, .75, 1, 1.5, 2, 3),
 		choice("exponent", 1, func(s *Setting, v float64) { s.Shape.Exponent = v }, .5, .75, 1, 1.5, 2),
 		choice("threshold", 0, func(s *Setting, v float64) { s.Shape.Threshold = v }, 0, .02, .05, .1, .2),
 		choice("neighbors", 0, func(s *Setting, v int) { s.Shape.Neighbors = v }, 5, 10, 20, 50, 0),
-		choice("max_added_terms", d.MaxAddedTerms, func(s *Setting, v int) { s.Rewriting.MaxAddedTerms = v }, 5, 10, 20, 30, 50, 100),
-		choice("max_doc_share", d.MaxDocShare, func(s *Setting, v float64) { s.Rewriting.MaxDocShare = v }, .02, .05, .1, .2, .5),
-		choice("matching", d.Matching, func(s *Setting, v string) { s.Rewriting.Matching = v }, configs.MatchingWiden, configs.MatchingSame),
-		choice("feedback.documents", 0, func(s *Setting, v int) { s.Rewriting.Feedback.Documents = v }, 0, 5, 10, 20),
-		choice("feedback.terms", d.Feedback.Terms, func(s *Setting, v int) { s.Rewriting.Feedback.Terms = v }, 10, 20, 40),
-		choice("feedback.weight", d.Feedback.Weight, func(s *Setting, v float64) { s.Rewriting.Feedback.Weight = v }, .1, .2, .3, .5),
+		setting("max_added_terms", "5", "10", "20", "30", "50", "100"),
+		setting("max_doc_share", "0.02", "0.05", "0.1", "0.2", "0.5"),
+		setting("matching", "widen", "same"),
+		setting("feedback.documents", "0", "5", "10", "20"),
+		setting("feedback.terms", "10", "20", "40"),
+		setting("feedback.weight", "0.1", "0.2", "0.3", "0.5"),
 		choice("soft_weight", 0, func(s *Setting, v float64) { // the blend of the mode soft; 0 is the mode bm25
 			if v > 0 {
-				s.Rewriting.Mode, s.Rewriting.SoftWeight = configs.ModeSoft, v
+				s.Profile.Mode, s.Profile.SoftWeight = expand.ModeSoft, v
 			}
 		}, 0, .05, .1, .2, .4),
 	}}
@@ -181,7 +196,7 @@ func (s Space) plain(p point) point {
 		}
 	}
 	out := s.setting(p)
-	if out.Rewriting.Feedback.Documents == 0 || out.Rewriting.Mode == configs.ModeSoft {
+	if out.Profile.Feedback.Documents == 0 || out.Profile.Mode == expand.ModeSoft {
 		reset("feedback.")
 	}
 	if len(out.Shape.Weights) > 0 && slices.Max(out.Shape.Weights) == 0 {
@@ -191,7 +206,7 @@ func (s Space) plain(p point) point {
 }
 
 func (s Space) setting(p point) Setting {
-	out := Setting{Rewriting: configs.Default().Expansion.Rewriting}
+	out := Setting{Profile: expand.DefaultProfile()}
 	for i, d := range s.dimensions {
 		d.set(&out, p[i])
 	}

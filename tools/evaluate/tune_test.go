@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
@@ -68,7 +70,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	r := run(t, 100, tuneOptions(), func(s *Setting, q int) float64 {
 		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Rewriting.Scoring == configs.ScoringGrouped {
+		if s != nil && s.Profile.Scoring == form.Grouped {
 			score += 0.05
 		}
 		return score
@@ -76,7 +78,7 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	if r.Advice != UseTuned {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if s := r.Recommended.Rewriting; s.Scoring != configs.ScoringGrouped {
+	if s := r.Recommended.Profile; s.Scoring != form.Grouped {
 		t.Errorf("recommended %s", r.Chosen)
 	}
 	if r.HeldOut.Low <= 0 || r.HeldOut.P > 0.05 || r.Tuned.P != 0 {
@@ -94,7 +96,7 @@ func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
 	if r.Advice != UseDefaults {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if diff := cmp.Diff(configs.Default().Expansion.Rewriting, r.Recommended.Rewriting); diff != "" {
+	if diff := cmp.Diff(expand.DefaultProfile(), r.Recommended.Profile); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -213,7 +215,7 @@ func TestEveryProfileLoads(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", space.describe(p), err, &text)
 		}
-		want := configs.Profile{Rewriting: s.Rewriting, Matrices: []string{"tuned"}}
+		want := configs.Profile{Enabled: true, Profile: s.Profile, Matrices: []string{"tuned"}}
 		if diff := cmp.Diff(want, c.Profiles["tuned"]); diff != "" {
 			t.Errorf("%s: %s", space.describe(p), diff)
 		}
@@ -229,9 +231,9 @@ func TestEveryProfileLoads(t *testing.T) {
 func TestAProfileOfTheDefaultsHasNoKeys(t *testing.T) {
 	space := NewSpace(1)
 	s := space.setting(space.usual())
-	changed, err := changes(s.Rewriting)
-	if err != nil || len(changed) > 0 || space.describe(space.usual()) != "the defaults" || !s.Shape.IsFirst() {
-		t.Errorf("%v, %v, %q", changed, err, space.describe(space.usual()))
+	changed := changes(&s.Profile)
+	if len(changed) > 0 || space.describe(space.usual()) != "the defaults" || !s.Shape.IsFirst() {
+		t.Errorf("%v, %q", changed, space.describe(space.usual()))
 	}
 }
 
