@@ -112,7 +112,7 @@ func TestAdjustedFirstPageOfAPointInTimeIsNotKept(t *testing.T) {
 		}
 	}
 	r, err := e.Expand(t.Context(), &Request{Body: req.Body})
-	if err != nil || len(r.FirstPasses) == 0 {
+	if err != nil || r.firstPass() == nil {
 		t.Errorf("%v: the first page for others asks for no first hits of its own: %+v", err, r)
 	}
 }

@@ -16,6 +16,7 @@ package expand
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -100,7 +101,7 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err e
 	default:
 		res, err = e.expandOne(ctx, req, pins, 1)
 	}
-	if err == nil && len(res.FirstPasses) > 0 {
+	if err == nil && slices.ContainsFunc(res.Parts, func(p Part) bool { return p.FirstPass != nil }) {
 		res.Pins = pins
 	}
 	return res, err
@@ -202,9 +203,7 @@ func (a *asker) finish(res *Result, needsDFS, rescored, filtered bool) *Result {
 	if filtered && a.s.discloses != 0 {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
 	}
-	if p := a.firstPass(res, needsDFS, rescored); p != nil {
-		res.FirstPasses = []*FirstPass{p}
-	}
+	res.Parts[0].FirstPass = a.firstPass(res, needsDFS, rescored)
 	return res
 }
 

@@ -39,7 +39,7 @@ func expandTwice(t *testing.T, req *Request, change ...func(*Profile)) (first, s
 		t.Fatal(err)
 	}
 	again := *req
-	again.FirstHits = make([][]FirstHit, max(len(first.FirstPasses), 1))
+	again.FirstHits = make([][]FirstHit, max(len(first.Parts), 1))
 	for i := range again.FirstHits {
 		again.FirstHits[i] = firstHits
 	}
@@ -55,10 +55,10 @@ func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
 		Body: []byte(`{"aggs":{"a":{"terms":{"field":"b"}}},"query":{"match":{"body":"car"}},"from":20,"size":5,"search_after":[1],` +
 			`"post_filter":{"term":{"a":"b"}},"highlight":{"fields":{"body":{}}},"_source":["a"],"suggest":{}}`),
 	})
-	if len(first.FirstPasses) != 1 {
+	if first.firstPass() == nil {
 		t.Fatalf("%+v", first)
 	}
-	p := first.FirstPasses[0]
+	p := first.firstPass()
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(p.Body, &body); err != nil {
 		t.Fatalf("%v: %s", err, p.Body)
@@ -82,10 +82,10 @@ func TestFirstPassOfVectorsBesideTheQueryTakesTheSearchType(t *testing.T) {
 	c, m := rental(t)
 	c.shards = 5
 	r, err := New(c, m, with(feedback)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"knn":{},` + carRental[1:])})
-	if err != nil || len(r.FirstPasses) != 1 {
+	if err != nil || r.firstPass() == nil {
 		t.Fatalf("%v, %+v", err, r)
 	}
-	if p := r.FirstPasses[0]; p.RawQuery != "search_type=dfs_query_then_fetch" || strings.Contains(string(p.Body), "knn") || r.RawQuery != "" {
+	if p := r.firstPass(); p.RawQuery != "search_type=dfs_query_then_fetch" || strings.Contains(string(p.Body), "knn") || r.RawQuery != "" {
 		t.Errorf("first pass ?%s %s, then ?%s", p.RawQuery, p.Body, r.RawQuery)
 	}
 }
@@ -95,11 +95,11 @@ func TestFirstPassOfVectorsBesideTheQueryTakesTheSearchType(t *testing.T) {
 func TestRescoredFirstPassFindsByTheTextItself(t *testing.T) {
 	first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 	var body struct{ Query, Rescore json.RawMessage }
-	if err := json.Unmarshal(first.FirstPasses[0].Body, &body); err != nil {
+	if err := json.Unmarshal(first.firstPass().Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	if string(body.Query) != `{"match":{"body":"car"}}` || !strings.Contains(string(body.Rescore), "automobile") {
-		t.Errorf("%s", first.FirstPasses[0].Body)
+		t.Errorf("%s", first.firstPass().Body)
 	}
 	if found, _, _ := strings.Cut(string(second.Body), "rescore"); !strings.Contains(found, "automobile") {
 		t.Errorf("the search itself: %s", second.Body)
@@ -113,8 +113,8 @@ func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 		"sorted":  {Body: []byte(`{"sort":["date"],"query":{"match":{"body":"car"}}}`)},
 		"explain": {Endpoint: EndpointExplain, Body: []byte(`{"query":{"match":{"body":"car"}}}`)},
 	} {
-		if first, _ := expandTwice(t, req); len(first.FirstPasses) > 0 {
-			t.Errorf("%s: %s", name, first.FirstPasses[0].Body)
+		if first, _ := expandTwice(t, req); first.firstPass() != nil {
+			t.Errorf("%s: %s", name, first.firstPass().Body)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
 func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
 	for _, c := range []struct{ name, text string }{{"with neighbors", "car"}, {"without neighbors", "cheap"}} {
 		first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"` + c.text + `"}}}`)}, func(o *Profile) { o.NoRescore = true })
-		if len(first.FirstPasses) != 1 || len(second.FirstPasses) != 0 || !second.Rewritten {
+		if first.firstPass() == nil || second.firstPass() != nil || !second.Rewritten {
 			t.Fatalf("%s: %+v, then %+v", c.name, first, second)
 		}
 		var body struct {
@@ -191,12 +191,12 @@ func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
 		}
 		return res
 	}
-	if first := page("", nil); len(first.FirstPasses) != 1 {
+	if first := page("", nil); first.firstPass() == nil {
 		t.Fatalf("%+v", first)
 	}
 	with := page("", [][]FirstHit{firstHits})
 	next := page(`,"search_after":[1]`, nil)
-	if len(next.FirstPasses) > 0 || len(next.Clauses) != 1 || len(next.Clauses[0].Feedback) != len(with.Clauses[0].Feedback) || len(with.Clauses[0].Feedback) == 0 {
+	if next.firstPass() != nil || len(next.Clauses) != 1 || len(next.Clauses[0].Feedback) != len(with.Clauses[0].Feedback) || len(with.Clauses[0].Feedback) == 0 {
 		t.Errorf("first %+v\nnext %+v", with.Clauses, next)
 	}
 }
@@ -212,7 +212,7 @@ func TestPagesAfterAFailedSecondExpansionHaveNoFeedback(t *testing.T) {
 		})
 	}
 	first, err := page("", nil)
-	if err != nil || len(first.FirstPasses) != 1 {
+	if err != nil || first.firstPass() == nil {
 		t.Fatalf("%v %+v", err, first)
 	}
 	c.statisticsErr = errors.New("no statistics")
@@ -221,7 +221,7 @@ func TestPagesAfterAFailedSecondExpansionHaveNoFeedback(t *testing.T) {
 	}
 	c.statisticsErr = nil
 	next, err := page(`,"search_after":[1]`, nil)
-	if err != nil || !next.Rewritten || len(next.FirstPasses) > 0 || foundTerms(next)[0] != foundTerms(first)[0] || len(next.Clauses[0].Feedback) > 0 {
+	if err != nil || !next.Rewritten || next.firstPass() != nil || foundTerms(next)[0] != foundTerms(first)[0] || len(next.Clauses[0].Feedback) > 0 {
 		t.Errorf("%v %+v", err, next)
 	}
 }
@@ -234,7 +234,7 @@ func TestEachSliceHasFeedbackOfItsOwn(t *testing.T) {
 		r, err := e.Expand(t.Context(), &Request{
 			Body: fmt.Appendf(nil, `{"query":{"match":{"body":"car"}},"slice":{"id":%d,"max":2},"pit":{"id":"%s"}}`, id, pitIDs[0].id),
 		})
-		if err != nil || len(r.FirstPasses) != 1 || strings.Contains(string(r.FirstPasses[0].Body), "slice") {
+		if err != nil || r.firstPass() == nil || strings.Contains(string(r.firstPass().Body), "slice") {
 			t.Errorf("slice %d: %v %+v", id, err, r)
 		}
 	}
@@ -247,7 +247,7 @@ func TestNoFeedbackWhereItWouldFindOrShowMore(t *testing.T) {
 		"secured, explained": {Body: []byte(`{"explain":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 		"secured, profiled":  {Body: []byte(`{"profile":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
 	} {
-		if first, _ := expandTwice(t, req, func(o *Profile) { o.NormalizeScores = true }); len(first.FirstPasses) > 0 || !first.Rewritten {
+		if first, _ := expandTwice(t, req, func(o *Profile) { o.NormalizeScores = true }); first.firstPass() != nil || !first.Rewritten {
 			t.Errorf("%s: %+v", name, first)
 		}
 	}
@@ -278,10 +278,18 @@ func TestFeedbackIsTakenBackFirst(t *testing.T) {
 func TestOnlyTheFirstSearchesOfManyHaveFeedback(t *testing.T) {
 	lines := strings.Repeat("{}\n"+`{"query":{"match":{"body":"car"}}}`+"\n", maxReranked+3)
 	first, second := expandTwice(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(lines)})
-	if len(first.FirstPasses) != maxReranked+3 || first.FirstPasses[maxReranked-1] == nil || first.FirstPasses[maxReranked] != nil || first.TooManyFirstPasses != 3 {
-		t.Errorf("%d first passes, too many: %d", len(first.FirstPasses), first.TooManyFirstPasses)
+	if len(first.Parts) != maxReranked+3 || first.Parts[maxReranked-1].FirstPass == nil || first.Parts[maxReranked].FirstPass != nil || first.TooManyFirstPasses != 3 {
+		t.Errorf("%d searches, too many first passes: %d", len(first.Parts), first.TooManyFirstPasses)
 	}
 	if !second.Rewritten {
 		t.Errorf("%+v", second)
 	}
+}
+
+// firstPass returns that of a single search, nil for none.
+func (r *Result) firstPass() *FirstPass {
+	if len(r.Parts) == 0 {
+		return nil
+	}
+	return r.Parts[0].FirstPass
 }

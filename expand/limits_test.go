@@ -137,10 +137,10 @@ func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"small", path, "docs,more"}, res.Indices); diff != "" {
+		if diff := cmp.Diff([]string{"small", path, "docs,more"}, indexOfEach(res)); diff != "" {
 			t.Fatalf("(-want +got)\n%s", diff)
 		}
-		e.limits.Learn(Limit{LimitRescore, res.Indices[0], 10})
+		e.limits.Learn(Limit{LimitRescore, res.Parts[0].Index, 10})
 		if res, err = e.Expand(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -289,4 +289,11 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 			})
 		}
 	}
+}
+
+func indexOfEach(res *Result) (indices []string) {
+	for _, p := range res.Parts {
+		indices = append(indices, p.Index)
+	}
+	return indices
 }

@@ -157,8 +157,8 @@ func TestAFailureLeavesTheOtherSearchesExpanded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stage *StageError
-	if !r.Rewritten || len(r.Failures) != 1 || !errors.As(r.Failures[0], &stage) || stage.Stage != StageAnalyze {
-		t.Errorf("rewritten %t, failures %v", r.Rewritten, r.Failures)
+	if !r.Rewritten || len(r.Failures()) != 1 || !errors.As(r.Failures()[0], &stage) || stage.Stage != StageAnalyze {
+		t.Errorf("rewritten %t, failures %v", r.Rewritten, r.Failures())
 	}
 	if !strings.HasPrefix(string(r.Body), "{}\n"+failing+"\n{}\n{\"query\":{\"bool\":") {
 		t.Errorf("body %s", r.Body)

@@ -58,18 +58,32 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 			room += len(res.Body) + len(dsl.DFS) + dsl.HeaderRoom
 		}
 	}
-	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room), Indices: make([]string, len(parts))}
+	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room), Parts: make([]Part, len(parts))}
 	at := 0
 	for i := range parts {
 		p, res := &parts[i], results[i]
-		out.Indices[i] = p.Index
-		if errs[i] != nil {
-			out.Failures = append(out.Failures, errs[i])
+		if out.Parts[i] = (Part{Index: p.Index, Err: errs[i]}); errs[i] != nil {
 			continue
 		}
-		if out.add(i, len(parts), res); !res.Rewritten {
+		number := "[" + strconv.Itoa(i) + "]"
+		if res.Reason != "" {
+			out.Clauses = append(out.Clauses, Explanation{Path: number, Reason: res.Reason})
+		}
+		for _, c := range res.Clauses {
+			c.Path = number + "." + c.Path
+			out.Clauses = append(out.Clauses, c)
+		}
+		if len(res.Parts) > 0 {
+			out.Parts[i].Rerank, out.Parts[i].FirstPass = res.Parts[0].Rerank, res.Parts[0].FirstPass
+		}
+		if out.Parts[i].FirstPass != nil && i >= maxReranked {
+			out.Parts[i].FirstPass = nil
+			out.TooManyFirstPasses++
+		}
+		if !res.Rewritten {
 			continue
 		}
+		out.Rewritten, out.ClauseCount = true, max(out.ClauseCount, res.ClauseCount)
 		if res.RawQuery != p.RawQuery {
 			out.Body = append(out.Body, req.Body[at:p.Header.Start]...)
 			out.Body = dsl.AppendHeader(out.Body, p.Header.Of(req.Body))
@@ -82,40 +96,10 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 	case out.Rewritten:
 		out.Body = append(out.Body, req.Body[at:]...)
 		return out, nil
-	case len(out.Failures) > 0:
-		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures...))
+	case len(out.Failures()) > 0:
+		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures()...))
 	case len(out.Clauses) > 0:
-		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason, FirstPasses: out.FirstPasses, TooManyFirstPasses: out.TooManyFirstPasses}, nil
+		return &Result{Parts: out.Parts, Clauses: out.Clauses, Reason: out.Clauses[0].Reason, TooManyFirstPasses: out.TooManyFirstPasses}, nil
 	}
 	return &Result{Reason: reason.NoClause}, nil
-}
-
-// add adds what became of search i of n, but for its body.
-func (r *Result) add(i, n int, search *Result) {
-	number := "[" + strconv.Itoa(i) + "]"
-	if search.Reason != "" {
-		r.Clauses = append(r.Clauses, Explanation{Path: number, Reason: search.Reason})
-	}
-	for _, c := range search.Clauses {
-		c.Path = number + "." + c.Path
-		r.Clauses = append(r.Clauses, c)
-	}
-	r.Rewritten, r.ClauseCount = r.Rewritten || search.Rewritten, max(r.ClauseCount, search.ClauseCount)
-	if i < maxReranked {
-		setOf(&r.FirstPasses, i, n, search.FirstPasses)
-	} else {
-		r.TooManyFirstPasses += len(search.FirstPasses)
-	}
-	setOf(&r.Reranks, i, n, search.Reranks)
-}
-
-// setOf sets element i of a list of n to the only one of one, if there is one.
-func setOf[T any](list *[]*T, i, n int, one []*T) {
-	if len(one) == 0 {
-		return
-	}
-	if *list == nil {
-		*list = make([]*T, n)
-	}
-	(*list)[i] = one[0]
 }

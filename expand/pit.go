@@ -151,7 +151,7 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 
 // result returns what becomes of a page.
 func (p *firstPage) result(s *search) *Result {
-	res := &Result{Rewritten: p.members != nil, Reason: p.reason, ClauseCount: p.clauseCount}
+	res := &Result{Rewritten: p.members != nil, Parts: []Part{{Index: s.req.Index}}, Reason: p.reason, ClauseCount: p.clauseCount}
 	_ = json.Unmarshal(p.clauses, &res.Clauses)
 	if !res.Rewritten {
 		return res

@@ -47,7 +47,7 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 	for matchOnly := false; ; {
 		plan := p.plan(clauses, matchOnly)
 		if !plan.Changes() && p.rerank == nil && !a.s.nested {
-			return plan, &Result{Clauses: explain(plan, a.s.firstHits(), false)} // each says why
+			return plan, &Result{Parts: []Part{{Index: a.s.req.Index}}, Clauses: explain(plan, a.s.firstHits(), false)} // each says why
 		}
 		var count int
 		body, count = plan.Write(body)
@@ -67,12 +67,10 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
 	res := &Result{
 		Rewritten:   true,
+		Parts:       []Part{{Index: p.s.req.Index, Rerank: p.rerank}},
 		Body:        body,
 		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
 		ClauseCount: clauses,
-	}
-	if p.rerank != nil {
-		res.Reranks = []*Rerank{p.rerank}
 	}
 	res.RawQuery = p.s.rawQuery(plan.NeedsDFS(), p.rerank != nil)
 	return res

@@ -138,7 +138,7 @@ func FuzzExpand(f *testing.F) {
 		if string(body) != before {
 			t.Fatalf("the request's body was changed to %q", body)
 		}
-		if len(r.FirstPasses) > 0 {
+		if r.firstPass() != nil {
 			checkFeedback(t, body, r, func(c *fakeCluster, p *Profile) {
 				change(c)
 				*p = o
@@ -182,7 +182,7 @@ func oddHits(fields []string) (hits []FirstHit) {
 // find what the first result finds.
 func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Profile)) {
 	t.Helper()
-	pass := first.FirstPasses[0]
+	pass := first.firstPass()
 	if !json.Valid(pass.Body) {
 		t.Fatalf("first pass %q: not JSON", pass.Body)
 	}
@@ -199,8 +199,8 @@ func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fake
 			}
 		}
 	})
-	if len(r.FirstPasses) > 0 || first.Rewritten && !r.Rewritten {
-		t.Fatalf("Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.FirstPasses)
+	if r.firstPass() != nil || first.Rewritten && !r.Rewritten {
+		t.Fatalf("Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.firstPass())
 	}
 	if r.Rewritten && !json.Valid(r.Body) {
 		t.Fatalf("Expand(%q) with feedback = %q: not JSON", body, r.Body)

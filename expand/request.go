@@ -46,7 +46,7 @@ type Request struct {
 	// pins the versions that are active now.
 	Pins Pins
 	// FirstHits are the hits of the first passes of its searches, as
-	// [Result.FirstPasses] asked for them; nil for those that have none. It is
+	// [Part.FirstPass] asked for them; nil for those that have none. It is
 	// empty in the first call.
 	FirstHits [][]FirstHit
 }
@@ -107,21 +107,12 @@ type Result struct {
 	// Pins are the versions that were used, for the second call; zero without first
 	// passes.
 	Pins Pins
-	// Reranks says for each search of the request how its hits are to be ordered
-	// before the client gets them, nil for those that stay in the engine's order.
-	// It is empty where all do.
-	Reranks []*Rerank
-	// FirstPasses are, for each search of the request, what is to be sent before it
-	// so that terms of its first hits can be added by a second call, nil for those
-	// that have none. It is empty where none has one. RawQuery and Body are what
-	// goes out where a first pass fails.
-	FirstPasses []*FirstPass
+	// Parts are the searches of the request in their order: one, or those of
+	// _msearch and _rank_eval; none where the request could not be taken apart.
+	Parts []Part
 	// TooManyFirstPasses is how many searches have none because the request has
 	// more than are read.
 	TooManyFirstPasses int
-	// Indices are the index expressions of the searches of a request that has
-	// several, empty for one that is one search.
-	Indices []string
 	// ClauseCount estimates from above how many clauses the query has for the
 	// engine, of several searches that with the most.
 	ClauseCount int
@@ -131,9 +122,45 @@ type Result struct {
 	// Reason says why the request as a whole was left alone, "" where the
 	// clauses say it.
 	Reason reason.Reason
-	// Failures are what went wrong in single searches of a request that has
-	// several, each a [*StageError]; those searches are in Body as they came.
-	Failures []error
+}
+
+// A Part is what becomes of one search of a request.
+type Part struct {
+	// Index is its index expression.
+	Index string
+	// Rerank says how its hits are to be ordered before the client gets them, nil
+	// where they stay in the engine's order.
+	Rerank *Rerank
+	// FirstPass is what is to be sent before it so that terms of its first hits can
+	// be added by a second call, nil for nothing. The Body of the [Result] is what
+	// goes out where a first pass fails.
+	FirstPass *FirstPass
+	// Err is what went wrong in a search of several, a [*StageError]; it is in Body
+	// as it came.
+	Err error
+}
+
+// Reranks returns [Part.Rerank] of each search, nil where all are.
+func (r *Result) Reranks() (reranks []*Rerank) {
+	for i := range r.Parts {
+		if rerank := r.Parts[i].Rerank; rerank != nil {
+			if reranks == nil {
+				reranks = make([]*Rerank, len(r.Parts))
+			}
+			reranks[i] = rerank
+		}
+	}
+	return reranks
+}
+
+// Failures returns the errors of the searches that have one.
+func (r *Result) Failures() (failures []error) {
+	for i := range r.Parts {
+		if err := r.Parts[i].Err; err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return failures
 }
 
 // A Rerank says how the hits of a search are to be reranked. The search

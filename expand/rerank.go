@@ -13,7 +13,7 @@ import (
 // How [ModeSoft] works: the first hits, as many as the window, are found by
 // the linear form, or as in [ModeBM25] where the engine's scores count, and come
 // back with their sequence numbers. Whoever passes the answer on orders them by
-// what [Result.Reranks] says and cuts the client's page out of them. A page that
+// what [Part.Rerank] says and cuts the client's page out of them. A page that
 // ends behind the window has what is behind in the engine's order, and one that
 // is wholly behind is searched for by the same query, so that all pages are one
 // list.

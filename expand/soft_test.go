@@ -20,10 +20,10 @@ func soft(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, 1 }
 // onlyRerank returns how the hits of a single search are reranked, nil where
 // they are not.
 func (r *Result) onlyRerank() *Rerank {
-	if len(r.Reranks) == 0 {
+	if len(r.Parts) == 0 {
 		return nil
 	}
-	return r.Reranks[0]
+	return r.Parts[0].Rerank
 }
 
 // expandSoftly expands a search whose fields all have S, and W from the
@@ -334,7 +334,7 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 		t.Errorf("?%s (-want +got)\n%s", res.RawQuery, diff)
 	}
 	ignored := cmpopts.IgnoreFields(RerankField{}, "Similarities", "Weights")
-	if diff := cmp.Diff([]*Rerank{one.onlyRerank(), nil, nil, four.onlyRerank()}, res.Reranks, ignored); diff != "" || len(res.Reranks[3].Fields) != 1 {
+	if diff := cmp.Diff([]*Rerank{one.onlyRerank(), nil, nil, four.onlyRerank()}, res.Reranks(), ignored); diff != "" || len(res.Parts[3].Rerank.Fields) != 1 {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	var got []string
@@ -375,8 +375,8 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 					t.Errorf("%+v, want the reason %q", clause, c.want)
 				}
 			}
-			if (len(res.Reranks) == c.n) != (c.want == "") || (len(res.Reranks) == 0) != (c.want != "") {
-				t.Errorf("%d searches are reranked", len(res.Reranks))
+			if (len(res.Reranks()) == c.n) != (c.want == "") || (len(res.Reranks()) == 0) != (c.want != "") {
+				t.Errorf("%d searches are reranked", len(res.Reranks()))
 			}
 		})
 	}
@@ -384,7 +384,7 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 
 func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
 	res := expandSoftly(t, &Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":{"query":{"match":{"title":"car"}}},"ratings":[]}]}`)})
-	if len(res.Reranks) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != reason.Endpoint {
+	if len(res.Reranks()) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != reason.Endpoint {
 		t.Errorf("%+v", res)
 	}
 }
@@ -402,13 +402,13 @@ func TestWindowsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []int
-		for _, r := range res.Reranks {
+		for _, r := range res.Reranks() {
 			got = append(got, r.Window)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		e.limits.Learn(Limit{LimitResults, res.Indices[0], 50})
+		e.limits.Learn(Limit{LimitResults, res.Parts[0].Index, 50})
 	}
 }
 

@@ -144,7 +144,7 @@ func (s *Server) show(c *gin.Context) {
 			answer.Body = report.Body(res.Body) // lines of JSON are no JSON
 		}
 	}
-	for _, failure := range res.Failures {
+	for _, failure := range res.Failures() {
 		answer.Failures = append(answer.Failures, failure.Error())
 	}
 	answer.Clauses = report.Show(ctx, res.Clauses, s.opts.Forms)

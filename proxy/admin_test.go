@@ -158,7 +158,7 @@ func echo(name string) expander {
 		}
 		return &expand.Result{
 			Rewritten: true, RawQuery: name + " " + kind + " " + r.RawQuery, Body: r.Body,
-			Failures: []error{errors.New("analyze: refused")},
+			Parts: []expand.Part{{Err: errors.New("analyze: refused")}},
 		}, nil
 	}
 }

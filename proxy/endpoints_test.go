@@ -195,7 +195,7 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 				if !some {
 					res = &expand.Result{}
 				}
-				res.Failures = []error{&expand.StageError{Stage: expand.StageRows, Err: errRedis}, context.DeadlineExceeded, errRedis}
+				res.Parts = []expand.Part{{Err: &expand.StageError{Stage: expand.StageRows, Err: errRedis}}, {Err: context.DeadlineExceeded}, {Err: errRedis}}
 				return res, err
 			}),
 		})

@@ -185,7 +185,9 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 				Upstreams: []string{node.URL}, OnRefused: func(r *expand.Refusal) bool { told = r.Index; return false },
 				Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					res, err := rewriteFirstAndLast(ctx, r)
-					res.Indices = tt.indices
+					for _, index := range tt.indices {
+						res.Parts = append(res.Parts, expand.Part{Index: index})
+					}
 					return res, err
 				}),
 			})

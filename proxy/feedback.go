@@ -39,17 +39,20 @@ type feedback struct {
 	cause  func(error) string
 }
 
-// firstHits returns the hits that each of the passes finds, with their terms,
-// and what became of each pass, "" for a nil one. It asks as the client with
+// wantsFirstPass reports whether a search has a first pass.
+func wantsFirstPass(p expand.Part) bool { return p.FirstPass != nil }
+
+// firstHits returns the hits that the first pass of each search finds, with
+// their terms, and what became of each pass, "" where there is none. It asks as the client with
 // the name; what the hits take is held in hold.
 func (f *feedback) firstHits(
-	ctx context.Context, passes []*expand.FirstPass, client string, hold *limits.Hold, ask call,
+	ctx context.Context, searches []expand.Part, client string, hold *limits.Hold, ask call,
 ) (hits [][]expand.FirstHit, results []string) {
-	hits, results = make([][]expand.FirstHit, len(passes)), make([]string, len(passes))
+	hits, results = make([][]expand.FirstHit, len(searches)), make([]string, len(searches))
 	var running errgroup.Group
 	running.SetLimit(feedbackSideBySide)
-	for i, pass := range passes {
-		if pass != nil {
+	for i := range searches {
+		if pass := searches[i].FirstPass; pass != nil {
 			running.Go(func() error {
 				if err := f.guard.Do("asking for the first hits", func() error {
 					hits[i], results[i] = f.hitsOf(ctx, pass, "client "+client, hold, ask)

@@ -44,9 +44,9 @@ const (
 // asksForHits wants a first pass, and writes the ids of its hits.
 func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	if len(r.FirstHits) == 0 {
-		return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), FirstPasses: []*expand.FirstPass{{
+		return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), Parts: []expand.Part{{FirstPass: &expand.FirstPass{
 			Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody), Documents: 2, Fields: []string{"body"},
-		}}}, nil
+		}}}}, nil
 	}
 	var ids []string
 	for _, h := range r.FirstHits[0] {
@@ -148,7 +148,7 @@ func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
 	for name, second := range map[string]func() (*expand.Result, error){
 		"all of it": func() (*expand.Result, error) { return nil, errors.New("no") },
 		"one of several": func() (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Failures: []error{errors.New("no")}}, nil
+			return &expand.Result{Rewritten: true, Parts: []expand.Part{{Err: errors.New("no")}}}, nil
 		},
 		"it panics":       func() (*expand.Result, error) { panic("x") },
 		"nothing is left": func() (*expand.Result, error) { return &expand.Result{}, nil },

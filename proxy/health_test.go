@@ -210,7 +210,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 			panic("secret text")
 		})}, failedSearch, "panic"},
 		{"one of several searches", "POST /i/_msearch", nil, Options{Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-			return &expand.Result{Rewritten: true, Body: r.Body, Failures: []error{errors.New("secret text")}}, nil
+			return &expand.Result{Rewritten: true, Body: r.Body, Parts: []expand.Part{{Err: errors.New("secret text")}}}, nil
 		})}, failedSearch, "error"},
 		{"a body without memory", page, nil, Options{Expander: rewriteTo(rewritten), Memory: limits.New(1)}, failedSearch, reasonMemory},
 		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "rejected"},

@@ -148,7 +148,7 @@ func TestExplanationShows(t *testing.T) {
 			"several searches, of which one failed",
 			func(x *search) { x.body.raw = []byte("{}\n{\"a\":1}\n") }, request(),
 			expand.EndpointMultiSearch,
-			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Failures: []error{errors.New("redis: refused")}}, "", 0,
+			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Parts: []expand.Part{{Err: errors.New("redis: refused")}}}, "", 0,
 			`{"endpoint":"msearch","index":"help","took_ms":1.5,"outcome":"rewritten","added_terms":0,"sent":"rewritten",` +
 				`"original":{"raw_query":"q=a","body":"{}\n{\"a\":1}\n"},"rewritten":{"raw_query":"","body":"{}\n{\"b\":1}\n"},"failures":["redis: refused"],"clauses":[]}`,
 		},

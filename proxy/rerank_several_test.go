@@ -28,6 +28,15 @@ func firstAndLast() []*expand.Rerank {
 	return []*expand.Rerank{{Window: 3, Size: 2}, nil, {Window: 3, From: 1, Size: 2, Fields: fieldsOf(1)}}
 }
 
+// partsOf returns searches whose hits are reranked as given.
+func partsOf(reranks ...*expand.Rerank) []expand.Part {
+	parts := make([]expand.Part, len(reranks))
+	for i, r := range reranks {
+		parts[i].Rerank = r
+	}
+	return parts
+}
+
 // fieldsOf returns k fields, so that a reranker can tell searches apart.
 func fieldsOf(k int) []expand.RerankField { return make([]expand.RerankField, k) }
 
@@ -35,7 +44,7 @@ func fieldsOf(k int) []expand.RerankField { return make([]expand.RerankField, k)
 // term was added to them.
 func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
-		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Reranks: firstAndLast(),
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Parts: partsOf(firstAndLast()...),
 		Clauses: []expand.Explanation{
 			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: reason.NoClause}, {Path: "[2].query.match", Phase: "rerank"},
 		},
@@ -286,7 +295,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
 			return &expand.Result{
 				Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),
-				Reranks: []*expand.Rerank{{Window: 3, Size: 2}, nil}, Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
+				Parts: partsOf(&expand.Rerank{Window: 3, Size: 2}, nil), Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
 			}, nil
 		}),
 	})

@@ -46,7 +46,7 @@ const rerankedBody = `{"size":3,"query":{"match_all":{}}}`
 func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
-		Reranks: []*expand.Rerank{{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}}},
+		Parts:   partsOf(&expand.Rerank{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}}),
 		Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
 	}, nil
 }

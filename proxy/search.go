@@ -329,7 +329,7 @@ func (s *Server) rewrite(ctx context.Context, x *search, e Expander) *rewrittenS
 	switch {
 	case err != nil:
 		told.Outcome, told.Why = report.FailedOpen, told.Cause
-	case !made.Rewritten && len(made.Failures) > 0: // its parts say it all
+	case !made.Rewritten && len(made.Failures()) > 0: // its parts say it all
 	case !made.Rewritten:
 		told.Outcome, told.Why = report.Unchanged, told.Reason
 	case x.control.dryRun:
@@ -372,14 +372,13 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", told.Cause, "err", err)
 		return nil, err
 	}
-	made.Failures = slices.DeleteFunc(made.Failures, func(err error) bool {
-		undecided := errors.Is(err, errUndecided)
-		if undecided {
+	for i := range made.Parts {
+		if p := &made.Parts[i]; errors.Is(p.Err, errUndecided) {
 			told.Parts = append(told.Parts, report.Part{Outcome: report.Unchanged, Why: reasonUndecided})
+			p.Err = nil
 		}
-		return undecided
-	})
-	for _, failure := range made.Failures {
+	}
+	for _, failure := range made.Failures() {
 		cause := s.cause(failure)
 		told.Parts = append(told.Parts, report.Part{Outcome: report.FailedOpen, Why: cause})
 		told.Fail(ctx, report.Failure{What: failedSearch, Cause: cause})
@@ -414,7 +413,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 		in.Body, in.Discloses = t.rendered, t.discloses()
 	}
 	made = new(rewrittenSearch)
-	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 && s.feedback.terms != nil {
+	if made.Result, err = e.Expand(ctx, in); err == nil && s.feedback.terms != nil && slices.ContainsFunc(made.Parts, wantsFirstPass) {
 		made.Result, x.report.Feedback = s.withFeedback(ctx, x, e, in, made.Result)
 	}
 	if err != nil || !made.Rewritten {
@@ -450,7 +449,7 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 	defer span.End()
 	second := *in
 	second.Pins = first.Pins
-	second.FirstHits, results = s.feedback.firstHits(ctx, first.FirstPasses, x.client.Name, x.hold, s.as(x.from, x.hold))
+	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.as(x.from, x.hold))
 	out = first
 	if slices.Contains(results, feedbackUsed) {
 		var result string
@@ -472,8 +471,10 @@ func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request
 		out, err = e.Expand(ctx, in)
 		return err
 	})
-	if err == nil && len(out.Failures) > len(first.Failures) {
-		err = out.Failures[0]
+	if err == nil {
+		if failures := out.Failures(); len(failures) > len(first.Failures()) {
+			err = failures[0]
+		}
 	}
 	switch {
 	case err != nil:
@@ -585,7 +586,7 @@ func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 // pages out of them. It reports false where it cannot: then the client must not
 // get the answer.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool) {
-	reranks := x.rewritten.Reranks
+	reranks := x.rewritten.Reranks()
 	if len(reranks) == 0 {
 		return true
 	}
@@ -739,7 +740,7 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 	if err != nil {
 		return hits, err
 	}
-	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
+	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
 		if reranked, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			answer = reranked
@@ -758,7 +759,7 @@ func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Reque
 	setBody(sent, x.rewritten.body)
 	h := sent.Header
 	h.Del("Content-Encoding")
-	if len(x.rewritten.Reranks) > 0 {
+	if len(x.rewritten.Reranks()) > 0 {
 		h.Del("Accept-Encoding") // the answer is read and changed
 	}
 	if len(x.body.raw) == 0 {
@@ -783,22 +784,21 @@ func setBody(out *http.Request, body []byte) {
 // path has the one given. Where it is not known which of several differing ones
 // it is, that is "": a search of all indices goes to that one, too.
 func (w *rewrittenSearch) indexOf(path string, k int) string {
-	all := slices.Compact(slices.Clone(w.Indices))
 	switch {
-	case len(all) == 0:
+	case len(w.Parts) == 0:
 		return path
-	case k >= 0 && k < len(w.Indices):
-		return w.Indices[k]
-	case len(all) > 1:
+	case k >= 0 && k < len(w.Parts):
+		return w.Parts[k].Index
+	case slices.ContainsFunc(w.Parts, func(p expand.Part) bool { return p.Index != w.Parts[0].Index }):
 		return ""
 	}
-	return all[0]
+	return w.Parts[0].Index
 }
 
 // rewrote reports whether the k-th search of a request with several is another
 // than the client's: something was added, or it asks for other hits.
 func (w *rewrittenSearch) rewrote(k int) bool {
-	if k < len(w.Reranks) && w.Reranks[k] != nil {
+	if k < len(w.Parts) && w.Parts[k].Rerank != nil {
 		return true
 	}
 	prefix := "[" + strconv.Itoa(k) + "]"

@@ -96,7 +96,7 @@ func keep(s *Record) *entry {
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {
 		e.AddedTerms = res.AddedTerms()
-		for _, failure := range res.Failures { // of each of the searches of one request at most one
+		for _, failure := range res.Failures() { // of each of the searches of one request at most one
 			e.Failures = append(e.Failures, strings.Clone(clipped(failure.Error())))
 		}
 		var size int

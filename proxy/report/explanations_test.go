@@ -138,7 +138,7 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 		res := &expand.Result{Clauses: []expand.Explanation{{
 			Path: long, Field: long[:10], Matrix: long, Terms: []string{long, long[1:2]}, Reason: reason.Reason(long),
 			Added: []expand.Added{{Term: long, From: long[:5]}},
-		}}, Failures: []error{errors.New(long)}}
+		}}, Parts: []expand.Part{{Err: errors.New(long)}}}
 		line := long[:60<<10] // the path and the query string are a part of it
 		x.Add(&Record{Index: line[:1+i%100], Profile: line[:3], Original: Message{line[200:300], []byte("{}")}, Result: res, Reason: long})
 		if x.size > maxBytes {
