@@ -253,9 +253,12 @@ func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
 	if !known {
 		return v, false, nil
 	}
-	e := unpack(kept)
-	v, _ = e.answer.(V)
-	return v, true, e.err
+	if e, ok := kept.(*entry); ok {
+		v, _ = e.answer.(V)
+		return v, true, e.err
+	}
+	v, _ = kept.(V)
+	return v, true, nil
 }
 
 // Put remembers an answer for ttl, above 0. q must not hold on to the memory
@@ -285,21 +288,27 @@ func Get[V any, Q comparable](
 // GetAll returns what is remembered of questions, and what load gives for the
 // others, in the caller's goroutine and with its context: for all but those
 // that another caller is loading, for which it waits. There is nothing for a
-// question that load leaves out.
+// question that load leaves out. The error is that of load, or of one of the
+// loads that it waited for.
 func GetAll[V any, Q comparable](
 	ctx context.Context, c *Cache[Q], questions []Q, load func(ctx context.Context, missing []Q) (map[Q]V, error),
 ) (map[Q]V, error) {
 	p := &c.options.Loader.policy
+	var own error
 	found, err := c.kept.BulkGet(ctx, questions, otter.BulkLoaderFunc[Q, any](func(ctx context.Context, missing []Q) (map[Q]any, error) {
 		entries := make(map[Q]any, len(missing))
-		return entries, p.Guard.Do(p.What, func() error {
+		own = p.Guard.Do(p.What, func() error {
 			loaded, err := load(ctx, missing)
 			for q, v := range loaded {
 				entries[q] = c.pack(entry{answer: v})
 			}
 			return err
 		})
+		return entries, own
 	}))
+	if others, ok := err.(interface{ Unwrap() []error }); ok && own == nil { // one for each question, as a rule the same
+		err = others.Unwrap()[0]
+	}
 	answers := make(map[Q]V, len(found))
 	for q, kept := range found {
 		answers[q], _ = unpack(kept).answer.(V)

@@ -25,6 +25,12 @@ const (
 	// inactive version for the length of a request and the second in which it
 	// follows a switch.
 	graceFor = time.Minute
+	// patience is how long a batch of a push is sent again while Redis is
+	// unavailable: a failover takes some 35 seconds with Sentinel's defaults.
+	patience = time.Minute
+	// maxFrequent bounds the terms that a header names: few terms make up much of
+	// the traffic, and their rows are read in milliseconds.
+	maxFrequent = 256
 )
 
 // Errors of an [Admin]: the matrix has no such complete version, or no earlier

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,40 +175,6 @@ func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
 	b.ReportMetric(float64(b.N)*n/pulling.Seconds(), "rows-pulled/s")
 	b.ReportMetric(perRow, "B/row-in-Redis")
 	b.ReportMetric(float64(packed)/n, "B/row-packed")
-}
-
-// BenchmarkCacheEntry reports what an entry takes besides its strings, which
-// entryBytes states.
-func BenchmarkCacheEntry(b *testing.B) {
-	const n = 100_000
-	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: "abcdefgh", Similarity: 1}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		c, err := newCache(1 << 40)
-		if err != nil {
-			b.Fatal(err)
-		}
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		strs := 0
-		for i := range n {
-			packed, err := simmatrix.ParseRow(strings.Clone(row.Packed()))
-			if err != nil {
-				b.Fatal(err)
-			}
-			c.add("main@1", []string{term(i)}, []simmatrix.Row{packed})
-			strs += len(term(i)) + len(row.Packed())
-		}
-		c.rows.CleanUp()
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc)-float64(strs))/n, "B/entry")
-		runtime.KeepAlive(c)
-		c.rows.StopAllGoroutines()
-	}
 }
 
 // quantile returns the q-quantile in microseconds.

@@ -47,7 +47,7 @@ func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
 			rows[k] = wideRow(tb, i, names)
 		}
 		fetches.Add(int64(len(terms)))
-		s.cache.add(v.label, terms, rows)
+		s.cache.add(v, terms, rows)
 		return rows, nil
 	}
 	return s, fetches
@@ -85,7 +85,7 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
-	s.cache.rows.CleanUp()
+	s.cache.kept.CleanUp()
 	stated, inUse := s.Stats().CacheBytes, heap()-before
 	if stated > bound || stated < bound*9/10 {
 		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
@@ -137,7 +137,7 @@ func BenchmarkSearchesOverManyTerms(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	s.cache.rows.CleanUp()
+	s.cache.kept.CleanUp()
 	stats := s.Stats()
 	b.ReportMetric(float64(stats.CacheHits)/float64(stats.CacheHits+stats.CacheMisses), "hits/look-up")
 	b.ReportMetric(float64(stats.CacheBytes), "B-stated")

@@ -235,7 +235,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 
 			damage(t.Context(), c, rowsKey("main", two))
 			if strings.Contains(name, "row") || name == "junk" || strings.Contains(name, "bit") { // cached rows show nothing
-				s.cache.rows.InvalidateAll()
+				s.cache.kept.Close()
 			}
 			waitFor(t, 10*time.Second, "the version before", func() bool { return served(s) == one })
 			if state := s.State()[0]; state.Version != one || state.Problem == "" {
@@ -341,7 +341,7 @@ func TestARepairedVersionHasNoneOfItsCachedEntries(t *testing.T) {
 	id := publish(t, a, newMatrix(t, "one", damagedTerms))
 	s := open(t, Options{Redis: r.at()})
 	repair := wholeHash(t, c, rowsKey("main", id))
-	s.cache.add(s.Pin().For("i", "f").version.key, []string{term(1)}, make([]simmatrix.Row, 1))
+	s.cache.add(s.Pin().For("i", "f").version, []string{term(1)}, make([]simmatrix.Row, 1))
 	c.HDel(t.Context(), rowsKey("main", id), term(1))
 	waitFor(t, 10*time.Second, "the damage to be reported", func() bool { return s.State()[0].Problem != "" })
 	repair()

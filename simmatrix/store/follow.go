@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
-	"golang.org/x/sync/singleflight"
 
-	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -30,32 +29,13 @@ const (
 	warmFor, warmTerms = time.Second, 32
 )
 
-// Errors of a look-up. The search goes on unexpanded.
-var (
-	// ErrUnavailable says that Redis did not answer in time, or was not asked
-	// because the breaker is open.
-	ErrUnavailable = errors.New("the row store is unavailable")
-	// ErrBadRow says that Redis has something that is not a row.
-	ErrBadRow = errors.New("the row store holds a bad row")
-	// ErrMissingRows says that Redis lacks rows that were pushed, or has another
-	// number of them, so that a missing row proves nothing.
-	ErrMissingRows = errors.New("the row store has lost rows")
-	// ErrGone says that the version is no longer in Redis: deleted, evicted or
-	// flushed.
-	ErrGone = errors.New("the version is gone from the row store")
-	// ErrNoVersion says that no version of the matrix is active.
-	ErrNoVersion = errors.New("no version is active")
-)
-
 // A remote reads rows from Redis and follows the active versions.
 type remote struct {
 	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
 	timeout  time.Duration
 	breaker  *gobreaker.CircuitBreaker[struct{}]
-	cache    *cache
-	flights  singleflight.Group
-	guard    *recovery.Guard
+	cache    *rowCache
 	last     atomic.Pointer[error] // the latest that counts against Redis: why the breaker is open
 	failures atomic.Int64          // calls that failed or were not made
 	badRows  atomic.Int64          // answers with something that is not a row
@@ -63,7 +43,6 @@ type remote struct {
 	// What only the poll touches.
 	names  []*followed
 	polled bool
-	loads  int // versions read so far
 }
 
 // A followed is the state of a matrix name.
@@ -76,21 +55,13 @@ type followed struct {
 	left    map[string]*remains // by ID
 }
 
-// A remains is what is kept of a version also if it is left or cannot be taken
-// up: its set of terms, as far as read, and those whose rows were bad or
-// missing.
-type remains struct {
-	terms    termSet
-	suspects []string
-}
-
-func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard *recovery.Guard) (*remote, error) {
+func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*remote, error) {
 	client, err := newClient(at, timeout)
 	if err != nil {
 		return nil, err
 	}
 	r := &remote{
-		client: client, timeout: timeout, cache: c, guard: guard,
+		client: client, timeout: timeout, cache: c,
 		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 			Name:         "rows",
 			Timeout:      breakerOpen,
@@ -127,35 +98,55 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// fetch reads the rows of v and adds them to the cache. Callers with the same
-// terms share one round trip and its rows. It outlives them up to the timeout,
-// so that the cache fills even if the search could not wait.
+// fetch reads the rows of v, of which others are perhaps reading some, and
+// waits for all of them. It outlives its caller up to the timeout, so that the
+// cache fills even if the search could not wait.
 func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
-	detached := context.WithoutCancel(ctx)
+	questions := make([]question, len(terms))
+	for k, term := range terms {
+		questions[k] = question{v.number, strings.Clone(term)} // which may be a part of a larger text
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	flight := r.flights.DoChan(fmt.Sprintf("%s %q", v.key, terms), func() (any, error) {
-		var rows []simmatrix.Row
-		err := r.guard.Do("reading rows", func() (err error) { // singleflight would end the process with a panic
-			if rows, err = r.read(detached, v, terms); err == nil {
-				r.cache.add(v.key, terms, rows)
-			}
-			return err
+	var found map[question]simmatrix.Row
+	err := r.cache.loader.Run(ctx, "", func(ctx context.Context) (err error) {
+		found, err = cache.GetAll(ctx, r.cache.kept, questions, func(ctx context.Context, missing []question) (map[question]simmatrix.Row, error) {
+			return r.answer(ctx, v, missing)
 		})
-		if errors.Is(err, ErrGone) {
-			r.failures.Add(1)
-		} else if err != nil && !errors.Is(err, ErrUnavailable) { // which call has counted
-			r.badRows.Add(1)
-		}
-		return rows, err
+		return err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
-	case res := <-flight:
-		rows, _ := res.Val.([]simmatrix.Row)
-		return rows, res.Err
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, cache.ErrClosed)
+	switch {
+	case ended && !errors.Is(err, ErrUnavailable):
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case err != nil:
+		return nil, err
 	}
+	rows := make([]simmatrix.Row, len(terms))
+	for k, q := range questions {
+		rows[k] = found[q]
+	}
+	return rows, nil
+}
+
+// answer reads the rows of some terms of v, and counts what it could not read.
+func (r *remote) answer(ctx context.Context, v *version, questions []question) (map[question]simmatrix.Row, error) {
+	terms := make([]string, len(questions))
+	for k, q := range questions {
+		terms[k] = q.term
+	}
+	rows, err := r.read(ctx, v, terms)
+	switch {
+	case errors.Is(err, ErrGone):
+		r.failures.Add(1)
+	case err != nil && !errors.Is(err, ErrUnavailable): // which call has counted
+		r.badRows.Add(1)
+	}
+	found := make(map[question]simmatrix.Row, len(rows))
+	for k, row := range rows {
+		found[questions[k]] = row
+	}
+	return found, err
 }
 
 // read asks Redis for the rows of terms. After the first answer that shows
@@ -337,8 +328,8 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, about(label, err)
 	}
-	r.loads++
-	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads), kept: left}
+	v := r.cache.version(f.name, parsed)
+	v.kept = left
 	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) { return r.fetch(ctx, v, terms) }
 	if len(left.suspects) > 0 {
 		_, err = r.read(ctx, v, left.suspects)
@@ -371,7 +362,7 @@ func (r *remote) warm(ctx context.Context, v *version) error {
 		if err != nil {
 			return err
 		}
-		r.cache.add(v.key, terms, rows)
+		r.cache.add(v, terms, rows)
 	}
 	return nil
 }

@@ -111,7 +111,10 @@ func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &remote{timeout: time.Minute, guard: guard} // its breaker is missing
+	c := newRowCache(minCacheBytes, time.Minute, guard)
+	t.Cleanup(c.loader.Close)
+	t.Cleanup(c.kept.Close)
+	r := &remote{timeout: time.Minute, cache: c} // its breaker is missing
 	if _, err := r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"}); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}

@@ -24,13 +24,10 @@ const (
 	batchBytes = 256 << 10
 	// discardTimeout bounds the cleanup after a push that failed.
 	discardTimeout = time.Second
-	// patience is how long a batch is sent again, every retryAfter, while Redis is
-	// unavailable: a failover takes some 35 seconds with Sentinel's defaults.
-	patience, retryAfter = time.Minute, 250 * time.Millisecond
-	// maxFrequent bounds the terms that a header names: few terms make up much of
-	// the traffic, and their rows are read in milliseconds. maxFrequentBytes
-	// bounds their size in the header.
-	maxFrequent, maxFrequentBytes = 256, 16 << 10
+	// retryAfter is the time between two tries of a batch, see patience.
+	retryAfter = 250 * time.Millisecond
+	// maxFrequentBytes bounds the size of the frequent terms in the header.
+	maxFrequentBytes = 16 << 10
 )
 
 // Errors of a push: of a matrix that cannot be served, of a Redis that is

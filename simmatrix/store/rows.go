@@ -1,262 +1,167 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"math/bits"
+	"math"
 	"slices"
-	"sort"
-	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/akin-search/akin/internal/cache"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// checksumBytes is the size of the checksum at the end of a row.
-const checksumBytes = 4
-
-var (
-	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
-	errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
-)
-
-// seal returns what Redis stores for a term: the encoded row and a CRC-32C of
-// row and term, little endian. It detects every flipped bit and a row under
-// the wrong term. A row marks its own end, so no two pairs of row and term are
-// the same bytes.
-func seal(term, encoded string) string {
-	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
+// A version is one version of one matrix, wherever its rows are.
+type version struct {
+	Version
+	name  string
+	label string // name@ID
+	// number is its name in the cache. A version that is read again has another
+	// one, and thus none of its old entries, which are evicted by age.
+	number uint64
+	kept   *remains // nil for a file
+	// inMemory is the matrix of a file, nil for one in Redis.
+	inMemory *simmatrix.Matrix
+	// damage is nil while nothing is known to be wrong. With damage not even
+	// cached rows are returned: the version is left for another one or, once
+	// repaired, read again.
+	damage atomic.Pointer[damage]
+	// fetch reads rows that are not in the cache, and adds them to it.
+	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
 
-func checksum(term, encoded string) uint32 {
-	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
+// A remains is what is kept of a version also if it is left or cannot be taken
+// up: its set of terms, as far as read, and those whose rows were bad or
+// missing.
+type remains struct {
+	terms    termSet
+	suspects []string
 }
 
-// unseal undoes [seal]. Its errors, and those of openRow, wrap
-// [simmatrix.ErrRow].
-func unseal(term, sealed string) (encoded string, err error) {
-	n := len(sealed) - checksumBytes
-	if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
-		return "", errChecksum
+// A damage says how rows of a version were found missing or bad, and which
+// have to be good before it is used again.
+type damage struct {
+	err   error
+	terms []string // at most maxSuspects
+}
+
+const maxSuspects = 64
+
+// setDamage records the first damage.
+func (v *version) setDamage(err error, terms []string) {
+	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
+	for k := range own {
+		own[k] = strings.Clone(own[k]) // part of a search's body
 	}
-	return sealed[:n], nil
+	v.damage.CompareAndSwap(nil, &damage{err, own})
 }
 
-// openRow returns the row that Redis stores for a term.
-func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, error) {
-	encoded, err := unseal(term, sealed)
-	if err != nil {
-		return simmatrix.Row{}, err
-	}
-	row, err := codec.Decode(encoded, maxRowBytes)
-	if err == nil && row.IsZero() {
-		err = fmt.Errorf("%w: it is empty", simmatrix.ErrRow)
-	}
-	return row, err
+// A reporter takes what a source has found out about a matrix: the version to
+// serve from now on, nil for no change, and what is wrong, nil if nothing is.
+type reporter func(name string, v *version, err error)
+
+// A question names a row by the number of its version and its term.
+type question struct {
+	version uint64
+	term    string
 }
 
-// An answer is Redis's answer about a version and the rows of some terms.
-type answer struct {
-	fields *redis.IntCmd // the number of fields in the hash of rows
-	values *redis.Cmd    // the mark of a complete version, then the value of each term
+// A rowCache keeps rows, also the zero Row of an unknown term, up to a number
+// of bytes.
+type rowCache struct {
+	kept         *cache.Cache[question]
+	loader       *cache.Loader
+	versions     atomic.Uint64
+	hits, misses atomic.Int64
 }
 
-// ask queues the commands for an answer. The fields are counted first, so that
-// rows restored in between do not look like terms that the version never had.
-func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) answer {
-	args := make([]any, 0, 3+len(terms))
-	args = append(args, "hmget", key, completeField)
-	for _, term := range terms {
-		args = append(args, term)
-	}
-	// The library's HMGet reads a number in any answer, even +99999999999, as the
-	// length of an array, and allocates that.
-	return answer{pipe.HLen(ctx, key), pipe.Do(ctx, args...)}
+func newRowCache(maxBytes uint64, timeout time.Duration, guard *recovery.Guard) *rowCache {
+	loader := cache.NewLoader(cache.Policy{Places: math.MaxInt, Timeout: timeout, Guard: guard, What: "reading rows"})
+	return &rowCache{loader: loader, kept: cache.New(cache.Options[question]{
+		Bytes: maxBytes, Endless: true, Loader: loader,
+		Cost: func(q question, row any) int { return len(q.term) + len(row.(simmatrix.Row).Packed()) },
+	})}
 }
 
-// lookUp reads the rows of terms in one round trip.
-func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
-	pipe := c.Pipeline()
-	a := ask(ctx, pipe, key, terms)
-	return a, execute(ctx, pipe)
+// version returns a version of a matrix of which nothing is kept.
+func (c *rowCache) version(name string, v Version) *version {
+	return &version{Version: v, name: name, label: name + "@" + v.ID, number: c.versions.Add(1)}
 }
 
-// readHeader reads the header of a version and the rows of terms.
-func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
-	pipe := c.Pipeline()
-	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
-	return meta, a, execute(ctx, pipe)
-}
-
-// execute runs the pipeline. It returns the first error that counts against
-// Redis, else one that is an answer about a key, if any.
-func execute(ctx context.Context, pipe redis.Pipeliner) error {
-	cmds, err := pipe.Exec(ctx)
-	for _, cmd := range cmds {
-		if e := cmd.Err(); e != nil && !refusal(e) {
-			return e
+// get sets rows[k] to the row of terms[k] and returns the indices of the
+// missing ones, nil if it has all.
+func (c *rowCache) get(v *version, terms []string, rows []simmatrix.Row) (missing []int) {
+	for k, term := range terms {
+		row, ok, _ := cache.Peek[simmatrix.Row](c.kept, question{v.number, term})
+		if !ok {
+			missing = append(missing, k)
+			continue
 		}
+		rows[k] = row
 	}
-	return err
+	c.hits.Add(int64(len(terms) - len(missing)))
+	c.misses.Add(int64(len(missing)))
+	return missing
 }
 
-// rows returns the rows of the requested terms. It returns [ErrGone] if the
-// version is not complete and [ErrMissingRows] if it has another number of
-// rows than were pushed. With bad, the terms whose row is bad or missing
-// although the set has them, comes an error that wraps [simmatrix.ErrRow] or
-// [ErrMissingRows]. Other errors are about a malformed answer. They name no
-// term, which comes from a user's query.
-func (a *answer) rows(
-	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
-) (rows []simmatrix.Row, bad []string, err error) {
-	values, err := a.values.Slice()
-	if err == nil {
-		err = a.fields.Err()
+// add keeps the rows of the terms. It copies the terms, which may be parts of
+// a larger text.
+func (c *rowCache) add(v *version, terms []string, rows []simmatrix.Row) {
+	for k, term := range terms {
+		c.kept.Put(question{v.number, strings.Clone(term)}, rows[k], nil, 0)
 	}
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(values) != 1+len(terms):
-		return nil, nil, fmt.Errorf("%d values, want %d", len(values), 1+len(terms))
-	case values[0] != any(v.ID):
-		return nil, nil, ErrGone
-	}
-	if err := v.checkFields(a.fields.Val()); err != nil {
-		return nil, nil, err
-	}
-	rows = make([]simmatrix.Row, len(terms))
-	for k, value := range values[1:] {
-		var rowErr error
-		switch sealed := value.(type) {
-		case nil:
-			if set.has(v.ID, terms[k]) {
-				rowErr = fmt.Errorf("%w: of terms that it has", ErrMissingRows)
-			}
-		case string:
-			rows[k], rowErr = openRow(codec, terms[k], sealed)
-		default:
-			return nil, nil, fmt.Errorf("a row is a %T", value)
-		}
-		if rowErr != nil {
-			bad, err = append(bad, terms[k]), rowErr
-		}
-	}
-	return rows, bad, err
 }
 
-// checkFields returns an error that wraps [ErrMissingRows] unless the hash of
-// rows has as many fields as were pushed: this shows a lost row before it is
-// read, unless somebody also adds a field.
-func (v *Version) checkFields(fields int64) error {
-	if rows := uint64(max(fields-1-int64(v.chunks()), 0)); rows != v.Terms { // one is the mark
-		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
+// Rows are the rows of one version of one matrix, safe for concurrent use.
+type Rows struct {
+	version *version
+	cache   *rowCache
+}
+
+// Version names the matrix and its version, as name@version.
+func (r *Rows) Version() string { return r.version.label }
+
+// Matrix returns the matrix of a file, nil for one in Redis.
+func (r *Rows) Matrix() *simmatrix.Matrix { return r.version.inMemory }
+
+// Docs is the number of documents that the matrix was built from; 0 is
+// unknown.
+func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
+
+// Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
+// does: it is the same from a file and from Redis. It is not empty.
+func (r *Rows) Checksum() string { return r.version.Checksum }
+
+// Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
+// none. Rows that are not in the cache cost one round trip for all but those
+// that another caller is reading, bounded by the Redis timeout and by ctx.
+// After an error, which wraps [ErrUnavailable], [ErrBadRow],
+// [ErrMissingRows] or [ErrGone], some rows may be set. A version that was
+// found damaged returns that error from then on, whoever pinned it.
+func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	if len(terms) != len(rows) {
+		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
 	}
-	return nil
-}
-
-const (
-	fingerprintBytes = 8
-	// chunkTerms is the average number of fingerprints in a chunk: 16 KiB.
-	chunkTerms = 2048
-	// maxSetTerms bounds what a proxy reads and keeps of a version: 64 MiB. Of
-	// larger matrices only the number of rows is checked.
-	maxSetTerms = 1 << 23
-	// chunkField begins the fields of chunks. It is not UTF-8, as terms are.
-	chunkField = "\xff"
-)
-
-// A termSet knows the terms of a version, so that a lost row is not taken for
-// a term that the matrix lacks. It has a fingerprint of each term, sorted, in
-// chunks of equal ranges. The chance that it has a term that the matrix lacks
-// is the number of terms divided by 2^64. Nobody can choose such a term
-// without the version's ID, which is part of the hash.
-type termSet []string
-
-// fingerprint is the beginning of a SHA-256.
-func fingerprint(id, term string) uint64 {
-	sum := sha256.Sum256([]byte(id + "\x00" + term))
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-// chunkOf returns which of n chunks has a fingerprint.
-func chunkOf(fingerprint uint64, n int) int {
-	k, _ := bits.Mul64(fingerprint, uint64(n)) //nolint:gosec // n is a length
-	return int(k)                              //nolint:gosec // less than n
-}
-
-// chunks returns the number of chunks of the version's set of terms.
-func (v *Version) chunks() int {
-	if v.Terms > maxSetTerms {
-		return 0
+	if d := r.version.damage.Load(); d != nil {
+		return d.err
 	}
-	return int((v.Terms + chunkTerms - 1) / chunkTerms)
-}
-
-// newTermSet returns the set of the terms of m, the version v.
-func newTermSet(m *simmatrix.Matrix, v *Version) termSet {
-	chunks := make([][]byte, v.chunks())
-	if len(chunks) == 0 {
+	missing := r.cache.get(r.version, terms, rows)
+	if missing == nil {
 		return nil
 	}
-	all := make([]uint64, 0, m.Len())
-	for term := range m.Rows() {
-		all = append(all, fingerprint(v.ID, term))
+	missed := make([]string, len(missing))
+	for i, k := range missing {
+		missed[i] = terms[k]
 	}
-	slices.Sort(all)
-	for _, f := range all {
-		k := chunkOf(f, len(chunks))
-		chunks[k] = binary.BigEndian.AppendUint64(chunks[k], f)
+	fetched, err := r.version.fetch(ctx, missed)
+	if err != nil {
+		return err
 	}
-	set := make(termSet, len(chunks))
-	for k, chunk := range chunks {
-		set[k] = string(chunk)
-	}
-	return set
-}
-
-// has reports whether a term of version id is in the set.
-func (s termSet) has(id, term string) bool {
-	if len(s) == 0 {
-		return false
-	}
-	want := fingerprint(id, term)
-	chunk := s[chunkOf(want, len(s))]
-	_, found := sort.Find(len(chunk)/fingerprintBytes, func(k int) int {
-		return cmp.Compare(want, binary.BigEndian.Uint64([]byte(chunk[k*fingerprintBytes:(k+1)*fingerprintBytes])))
-	})
-	return found
-}
-
-// readTerms appends to set the chunks that it lacks. Each is read in one call
-// of call, whose errors it returns. Errors that wrap [ErrMissingRows] or
-// [simmatrix.ErrRow] say that a chunk is missing or damaged.
-func readTerms(
-	ctx context.Context, c redis.Cmdable, name string, v *Version, set *termSet,
-	call func(context.Context, func(context.Context) error) error,
-) error {
-	for k := len(*set); k < v.chunks(); k++ {
-		field := chunkField + strconv.Itoa(k)
-		var chunk string
-		err := call(ctx, func(ctx context.Context) (err error) {
-			chunk, err = c.HGet(ctx, rowsKey(name, v.ID), field).Result()
-			return err
-		})
-		if errors.Is(err, redis.Nil) {
-			err = fmt.Errorf("%w: a part of the set of terms", ErrMissingRows)
-		}
-		if err == nil {
-			chunk, err = unseal(v.ID+field, chunk)
-		}
-		if err != nil {
-			return err
-		}
-		*set = append(*set, chunk)
+	for i, k := range missing {
+		rows[k] = fetched[i]
 	}
 	return nil
 }

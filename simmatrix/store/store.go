@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // A Binding says where a matrix is used. Patterns know one wildcard, '*'.
@@ -90,7 +88,7 @@ type Stats struct {
 type Store struct {
 	bindings []bound
 	onState  func(State)
-	cache    *cache
+	cache    *rowCache
 	remote   *remote // nil where no matrix comes from Redis
 	snapshot atomic.Pointer[Snapshot]
 
@@ -118,52 +116,12 @@ type matrix struct {
 // errNotAsked is the problem of a matrix before its first report.
 var errNotAsked = errors.New("not asked yet")
 
-// A version is one version of one matrix, wherever its rows are.
-type version struct {
-	Version
-	name  string
-	label string // name@ID, unique over all matrices
-	// key is its name in the cache: the label and, from Redis, a number, so that
-	// a version that is used again has none of its old entries.
-	key  string
-	kept *remains // nil for a file
-	// inMemory is the matrix of a file, nil for one in Redis.
-	inMemory *simmatrix.Matrix
-	// damage is nil while nothing is known to be wrong. With damage not even
-	// cached rows are returned: the version is left for another one or, once
-	// repaired, read again under another key.
-	damage atomic.Pointer[damage]
-	// fetch reads rows that are not in the cache, and adds them to it.
-	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
-}
-
-// A damage says how rows of a version were found missing or bad, and which
-// have to be good before it is used again.
-type damage struct {
-	err   error
-	terms []string // at most maxSuspects
-}
-
-const maxSuspects = 64
-
-// setDamage records the first damage.
-func (v *version) setDamage(err error, terms []string) {
-	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
-	for k := range own {
-		own[k] = strings.Clone(own[k]) // part of a search's body
-	}
-	v.damage.CompareAndSwap(nil, &damage{err, own})
-}
-
 // Open returns a Store that follows its matrices until Close. Every source is
 // asked once before Open returns, within ctx; those with nothing to serve yet
 // are asked again, and their searches are not expanded until then. The error is
 // that of the URL of Redis, where one is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	c, err := newCache(o.CacheBytes)
-	if err != nil {
-		return nil, err
-	}
+	c := newRowCache(o.CacheBytes, o.RedisTimeout, o.Guard)
 	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
 	var files []func(context.Context, reporter)
 	var remotes []string
@@ -208,7 +166,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if remotes == nil {
 		return s, nil
 	}
-	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c, o.Guard); err != nil {
+	var err error
+	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	follow(followEvery, s.remote.poll)
@@ -221,7 +180,7 @@ func (s *Store) Stats() Stats {
 		Matrices:    s.State(),
 		CacheHits:   s.cache.hits.Load(),
 		CacheMisses: s.cache.misses.Load(),
-		CacheBytes:  s.cache.rows.WeightedSize(),
+		CacheBytes:  s.cache.kept.Stats().Bytes,
 		Written:     map[string]time.Time{},
 	}
 	s.mu.Lock()
@@ -248,10 +207,6 @@ func (s *Store) State() []State {
 	}
 	return states
 }
-
-// A reporter takes what a source has found out about a matrix: the version to
-// serve from now on, nil for no change, and what is wrong, nil if nothing is.
-type reporter func(name string, v *version, err error)
 
 // report publishes a snapshot if the version changed and passes on the state
 // if that changed.
@@ -305,15 +260,17 @@ func problemOf(err error) error {
 }
 
 // Close stops following versions and closes the connections. Rows of a
-// snapshot that are neither cached nor in memory fail from then on.
+// snapshot that are not in memory fail from then on.
 func (s *Store) Close() error {
 	s.stop()
 	s.done.Wait()
-	s.cache.rows.StopAllGoroutines()
-	if s.remote == nil {
-		return nil
+	var err error
+	if s.remote != nil {
+		err = s.remote.client.Close()
 	}
-	return s.remote.client.Close()
+	s.cache.loader.Close()
+	s.cache.kept.Close()
+	return err
 }
 
 // Pin returns the active versions. It does no I/O and allocates nothing.
@@ -383,55 +340,4 @@ func (s *Snapshot) Match(index, field string, among []string, resolve func() ([]
 		}
 	}
 	return m, nil
-}
-
-// Rows are the rows of one version of one matrix, safe for concurrent use.
-type Rows struct {
-	version *version
-	cache   *cache
-}
-
-// Version names the matrix and its version, as name@version.
-func (r *Rows) Version() string { return r.version.label }
-
-// Matrix returns the matrix of a file, nil for one in Redis.
-func (r *Rows) Matrix() *simmatrix.Matrix { return r.version.inMemory }
-
-// Docs is the number of documents that the matrix was built from; 0 is
-// unknown.
-func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
-
-// Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
-// does: it is the same from a file and from Redis. It is not empty.
-func (r *Rows) Checksum() string { return r.version.Checksum }
-
-// Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
-// none. Rows that are not in the cache cost one round trip for all of them,
-// bounded by the Redis timeout and by ctx and shared with callers that miss
-// the same terms. After an error, which wraps [ErrUnavailable], [ErrBadRow],
-// [ErrMissingRows] or [ErrGone], some rows may be set. A version that was
-// found damaged returns that error from then on, whoever pinned it.
-func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
-	if len(terms) != len(rows) {
-		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
-	}
-	if d := r.version.damage.Load(); d != nil {
-		return d.err
-	}
-	missing := r.cache.get(r.version.key, terms, rows)
-	if missing == nil {
-		return nil
-	}
-	missed := make([]string, len(missing))
-	for i, k := range missing {
-		missed[i] = terms[k]
-	}
-	fetched, err := r.version.fetch(ctx, missed)
-	if err != nil {
-		return err
-	}
-	for i, k := range missing {
-		rows[k] = fetched[i]
-	}
-	return nil
 }

@@ -266,7 +266,7 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.cache.rows.CleanUp()
+	s.cache.kept.CleanUp()
 	if got := s.Stats().CacheBytes; got > minCacheBytes || got < minCacheBytes/2 {
 		t.Errorf("%d bytes cached, want at most %d and about that", got, minCacheBytes)
 	}

@@ -109,6 +109,8 @@ func encodeVersion(v Version) (string, error) {
 // it.
 const sumMember = `,"crc32c":`
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 func sealHeader(text string) string {
 	return strings.TrimSuffix(text, "}") + sumMember + strconv.FormatUint(uint64(crc32.Checksum([]byte(text), castagnoli)), 10) + "}"
 }

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// checksumBytes is the size of the checksum at the end of a row.
+const checksumBytes = 4
+
+// Errors of a look-up. The search goes on unexpanded.
+var (
+	// ErrUnavailable says that Redis did not answer in time, or was not asked
+	// because the breaker is open.
+	ErrUnavailable = errors.New("the row store is unavailable")
+	// ErrBadRow says that Redis has something that is not a row.
+	ErrBadRow = errors.New("the row store holds a bad row")
+	// ErrMissingRows says that Redis lacks rows that were pushed, or has another
+	// number of them, so that a missing row proves nothing.
+	ErrMissingRows = errors.New("the row store has lost rows")
+	// ErrGone says that the version is no longer in Redis: deleted, evicted or
+	// flushed.
+	ErrGone = errors.New("the version is gone from the row store")
+	// ErrNoVersion says that no version of the matrix is active.
+	ErrNoVersion = errors.New("no version is active")
+)
+
+var errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
+
+// seal returns what Redis stores for a term: the encoded row and a CRC-32C of
+// row and term, little endian. It detects every flipped bit and a row under
+// the wrong term. A row marks its own end, so no two pairs of row and term are
+// the same bytes.
+func seal(term, encoded string) string {
+	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
+}
+
+func checksum(term, encoded string) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
+}
+
+// unseal undoes [seal]. Its errors, and those of openRow, wrap
+// [simmatrix.ErrRow].
+func unseal(term, sealed string) (encoded string, err error) {
+	n := len(sealed) - checksumBytes
+	if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
+		return "", errChecksum
+	}
+	return sealed[:n], nil
+}
+
+// openRow returns the row that Redis stores for a term.
+func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, error) {
+	encoded, err := unseal(term, sealed)
+	if err != nil {
+		return simmatrix.Row{}, err
+	}
+	row, err := codec.Decode(encoded, maxRowBytes)
+	if err == nil && row.IsZero() {
+		err = fmt.Errorf("%w: it is empty", simmatrix.ErrRow)
+	}
+	return row, err
+}
+
+// An answer is Redis's answer about a version and the rows of some terms.
+type answer struct {
+	fields *redis.IntCmd // the number of fields in the hash of rows
+	values *redis.Cmd    // the mark of a complete version, then the value of each term
+}
+
+// ask queues the commands for an answer. The fields are counted first, so that
+// rows restored in between do not look like terms that the version never had.
+func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) answer {
+	args := make([]any, 0, 3+len(terms))
+	args = append(args, "hmget", key, completeField)
+	for _, term := range terms {
+		args = append(args, term)
+	}
+	// The library's HMGet reads a number in any answer, even +99999999999, as the
+	// length of an array, and allocates that.
+	return answer{pipe.HLen(ctx, key), pipe.Do(ctx, args...)}
+}
+
+// lookUp reads the rows of terms in one round trip.
+func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
+	pipe := c.Pipeline()
+	a := ask(ctx, pipe, key, terms)
+	return a, execute(ctx, pipe)
+}
+
+// readHeader reads the header of a version and the rows of terms.
+func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
+	pipe := c.Pipeline()
+	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
+	return meta, a, execute(ctx, pipe)
+}
+
+// execute runs the pipeline. It returns the first error that counts against
+// Redis, else one that is an answer about a key, if any.
+func execute(ctx context.Context, pipe redis.Pipeliner) error {
+	cmds, err := pipe.Exec(ctx)
+	for _, cmd := range cmds {
+		if e := cmd.Err(); e != nil && !refusal(e) {
+			return e
+		}
+	}
+	return err
+}
+
+// rows returns the rows of the requested terms. It returns [ErrGone] if the
+// version is not complete and [ErrMissingRows] if it has another number of
+// rows than were pushed. With bad, the terms whose row is bad or missing
+// although the set has them, comes an error that wraps [simmatrix.ErrRow] or
+// [ErrMissingRows]. Other errors are about a malformed answer. They name no
+// term, which comes from a user's query.
+func (a *answer) rows(
+	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
+) (rows []simmatrix.Row, bad []string, err error) {
+	values, err := a.values.Slice()
+	if err == nil {
+		err = a.fields.Err()
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(values) != 1+len(terms):
+		return nil, nil, fmt.Errorf("%d values, want %d", len(values), 1+len(terms))
+	case values[0] != any(v.ID):
+		return nil, nil, ErrGone
+	}
+	if err := v.checkFields(a.fields.Val()); err != nil {
+		return nil, nil, err
+	}
+	rows = make([]simmatrix.Row, len(terms))
+	for k, value := range values[1:] {
+		var rowErr error
+		switch sealed := value.(type) {
+		case nil:
+			if set.has(v.ID, terms[k]) {
+				rowErr = fmt.Errorf("%w: of terms that it has", ErrMissingRows)
+			}
+		case string:
+			rows[k], rowErr = openRow(codec, terms[k], sealed)
+		default:
+			return nil, nil, fmt.Errorf("a row is a %T", value)
+		}
+		if rowErr != nil {
+			bad, err = append(bad, terms[k]), rowErr
+		}
+	}
+	return rows, bad, err
+}
+
+// checkFields returns an error that wraps [ErrMissingRows] unless the hash of
+// rows has as many fields as were pushed: this shows a lost row before it is
+// read, unless somebody also adds a field.
+func (v *Version) checkFields(fields int64) error {
+	if rows := uint64(max(fields-1-int64(v.chunks()), 0)); rows != v.Terms { // one is the mark
+		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
+	}
+	return nil
+}
+
+const (
+	fingerprintBytes = 8
+	// chunkTerms is the average number of fingerprints in a chunk: 16 KiB.
+	chunkTerms = 2048
+	// maxSetTerms bounds what a proxy reads and keeps of a version: 64 MiB. Of
+	// larger matrices only the number of rows is checked.
+	maxSetTerms = 1 << 23
+	// chunkField begins the fields of chunks. It is not UTF-8, as terms are.
+	chunkField = "\xff"
+)
+
+// A termSet knows the terms of a version, so that a lost row is not taken for
+// a term that the matrix lacks. It has a fingerprint of each term, sorted, in
+// chunks of equal ranges. The chance that it has a term that the matrix lacks
+// is the number of terms divided by 2^64. Nobody can choose such a term
+// without the version's ID, which is part of the hash.
+type termSet []string
+
+// fingerprint is the beginning of a SHA-256.
+func fingerprint(id, term string) uint64 {
+	sum := sha256.Sum256([]byte(id + "\x00" + term))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// chunkOf returns which of n chunks has a fingerprint.
+func chunkOf(fingerprint uint64, n int) int {
+	k, _ := bits.Mul64(fingerprint, uint64(n)) //nolint:gosec // n is a length
+	return int(k)                              //nolint:gosec // less than n
+}
+
+// chunks returns the number of chunks of the version's set of terms.
+func (v *Version) chunks() int {
+	if v.Terms > maxSetTerms {
+		return 0
+	}
+	return int((v.Terms + chunkTerms - 1) / chunkTerms)
+}
+
+// newTermSet returns the set of the terms of m, the version v.
+func newTermSet(m *simmatrix.Matrix, v *Version) termSet {
+	chunks := make([][]byte, v.chunks())
+	if len(chunks) == 0 {
+		return nil
+	}
+	all := make([]uint64, 0, m.Len())
+	for term := range m.Rows() {
+		all = append(all, fingerprint(v.ID, term))
+	}
+	slices.Sort(all)
+	for _, f := range all {
+		k := chunkOf(f, len(chunks))
+		chunks[k] = binary.BigEndian.AppendUint64(chunks[k], f)
+	}
+	set := make(termSet, len(chunks))
+	for k, chunk := range chunks {
+		set[k] = string(chunk)
+	}
+	return set
+}
+
+// has reports whether a term of version id is in the set.
+func (s termSet) has(id, term string) bool {
+	if len(s) == 0 {
+		return false
+	}
+	want := fingerprint(id, term)
+	chunk := s[chunkOf(want, len(s))]
+	_, found := sort.Find(len(chunk)/fingerprintBytes, func(k int) int {
+		return cmp.Compare(want, binary.BigEndian.Uint64([]byte(chunk[k*fingerprintBytes:(k+1)*fingerprintBytes])))
+	})
+	return found
+}
+
+// readTerms appends to set the chunks that it lacks. Each is read in one call
+// of call, whose errors it returns. Errors that wrap [ErrMissingRows] or
+// [simmatrix.ErrRow] say that a chunk is missing or damaged.
+func readTerms(
+	ctx context.Context, c redis.Cmdable, name string, v *Version, set *termSet,
+	call func(context.Context, func(context.Context) error) error,
+) error {
+	for k := len(*set); k < v.chunks(); k++ {
+		field := chunkField + strconv.Itoa(k)
+		var chunk string
+		err := call(ctx, func(ctx context.Context) (err error) {
+			chunk, err = c.HGet(ctx, rowsKey(name, v.ID), field).Result()
+			return err
+		})
+		if errors.Is(err, redis.Nil) {
+			err = fmt.Errorf("%w: a part of the set of terms", ErrMissingRows)
+		}
+		if err == nil {
+			chunk, err = unseal(v.ID+field, chunk)
+		}
+		if err != nil {
+			return err
+		}
+		*set = append(*set, chunk)
+	}
+	return nil
+}
