@@ -13,7 +13,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-basis bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo picture release-files snapshot test test-fast test-deploy chaos e2e lint bench bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,9 +68,6 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins, and build fo
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/learn/ ./simmatrix/combine/ ./simmatrix/source/ ./simmatrix/store/ ./simmatrix/softcosine/ ./tools/enrich/ ./expand/soft/ ./esclient/ ./proxy/
-
-bench-basis: ## Print time and fill of the sparse change of basis for 20,000 words of the judged collections
-	AKIN_BENCH_BASIS=1 $(GO) test ./simmatrix/softcosine/ -run '^$$' -bench '^BenchmarkBasis$$' -benchtime 1x -timeout 30m -v
 
 bench-forms: ## Print what searches cost in each form, on an OpenSearch 2; DOCS=2000000 chooses how many documents
 	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m

@@ -37,29 +37,6 @@ func FirstPara(d Document) Document { return d[:min(2, len(d))] }
 // FirstTwoPara keeps the title and the two nuggets after it.
 func FirstTwoPara(d Document) Document { return d[:min(3, len(d))] }
 
-// FirstLastPara keeps the title, the nugget after it, and the last one.
-func FirstLastPara(d Document) Document {
-	if len(d) <= 3 {
-		return FirstTwoPara(d)
-	}
-	return Document{d[0], d[1], d[len(d)-1]}
-}
-
-// ParaWithMostTitleWords keeps the title and the one nugget with the most
-// tokens that occur in the title, the first of equals.
-func ParaWithMostTitleWords(d Document) Document {
-	if len(d) <= 2 {
-		return d
-	}
-	best := 1
-	for j := range d {
-		if j > best && d.titleTokens(j) > d.titleTokens(best) {
-			best = j
-		}
-	}
-	return Document{d[0], d[best]}
-}
-
 // BestSentence returns the filter that keeps the title and the nuggets with at
 // least l tokens that occur in the title: with l = 0 everything.
 func BestSentence(l int) Filter {

@@ -2,6 +2,7 @@ package softcosine
 
 import (
 	"math"
+	"slices"
 )
 
 // A Scorer scores nuggets of a query against nuggets of a result, each as a
@@ -42,11 +43,7 @@ func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Sco
 
 // unweighted returns the space of S with W = I, as the vectors have weights.
 func unweighted(st *Statistics, s *Similarities) (*Space, error) {
-	ones := make([]float64, len(st.DocFreqs))
-	for t := range ones {
-		ones[t] = 1
-	}
-	return NewSpace(ones, s)
+	return NewSpace(slices.Repeat([]float64{1}, len(st.DocFreqs)), s)
 }
 
 func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
@@ -64,7 +61,7 @@ func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 		if w.Terms != nil {
 			e = w.Terms(d, n)
 		}
-		v = mapped(v, func(t int32, value float64) float64 {
+		v = v.mapped(func(t int32, value float64) float64 {
 			if e != nil {
 				value *= e[t]
 			}
@@ -77,7 +74,7 @@ func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 		if err != nil || m == 0 {
 			return Vector{}, err
 		}
-		return mapped(v, func(_ int32, value float64) float64 { return value / m }), nil
+		return v.mapped(func(_ int32, value float64) float64 { return value / m }), nil
 	}, nil
 }
 
@@ -96,28 +93,17 @@ func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, erro
 	return &Scorer{
 		space: space,
 		result: func(_ Document, n Nugget) (Vector, error) {
-			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
 				return math.Sqrt(math.Abs(st.okapiIDF(t))) * p.resultFactor(f, float64(len(n.Terms)), st.MeanTokens)
 			}), nil
 		},
 		query: func(_ Document, n Nugget) (Vector, error) {
-			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
 				idf := st.okapiIDF(t)
 				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * p.queryFactor(f)
 			}), nil
 		},
 	}, nil
-}
-
-// mapped returns the vector of fn's values, without its zeros.
-func mapped(v Vector, fn func(t int32, value float64) float64) Vector {
-	var out Vector
-	for k, t := range v.Terms {
-		if value := fn(t, v.Values[k]); value != 0 {
-			out.Terms, out.Values = append(out.Terms, t), append(out.Values, value)
-		}
-	}
-	return out
 }
 
 // Unsegmented returns S(u, v) of the whole documents, each as one nugget, 0

@@ -296,8 +296,6 @@ func TestFilters(t *testing.T) {
 		{"Title", softcosine.Title, d[:1]},
 		{"FirstPara", softcosine.FirstPara, d[:2]},
 		{"FirstTwoPara", softcosine.FirstTwoPara, d[:3]},
-		{"FirstLastPara", softcosine.FirstLastPara, softcosine.Document{d[0], d[1], d[4]}},
-		{"ParaWithMostTitleWords", softcosine.ParaWithMostTitleWords, softcosine.Document{title, high}},
 		{"BestSentence 0", softcosine.BestSentence(0), d},
 		{"BestSentence 1", softcosine.BestSentence(1), d[:4]},
 		{"BestSentence 3", softcosine.BestSentence(3), softcosine.Document{title, high, last}},

@@ -2,6 +2,7 @@ package softcosine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 )
+
+// ErrSimilarities is wrapped by the errors of [NewSimilarities].
+var ErrSimilarities = errors.New("bad similarities")
 
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
 // the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is

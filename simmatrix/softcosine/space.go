@@ -33,8 +33,8 @@
 //	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
 //	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    length-normalized    as they are             [Space.Expand]
 //
-// In the first and the last, S may change while the documents stay. Other ways
-// are a change of basis, [NewBasis], and [NewPhi2].
+// In the first and the last, S may change while the documents stay. Another way
+// is [NewPhi2].
 //
 // # Sources
 //
@@ -57,16 +57,13 @@ import (
 
 // The errors of the package, wrapped by those that say where.
 var (
-	ErrSimilarities        = errors.New("bad similarities")
-	ErrWeights             = errors.New("bad term weights")
-	ErrWeighting           = errors.New("bad term weighting")
-	ErrRange               = errors.New("outside of the range of a float64")
-	ErrNotReal             = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
-	ErrNegative            = errors.New("negative entries")                         // of S or a document
-	ErrPairs               = errors.New("no features of pairs")                     // that are real, and right
-	ErrNotSymmetric        = errors.New("the matrix S is not symmetric")            // so that no E has S = E·Eᵀ
-	ErrNotPositiveDefinite = errors.New("the matrix S is not positive definite")    // the vectors of terms are dependent
-	ErrTooLarge            = errors.New("the Cholesky factor is too large")         // for the entries allowed
+	ErrWeights      = errors.New("bad term weights")
+	ErrWeighting    = errors.New("bad term weighting")
+	ErrRange        = errors.New("outside of the range of a float64")
+	ErrNotReal      = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
+	ErrNegative     = errors.New("negative entries")                         // of S or a document
+	ErrPairs        = errors.New("no features of pairs")                     // that are real, and right
+	ErrNotSymmetric = errors.New("the matrix S is not symmetric")
 )
 
 // A Space is the soft vector space model (ℝⁿ, W, S) of the notes, definition
@@ -111,59 +108,6 @@ func (sp *Space) Weighted(x Vector) Vector { return sp.weigh(x).checked() }
 // weigh is Weighted for what may be too large.
 func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
-}
-
-// A scratch is a dense vector of which only the marked coordinates are known;
-// the others are 0.
-type scratch struct {
-	values []float64
-	marks  []uint64
-	marked []int32 // the marked coordinates, in the order of their marking
-}
-
-func newScratch(n int) *scratch {
-	return &scratch{values: make([]float64, n), marks: make([]uint64, (n+63)/64)}
-}
-
-// mark returns where the mark of coordinate i is: no word of marks where i < 0.
-func mark(i int32) (word uint32, bit uint64) {
-	u := uint32(i) //nolint:gosec // a negative number becomes one that is too large
-	return u / 64, 1 << (u % 64)
-}
-
-func (d *scratch) has(i int32) bool {
-	word, bit := mark(i)
-	return d.marks[word]&bit != 0
-}
-
-func (d *scratch) add(i int32, v float64) {
-	if d.has(i) {
-		d.values[i] += v
-		return
-	}
-	word, bit := mark(i)
-	d.values[i] = v
-	d.marks[word] |= bit
-	d.marked = append(d.marked, i)
-}
-
-func (d *scratch) clear() {
-	for _, i := range d.marked {
-		word, _ := mark(i)
-		d.marks[word] = 0
-	}
-	d.marked = d.marked[:0]
-}
-
-func (d *scratch) vector() Vector {
-	slices.Sort(d.marked)
-	out := Vector{Terms: make([]int32, 0, len(d.marked)), Values: make([]float64, 0, len(d.marked))}
-	for _, i := range d.marked {
-		if v := d.values[i]; v != 0 {
-			out.Terms, out.Values = append(out.Terms, i), append(out.Values, v)
-		}
-	}
-	return out
 }
 
 func (sp *Space) giveBack(d *scratch) {
@@ -254,16 +198,4 @@ func quotient(a, b, c float64) float64 {
 		return 0
 	}
 	return a / b / c // not b·c, which may leave the range of a float64
-}
-
-// Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which (Wx')ᵀ(Wy)
-// = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
-// length-normalized measure. Terms of weight 0 are left out.
-func (sp *Space) Expand(x Vector) Vector {
-	return sp.DotQuery(x).mapped(func(term int32, v float64) float64 {
-		if sp.weights[term] == 0 {
-			return 0
-		}
-		return v / sp.weights[term]
-	}).checked()
 }

@@ -79,3 +79,15 @@ func (sp *Space) CosineDocument(y Vector) (Vector, error) {
 	}
 	return scaled, nil
 }
+
+// Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which (Wx')ᵀ(Wy)
+// = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
+// length-normalized measure. Terms of weight 0 are left out.
+func (sp *Space) Expand(x Vector) Vector {
+	return sp.DotQuery(x).mapped(func(term int32, v float64) float64 {
+		if sp.weights[term] == 0 {
+			return 0
+		}
+		return v / sp.weights[term]
+	}).checked()
+}
