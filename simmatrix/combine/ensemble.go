@@ -31,15 +31,6 @@ const (
 	RuleRegression Rule = "regression" // what a fitted [Regression] makes of them
 )
 
-// An Input is one matrix of an ensemble.
-type Input struct {
-	// Name says in a word or two where the similarities come from. It becomes
-	// one of [simmatrix.Meta.Origins], and is not [simmatrix.OriginOverrides].
-	Name   string
-	Matrix *simmatrix.Matrix // over the same index terms as the others, or over some of them
-	Weight float64           // w_k of [RuleWeighted], above 0 and finite
-}
-
 // Options are the settings of [Combine].
 type Options struct {
 	Source     string      // becomes Meta.Source
@@ -95,8 +86,8 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 	}
 	u := newUnion(inputs)
 	entries, err := parallel.Rows(ctx, len(u.terms), 512, true, func() func(i int) []simmatrix.Entry {
-		g := newGatherer(u)
-		return func(i int) []simmatrix.Entry { return g.combinedRow(i, combine, opts.Neighbors, opts.Protect) }
+		c := combined{gatherer: newGatherer(u)}
+		return func(i int) []simmatrix.Entry { return c.entries(i, combine, opts.Neighbors, opts.Protect) }
 	}, parallel.NewStage(progress, "combining", len(u.terms)))
 	if err != nil {
 		return nil, err
@@ -142,7 +133,7 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 		return weightedMean(weights), errors.Join(errs...)
 	case RuleRegression:
 		if o.Regression != nil {
-			return o.Regression.combiner(inputs)
+			return o.Regression.similarity, o.Regression.fits(inputs)
 		}
 	}
 	return nil, nil
@@ -165,25 +156,6 @@ func weightedMean(weights []float64) combiner {
 	}
 }
 
-func checkInputs(inputs []Input) error {
-	if err := settings.InRange("inputs", len(inputs), simmatrix.MaxOrigins); err != nil {
-		return err
-	}
-	var errs []error
-	for k, in := range inputs {
-		if in.Matrix == nil {
-			errs = append(errs, fmt.Errorf("input %q has no matrix", in.Name))
-		}
-		if in.Name == "" || slices.ContainsFunc(inputs[:k], func(other Input) bool { return other.Name == in.Name }) {
-			errs = append(errs, fmt.Errorf("name %q of an input: empty or repeated", in.Name))
-		}
-		if in.Name == simmatrix.OriginOverrides {
-			errs = append(errs, fmt.Errorf("name %q of an input: the entries that overrides set are called so; give it another name", in.Name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 func (o *Options) params(inputs []Input) map[string]string {
 	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
 	for _, in := range inputs {
@@ -201,93 +173,6 @@ func (o *Options) params(inputs []Input) map[string]string {
 	return params
 }
 
-// noRow is the row of a term that an input lacks.
-const noRow = -1
-
-// A union combines the terms of several matrices.
-type union struct {
-	inputs   []Input
-	terms    []string   // ascending
-	docFreqs []uint32   // the largest of each
-	docs     uint64     // the largest
-	rows     [][]int32  // rows[k][i]: the row of term i in input k, noRow where it has none
-	cols     [][]uint32 // cols[k][j]: the term of column j of input k
-}
-
-func newUnion(inputs []Input) *union {
-	u := &union{inputs: inputs}
-	for _, in := range inputs {
-		u.terms = append(u.terms, in.Matrix.Table().Terms...)
-		u.docs = max(u.docs, in.Matrix.Table().Meta.Docs)
-	}
-	slices.Sort(u.terms)
-	u.terms = slices.Compact(u.terms)
-	u.docFreqs = make([]uint32, len(u.terms))
-	for _, in := range inputs {
-		rows := make([]int32, len(u.terms))
-		cols := make([]uint32, 0, in.Matrix.Len())
-		for i, t := range u.terms {
-			rows[i] = noRow
-			if j := len(cols); j < in.Matrix.Len() && in.Matrix.Table().Terms[j] == t {
-				rows[i] = int32(j) //nolint:gosec // at most MaxTerms
-				cols = append(cols, uint32(i))
-				u.docFreqs[i] = max(u.docFreqs[i], in.Matrix.Table().DocFreqs[j])
-			}
-		}
-		u.rows, u.cols = append(u.rows, rows), append(u.cols, cols)
-	}
-	return u
-}
-
-// A gathered neighbor is one that a term has in some input.
-type gathered struct {
-	col     uint32
-	rank    int32 // the best in an input, from 1
-	origins uint8 // the inputs that have it
-	units   [simmatrix.MaxOrigins]uint16
-}
-
-type gatherer struct {
-	*union
-	place  []int32 // by term, where it is in row, plus 1; all 0 between two rows
-	row    []gathered
-	ranked []ranked
-	out    []simmatrix.Entry
-}
-
-func newGatherer(u *union) *gatherer { return &gatherer{union: u, place: make([]int32, len(u.terms))} }
-
-// gather returns the neighbors of term i, valid until the next call.
-func (g *gatherer) gather(i int) []gathered {
-	g.row = g.row[:0]
-	for k, in := range g.inputs {
-		r := g.rows[k][i]
-		if r == noRow {
-			continue
-		}
-		cols, sims := in.Matrix.Table().Row(int(r))
-		rank := int32(1)
-		for at, col := range cols {
-			if at > 0 && sims[at] != sims[at-1] {
-				rank = int32(at) + 1
-			}
-			j := g.cols[k][col]
-			if g.place[j] == 0 {
-				g.row = append(g.row, gathered{col: j, rank: rank})
-				g.place[j] = int32(len(g.row)) //nolint:gosec // at most MaxOrigins·MaxNeighbors
-			}
-			n := &g.row[g.place[j]-1]
-			n.rank = min(n.rank, rank)
-			n.origins |= 1 << k
-			n.units[k] = sims[at]
-		}
-	}
-	for k := range g.row {
-		g.place[g.row[k].col] = 0
-	}
-	return g.row
-}
-
 // A ranked neighbor is a gathered one with its combined similarity. Ascending
 // keys are ascending rank, then descending similarity, then ascending column.
 type ranked struct {
@@ -295,8 +180,15 @@ type ranked struct {
 	entry simmatrix.Entry
 }
 
-// combinedRow returns the entries of term i, valid until the next call.
-func (g *gatherer) combinedRow(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
+// A combined is the row of a term in the ensemble.
+type combined struct {
+	*gatherer
+	ranked []ranked
+	out    []simmatrix.Entry
+}
+
+// entries returns the entries of term i, valid until the next call.
+func (g *combined) entries(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
 	g.ranked, g.out = g.ranked[:0], g.out[:0]
 	inputs := len(g.inputs)
 	for _, n := range g.gather(i) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,6 +15,54 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
+
+// FitRegression fits the supervised ensemble of Novotný (Vector Space
+// Representations in Information Retrieval, 2017, section 4.5.3): a regression
+// on the similarities s_k of a pair in several matrices, fitted to relations, a
+// matrix made from a thesaurus.
+//
+// The sample is the entries (i, j) of the inputs whose terms both occur in
+// relations; they are related if relations has the entry. A share of the terms
+// is held out by a seeded hash: pairs with such a term are for measuring.
+// Relations are yes or no, so the regression is logistic. It maximizes, by
+// Newton's method, the likelihood of
+//
+//	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
+//
+// less the penalty λ/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
+// s_k over the pairs and λ = 1, so that the scale of an input does not matter.
+// Similarities should fall towards 0 in each row, as the cube of a cosine does.
+//
+// Errors wrap [ErrRegression] where fitting or measuring lacks related or
+// unrelated pairs, or an input was made from the relations; they name bad
+// inputs, or are that of ctx.
+func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix) (*Regression, error) {
+	if err := checkInputs(inputs); err != nil {
+		return nil, err
+	}
+	if relations == nil {
+		return nil, fmt.Errorf("%w: no relations", ErrRegression)
+	}
+	fitted, held, err := samplePairs(ctx, newUnion(inputs), relations, heldOutShare)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLeaks(inputs, fitted, held); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(fitted.check("fit to"), held.check("measure on")); err != nil {
+		return nil, err
+	}
+	r := &Regression{Pairs: fitted.pairs(), Related: fitted.positive}
+	for _, in := range inputs {
+		r.Coefficients = append(r.Coefficients, Coefficient{Name: in.Name})
+	}
+	if err := r.fit(ctx, fitted, ridge); err != nil {
+		return nil, err
+	}
+	r.HeldOut = r.measure(held)
+	return r, nil
+}
 
 // A sample is pairs of terms with their similarities and whether related.
 type sample struct {

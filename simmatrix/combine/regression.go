@@ -1,7 +1,6 @@
 package combine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -53,54 +52,6 @@ type Evaluation struct {
 	AUC                      float64 // probability that a related pair is estimated above an unrelated one; a constant has 0.5
 }
 
-// FitRegression fits the supervised ensemble of Novotný (Vector Space
-// Representations in Information Retrieval, 2017, section 4.5.3): a regression
-// on the similarities s_k of a pair in several matrices, fitted to relations, a
-// matrix made from a thesaurus.
-//
-// The sample is the entries (i, j) of the inputs whose terms both occur in
-// relations; they are related if relations has the entry. A share of the terms
-// is held out by a seeded hash: pairs with such a term are for measuring.
-// Relations are yes or no, so the regression is logistic. It maximizes, by
-// Newton's method, the likelihood of
-//
-//	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
-//
-// less the penalty λ/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
-// s_k over the pairs and λ = 1, so that the scale of an input does not matter.
-// Similarities should fall towards 0 in each row, as the cube of a cosine does.
-//
-// Errors wrap [ErrRegression] where fitting or measuring lacks related or
-// unrelated pairs, or an input was made from the relations; they name bad
-// inputs, or are that of ctx.
-func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix) (*Regression, error) {
-	if err := checkInputs(inputs); err != nil {
-		return nil, err
-	}
-	if relations == nil {
-		return nil, fmt.Errorf("%w: no relations", ErrRegression)
-	}
-	fitted, held, err := samplePairs(ctx, newUnion(inputs), relations, heldOutShare)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkLeaks(inputs, fitted, held); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(fitted.check("fit to"), held.check("measure on")); err != nil {
-		return nil, err
-	}
-	r := &Regression{Pairs: fitted.pairs(), Related: fitted.positive}
-	for _, in := range inputs {
-		r.Coefficients = append(r.Coefficients, Coefficient{Name: in.Name})
-	}
-	if err := r.fit(ctx, fitted, ridge); err != nil {
-		return nil, err
-	}
-	r.HeldOut = r.measure(held)
-	return r, nil
-}
-
 // similarity returns an ensemble's similarity, in [0, 1], for a pair's
 // similarities in the inputs, in units of 1/65535:
 //
@@ -113,13 +64,12 @@ func (r *Regression) similarity(units []uint16) float64 {
 	return math.Pow(logistic(r.logOdds(units)-prior), regressionPower)
 }
 
-// combiner returns the rule of an ensemble of the inputs that it was fitted to.
-func (r *Regression) combiner(inputs []Input) (combiner, error) {
-	same := slices.EqualFunc(r.Coefficients, inputs, func(c Coefficient, in Input) bool { return c.Name == in.Name })
-	if !same {
-		return nil, errors.New("regression: fitted to inputs of other names or in another order")
+// fits returns an error unless the regression was fitted to these inputs.
+func (r *Regression) fits(inputs []Input) error {
+	if !slices.EqualFunc(r.Coefficients, inputs, func(c Coefficient, in Input) bool { return c.Name == in.Name }) {
+		return errors.New("regression: fitted to inputs of other names or in another order")
 	}
-	return r.similarity, nil
+	return nil
 }
 
 // logOdds returns β_0 + Σ_k β_k·s_k for similarities in units of 1/65535.
