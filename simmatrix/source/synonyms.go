@@ -1,16 +1,110 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
+
+// ReadThesaurus reads a file of synonyms, plain or compressed by gzip, in
+// UTF-8, as Elasticsearch, OpenSearch and Solr take it.
+//
+// In Solr's format a line is a group or a rule:
+//
+//	# A comment begins in the first column.
+//	car, automobile, motor car          each is a neighbor of the others
+//	jag, beemer => car, automobile      those on the right become neighbors of
+//	                                    those on the left, not the other way
+//	# akin: similarity 0.8
+//	hire, rental                        0.8, as are the lines that follow
+//
+// A backslash takes its meaning from the character behind it: \, is a comma in
+// an entry, \=> an arrow. Blanks around an entry do not count. An empty one, as
+// behind a last comma, is ignored, and so is one of blanks, which the engines
+// refuse. Their filters replace a term by the right side of its rule, and not
+// here.
+//
+// WordNet's format is that of its file wn_s.pl. The number of the set of
+// synonyms and the word are read:
+//
+//	s(104167661,1,'car',n,1,71).
+//	s(104167661,2,'o''clock',r,1,2).
+//
+// Comments work as in Solr's format. A set has the similarity of the first of
+// its words that is not skipped.
+//
+// Terms are surface words with their case; [combine.Project] analyzes them. One
+// without a pair gets no row. Document frequencies are unknown.
+//
+// Errors wrap [ErrThesaurus] and name the line: a line that is not of the
+// format, a rule with an empty side or a second =>, a comment that begins with
+// "akin:" and is not such a similarity in (0, 1], a term longer than
+// [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a
+// line, a line over 1 MiB, a file of over 20 million pairs, not counting those
+// of one line that no row could keep, or of over 2 million words of WordNet's;
+// or [simmatrix.ErrNoVocabulary].
+func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, ThesaurusCounts{}, err
+	}
+	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
+	err := t.read(r)
+	if err == nil && len(t.pairs.list) == 0 {
+		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
+		if t.counts.Skipped > 0 {
+			err = fmt.Errorf("%w: %d entries of several words were skipped, join their words to keep them", err, t.counts.Skipped)
+		}
+	}
+	if err != nil {
+		return nil, ThesaurusCounts{}, fmt.Errorf("%w: %w", ErrThesaurus, err)
+	}
+	m, err := t.matrix()
+	if err != nil {
+		return nil, ThesaurusCounts{}, err
+	}
+	return m, t.counts, nil
+}
+
+func (t *thesaurus) read(r io.Reader) error {
+	if _, err := lines.Each(r, func(line []byte, _ int) error { return t.addLine(line) }); err != nil {
+		return err
+	}
+	return t.addSenses()
+}
+
+func (t *thesaurus) addLine(line []byte) error {
+	switch {
+	case !utf8.Valid(line):
+		return errors.New("not UTF-8")
+	case bytes.ContainsRune(line, '\r'):
+		return errors.New("a carriage return inside of the line: end lines by LF or CRLF")
+	case len(bytes.TrimSpace(line)) == 0:
+		return nil
+	}
+	text := string(line)
+	if text[0] == '#' { // behind blanks it begins an entry, as in the engines
+		return t.addComment(text[1:])
+	}
+	if t.opts.Format == ThesaurusDetect {
+		t.opts.Format = ThesaurusSolr
+		if rest, ok := strings.CutPrefix(text, "s("); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			t.opts.Format = ThesaurusWordNet
+		}
+	}
+	if t.opts.Format == ThesaurusWordNet {
+		return t.addSense(text)
+	}
+	return t.addSolrLine(text)
+}
 
 const thesaurusDirective = "akin:"
 
@@ -90,12 +184,6 @@ func solrSides(line string) [][]string {
 	}
 	end()
 	return sides
-}
-
-type sense struct {
-	synset uint64
-	term   string
-	units  uint16 // the similarity that holds at its line
 }
 
 var errNoSense = errors.New("want s(SYNSET,NUMBER,'WORD',TYPE,SENSE,COUNT). and nothing else")
