@@ -144,17 +144,10 @@ func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field
 	var common map[string]mapping.Linearity
 	mixed := false
 	for i := range fields {
-		f := &fields[i]
-		m := answer[f.Index]
-		all, err := m.Siblings(f, field)
+		m := answer[fields[i].Index]
+		found, err := m.LinearFields(&fields[i], field)
 		if err != nil {
 			return "", mapping.Linearity{}, err
-		}
-		found := map[string]mapping.Linearity{}
-		for _, c := range all {
-			if c.Problem == "" {
-				found[c.Field] = c.Linearity
-			}
 		}
 		if common == nil {
 			common = found

@@ -3,9 +3,6 @@ package mapping
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,111 +27,58 @@ type Linearity struct {
 	Legacy   bool
 }
 
-// A Sibling is a field that has the same text of a document as another one:
-// itself, a multi-field of it, the field that it is a multi-field of, or
-// another one of that.
-type Sibling struct {
-	Field string // its full name
-	Linearity
-	// Problem says why its scores cannot be used, "" where they are linear.
-	Problem string
-}
-
-// Siblings returns those for f that are text, itself first and its parent
-// second.
-func (m *Index) Siblings(f *Field, field string) ([]Sibling, error) {
-	own := cmp.Or(f.AliasOf, field)
+// LinearFields returns the fields that score linearly and have the same text of
+// a document and the same analyzers as f: itself, a multi-field of it, the
+// field that it is a multi-field of, or another one of that. field is the name
+// that f was asked for by.
+func (m *Index) LinearFields(f *Field, field string) (map[string]Linearity, error) {
 	top, err := Find(m.Mappings.Properties, f.Source)
 	if err != nil || top == nil {
 		return nil, err
 	}
-	names := []string{own}
-	if f.Source != own {
-		names = append(names, f.Source)
+	names := []string{cmp.Or(f.AliasOf, field), f.Source}
+	for key := range top.Fields {
+		names = append(names, f.Source+"."+key)
 	}
-	for _, key := range slices.Sorted(maps.Keys(top.Fields)) {
-		if name := f.Source + "." + key; name != own {
-			names = append(names, name)
-		}
-	}
-	var all []Sibling
+	found := map[string]Linearity{}
 	for _, name := range names {
 		p, err := Find(m.Mappings.Properties, name)
 		if err != nil {
 			return nil, err
 		}
-		if p == nil || p.Type != "text" || m.Mappings.computed(name) {
+		// With index_options "docs" the index does not hold how often a term occurs.
+		if p == nil || p.Type != "text" || m.Mappings.computed(name) || string(p.Index) == "false" || string(p.IndexOptions) == `"docs"` {
 			continue
 		}
 		g, err := readField(f.Index, p, m.Settings)
 		if err != nil {
 			return nil, err
 		}
-		c := Sibling{Field: name}
-		c.judge(f, &g, p)
-		all = append(all, c)
+		if how, ok := g.linear(); ok && f.analyzedLike(&g) {
+			found[name] = how
+		}
 	}
-	return all, nil
+	return found, nil
 }
 
-// judge says how the field p scores, g being what the index says of it.
-func (c *Sibling) judge(f, g *Field, p *Property) {
-	switch {
-	case string(p.Index) == "false":
-		c.Problem = "it is not indexed"
-	case string(p.IndexOptions) == `"docs"`:
-		c.Problem = "its index_options are docs: the index does not hold how often a term occurs"
-	default:
-		c.Problem = f.otherAnalysis(g)
-	}
-	if c.Problem == "" {
-		c.Linearity, c.Problem = g.linear()
-	}
-}
-
-// otherAnalysis returns how g, a field of the same index, analyzes otherwise
-// than f, "" where it does not. A search analyzer that is left open is the same
-// for fields of the same index analyzer.
-func (f *Field) otherAnalysis(g *Field) string {
+// analyzedLike reports whether g, a field of the same index, is analyzed like
+// f. A search analyzer that is left open is the same for fields of the same
+// index analyzer.
+func (f *Field) analyzedLike(g *Field) bool {
 	s := f.Settings
-	switch {
-	case s.Definition(f.IndexAnalyzer) != s.Definition(g.IndexAnalyzer):
-		return fmt.Sprintf("its analyzer is %q, that of the field is %q", g.IndexAnalyzer, f.IndexAnalyzer)
-	case (f.SearchAnalyzer == "") != (g.SearchAnalyzer == ""),
-		f.SearchAnalyzer != "" && s.Definition(f.SearchAnalyzer) != s.Definition(g.SearchAnalyzer):
-		return fmt.Sprintf("its search analyzer is %q, that of the field is %q",
-			cmp.Or(g.SearchAnalyzer, "open"), cmp.Or(f.SearchAnalyzer, "open"))
-	default:
-		return ""
-	}
+	return s.Definition(f.IndexAnalyzer) == s.Definition(g.IndexAnalyzer) &&
+		(f.SearchAnalyzer == "") == (g.SearchAnalyzer == "") && s.Definition(f.SearchAnalyzer) == s.Definition(g.SearchAnalyzer)
 }
 
-// linear tells how the field scores, and why it does not score linearly.
-func (f *Field) linear() (Linearity, string) {
+// linear tells how the field scores, and whether linearly.
+func (f *Field) linear() (Linearity, bool) {
 	prefix := "index.similarity." + f.SimilarityName + "."
 	if f.Settings.Text(prefix+"type") == "scripted" {
-		return f.linearScript(prefix)
+		lang := cmp.Or(f.Settings.Text(prefix+"script.lang"), "painless")
+		return Linearity{Scripted: true}, strings.TrimSpace(f.Settings.Text(prefix+"script.source")) == LinearScript &&
+			lang == "painless" && !f.Settings.Has(prefix+"weight_script.")
 	}
-	if f.Similarity != BM25 {
-		return Linearity{}, fmt.Sprintf("its similarity %q is neither BM25 nor scripted", f.SimilarityName)
-	}
-	how := Linearity{K1: f.K1, Legacy: f.Legacy}
-	if f.B != 0 || !(f.K1 >= minLinearK1 && f.K1 <= maxLinearK1) {
-		return how, fmt.Sprintf("its similarity %q is BM25 with k1 %g and b %g, wanted are k1 10000 and b 0",
-			f.SimilarityName, f.K1, f.B)
-	}
-	return how, ""
-}
-
-// linearScript is linear for a scripted similarity, whose settings start with
-// prefix.
-func (f *Field) linearScript(prefix string) (Linearity, string) {
-	source := strings.TrimSpace(f.Settings.Text(prefix + "script.source"))
-	lang := cmp.Or(f.Settings.Text(prefix+"script.lang"), "painless")
-	if source != LinearScript || lang != "painless" || f.Settings.Has(prefix+"weight_script.") {
-		return Linearity{}, fmt.Sprintf("its similarity %q is scripted as %q, wanted is %q", f.SimilarityName, source, LinearScript)
-	}
-	return Linearity{Scripted: true}, ""
+	return Linearity{K1: f.K1, Legacy: f.Legacy}, f.Similarity == BM25 && f.B == 0 && f.K1 >= minLinearK1 && f.K1 <= maxLinearK1
 }
 
 // A RawIndex is all that an index was made with.
@@ -143,6 +87,15 @@ type RawIndex struct {
 	Settings Settings       `json:"settings"` // flat
 	// DataStream is the stream that the index is behind, "" for none.
 	DataStream string `json:"data_stream"`
+}
+
+// read decodes the mappings of an open index.
+func (raw *RawIndex) read() (m Index, err error) {
+	m.Settings = raw.Settings
+	if len(raw.Mappings) > 0 && !m.Closed() {
+		err = decode(raw.Mappings, &m.Mappings)
+	}
+	return m, err
 }
 
 // A Text is a field of an index that has text of its documents, by its full
@@ -156,11 +109,8 @@ type Text struct {
 // Texts returns the fields of [OwnTexts] of an open index, none of a closed
 // one.
 func Texts(index string, raw RawIndex) (texts []Text, err error) {
-	m := Index{Settings: raw.Settings}
-	if m.Closed() || len(raw.Mappings) == 0 {
-		return nil, nil
-	}
-	if err := decode(raw.Mappings, &m.Mappings); err != nil {
+	m, err := raw.read()
+	if err != nil || m.Closed() || len(raw.Mappings) == 0 {
 		return nil, err
 	}
 	names, err := OwnTexts(raw.Mappings)
@@ -200,14 +150,9 @@ type Inspection struct {
 // Inspect returns what the mappings and settings of an index say of a field.
 func Inspect(index string, raw RawIndex, field string) (Inspection, error) {
 	i := Inspection{RawIndex: raw, Index: index}
-	m := Index{Settings: raw.Settings}
-	if m.Closed() {
-		return i, nil
-	}
-	if len(raw.Mappings) > 0 {
-		if err := decode(raw.Mappings, &m.Mappings); err != nil {
-			return i, err
-		}
+	m, err := raw.read()
+	if err != nil {
+		return i, err
 	}
 	fields, err := Fields(map[string]Index{index: m}, field)
 	if errors.Is(err, ErrNotText) {

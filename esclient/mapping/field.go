@@ -2,7 +2,6 @@ package mapping
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -149,15 +148,6 @@ func (f *Field) Treatment() Treatment {
 	}
 }
 
-// Errors that mean "leave this field alone", not "something is broken".
-var (
-	// ErrNotText says that the field is not mapped as searchable text in every
-	// index that maps it, or is mapped in none.
-	ErrNotText = errors.New("not a text field")
-	// ErrMixed says that the indices have other analyzers or similarities for it.
-	ErrMixed = errors.New("the indices analyze or score the field differently")
-)
-
 // A Similarity is a kind of scoring that a field is mapped with.
 type Similarity uint8
 
@@ -256,7 +246,7 @@ func Merge(fields []Field) (*Schema, error) {
 		if f.Settings.section(analysisPrefix) == analysis {
 			continue
 		}
-		for _, name := range slices.Concat(first.Settings.analyzers(), f.Settings.analyzers()) {
+		for _, name := range slices.Concat(first.Settings.defined("analyzer"), f.Settings.defined("analyzer")) {
 			if first.Settings.Definition(name) != f.Settings.Definition(name) {
 				s.differing[name] = true
 			}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/internal/glob"
@@ -28,8 +27,16 @@ const (
 	TypeAlias = "alias"
 )
 
-// ErrTooManyFields says that a pattern matches more than [MaxFields].
-var ErrTooManyFields = errors.New("the pattern matches too many fields")
+// Errors that mean "leave this field alone", not "something is broken".
+var (
+	// ErrNotText says that the field is not mapped as searchable text in every
+	// index that maps it, or is mapped in none.
+	ErrNotText = errors.New("not a text field")
+	// ErrMixed says that the indices have other analyzers or similarities for it.
+	ErrMixed = errors.New("the indices analyze or score the field differently")
+	// ErrTooManyFields says that a pattern matches more than [MaxFields].
+	ErrTooManyFields = errors.New("the pattern matches too many fields")
+)
 
 // Mappings are the fields of an index. Runtime and Derived are computed at
 // search time, in Elasticsearch and OpenSearch; they shadow mapped ones.
@@ -197,11 +204,6 @@ func (p *Property) CheckNorm() error {
 	return nil
 }
 
-// decode decodes JSON of an answer, which may have a name twice.
-func decode(b []byte, out any) error {
-	return json.Unmarshal(b, out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
-
 // Matching returns the names of the fields that match in the open indices of an
 // answer.
 func Matching(answer map[string]Index, pattern string) ([]string, error) {
@@ -333,17 +335,4 @@ func copyTargets(v jsontext.Value) (names []string) {
 		}
 	}
 	return names
-}
-
-// stringsOf returns the strings of an array of them, or the one that v is.
-func stringsOf(v jsontext.Value) []string {
-	var list []string
-	var one string
-	if decode(v, &list) == nil {
-		return list
-	}
-	if decode(v, &one) == nil {
-		return []string{one}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -29,14 +30,7 @@ func (s Settings) Text(name string) string {
 }
 
 // Has reports whether a setting's name starts with prefix.
-func (s Settings) Has(prefix string) bool {
-	for name := range s {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
+func (s Settings) Has(prefix string) bool { return len(s.under(prefix)) > 0 }
 
 // under returns the names of the settings that start with prefix, in order.
 func (s Settings) under(prefix string) []string {
@@ -60,10 +54,11 @@ func (s Settings) section(prefix string) string {
 	return b.String()
 }
 
-// analyzers returns the names of the analyzers that the index defines. A custom
-// one may leave out its type, never its tokenizer.
-func (s Settings) analyzers() []string {
-	const prefix = analysisPrefix + "analyzer."
+// defined returns the names of the analyzers that the index defines, or of
+// another kind of component. A custom analyzer may leave out its type, never its
+// tokenizer; the others have a type.
+func (s Settings) defined(kind string) []string {
+	prefix := analysisPrefix + kind + "."
 	var names []string
 	for _, key := range s.under(prefix) {
 		for _, suffix := range []string{".type", ".tokenizer"} {
@@ -81,7 +76,12 @@ func (s Settings) analyzers() []string {
 // same definition work alike. One that the index does not define is the
 // engine's own of that name.
 func (s Settings) Definition(analyzer string) string {
-	components := s.components()
+	components := map[string][]string{} // the sections of tokenizers and filters, by name
+	for _, kind := range []string{"char_filter", "filter", "tokenizer"} {
+		for _, name := range s.defined(kind) {
+			components[name] = append(components[name], analysisPrefix+kind+"."+name+".")
+		}
+	}
 	queue := []string{analysisPrefix + "analyzer." + analyzer + "."}
 	var b strings.Builder
 	for i := 0; i < len(queue); i++ {
@@ -106,20 +106,6 @@ func (s Settings) Definition(analyzer string) string {
 		analyzer = "standard"
 	}
 	return "built in: " + analyzer
-}
-
-// components returns the sections of the tokenizers and filters that the index
-// defines, by their names. Every one has a type.
-func (s Settings) components() map[string][]string {
-	sections := map[string][]string{}
-	for _, kind := range []string{"char_filter.", "filter.", "tokenizer."} {
-		for _, key := range s.under(analysisPrefix + kind) {
-			if name, ok := strings.CutSuffix(key[len(analysisPrefix+kind):], ".type"); ok {
-				sections[name] = append(sections[name], analysisPrefix+kind+name+".")
-			}
-		}
-	}
-	return sections
 }
 
 // partsOfWords are the types of analyzers, tokenizers and token filters that
@@ -195,4 +181,22 @@ func (s Settings) names(setting string) []string {
 		}
 	}
 	return names
+}
+
+// stringsOf returns the strings of an array of them, or the one that v is.
+func stringsOf(v jsontext.Value) []string {
+	var list []string
+	var one string
+	if decode(v, &list) == nil {
+		return list
+	}
+	if decode(v, &one) == nil {
+		return []string{one}
+	}
+	return nil
+}
+
+// decode decodes JSON of an answer, which may have a name twice.
+func decode(b []byte, out any) error {
+	return json.Unmarshal(b, out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
