@@ -1,7 +1,6 @@
 package esclient
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,44 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/akin-search/akin/esclient/mapping"
-	"github.com/akin-search/akin/internal/cache"
 )
-
-// An Analysis is what the cluster makes of a text in a field. It is shared by
-// all who asked for it and must not be modified.
-type Analysis struct {
-	// Terms are the index terms in the order of the text.
-	Terms []string
-	// Positions are those of Terms, ascending. Terms that share a position stand
-	// for one word of the text.
-	Positions []int
-	// Written has for each term the part of the text that it is made of, "" where
-	// that is the term itself, terms share it, or it is not known. It is nil where all
-	// are "".
-	Written []string
-	// Graph says that a term spans several positions, as a word does that has a
-	// synonym of two.
-	Graph bool
-	// Analyzer names the analyzer that made the terms: the one asked for, or the
-	// field's search analyzer, by all names that the indices call it. Queries over
-	// several fields keep those of other names apart (OpenSearch 2).
-	Analyzer string
-	// Similarity is the way the engine scores the field.
-	Similarity mapping.Similarity
-	// Shards is the number of primary shards of the indices that map the field, at
-	// least 1.
-	Shards int
-	// Routed says that an alias of the expression has a routing for searches, so
-	// that some shards may be left out, Filtered that one has a filter. Both may be
-	// true where the engine applies none, as with a pattern that matches the alias.
-	Routed, Filtered bool
-	// Nested is the path of the innermost nested object that the field is in, "" for
-	// none.
-	Nested string
-	// NotWords names what in the field's own analyzers makes other terms than
-	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
-	NotWords string
-}
 
 // analyzeBody is the body of an _analyze call, by the name of an analyzer or by
 // the index analyzer of a field.
@@ -185,15 +147,6 @@ func newTerms(text string, tokens []Token) *textTerms {
 	return t
 }
 
-// newAnalysis returns the analysis of a text in a field by the analyzer named
-// or, where that is "", by the field's own.
-func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
-	return &Analysis{
-		Terms: t.names, Positions: t.positions, Written: t.written, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
-		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, Nested: s.Nested, NotWords: s.NotWords,
-	}
-}
-
 const (
 	// wordBatch is the number of words in one _analyze call: the cluster refuses
 	// more than 10,000 tokens by default. wordBatchBytes bounds their bytes, unless
@@ -253,116 +206,4 @@ func nextBatch(words []string, size int) []string {
 		batch = append(batch, w)
 	}
 	return batch
-}
-
-// Analyze returns what the cluster makes of a text in a field, by the analyzer
-// named or, where that is "", by the field's own search analyzer. The error
-// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field
-// is not one to expand.
-//
-// What is not remembered takes one round trip where indices is one index, else
-// two; one more for an alias of a field. A text is analyzed once for all fields
-// of the indices that have the same analyzer.
-func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
-	k := c.key(indices, field).as(analysisOfText)
-	k.analyzer, k.text = analyzer, text
-	a, warm, err := c.recallAnalysis(k)
-	if !warm {
-		own := k.clone()
-		a, err = cache.Get(ctx, c.analysis, own, 0, func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) })
-	}
-	c.tally(c.analysis, warm, err)
-	return a, err
-}
-
-// recallAnalysis answers from memory. It reports whether it could.
-func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
-	s, ok, err := cache.Peek[*mapping.Schema](c.analysis, k.ofField())
-	if !ok || err != nil {
-		return nil, ok, err
-	}
-	name, err := s.Analyzer(k.analyzer)
-	if err != nil {
-		return nil, true, err
-	}
-	t, ok, err := cache.Peek[*textTerms](c.analysis, k.ofText(s, name))
-	if !ok || err != nil {
-		return nil, ok, err
-	}
-	return newAnalysis(s, k.analyzer, t), true, nil
-}
-
-// analyze makes the calls for an analysis, and remembers what that is made of.
-func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
-	var guess *cache.Flight
-	if _, known, _ := cache.Peek[*mapping.Schema](c.analysis, k.ofField()); !known {
-		guess = c.guess(ctx, k)
-	}
-	s, err := c.schema(ctx, k)
-	if err != nil {
-		return nil, err
-	}
-	name, err := s.Analyzer(k.analyzer)
-	if err != nil {
-		return nil, err
-	}
-	t, err := cache.Get(ctx, c.analysis, k.ofText(s, name), c.ttl, func(ctx context.Context) (*textTerms, error) {
-		if t, ok := c.guessRight(ctx, guess, k, name); ok {
-			return t, nil
-		}
-		return c.client.analyzeText(ctx, s.Targets[0].Index, analyzeBody{Analyzer: name, Text: []string{k.text}})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return newAnalysis(s, k.analyzer, t), nil
-}
-
-// guessed is a text analyzed before the schema of its field was known.
-type guessed struct {
-	// field is the one whose index analyzer was taken, where none was named.
-	field string
-	terms *textTerms
-}
-
-// guess starts the analysis that a field of an unknown schema most likely
-// leads to: in the index as named, by the analyzer named or the field's
-// index analyzer, the only one that _analyze takes by field. The first field
-// that asks for a text guesses for all. It returns nil where there is
-// nothing to guess.
-func (c *Cached) guess(ctx context.Context, k key) *cache.Flight {
-	if c.about(k).check() != nil || !k.single() {
-		return nil
-	}
-	body := analyzeBody{Analyzer: k.analyzer, Text: []string{k.text}}
-	if k.analyzer == "" {
-		body.Field = k.field
-	}
-	asked := k.as(guessOfText)
-	asked.field = ""
-	return cache.Start(ctx, c.analysis, asked, 0, func(ctx context.Context) (guessed, error) {
-		terms, err := c.client.analyzeText(ctx, k.Expression, body)
-		return guessed{k.field, terms}, err
-	})
-}
-
-// guessRight waits for a guess and reports whether it was made by the analyzer
-// of that name.
-func (c *Cached) guessRight(ctx context.Context, f *cache.Flight, k key, name string) (*textTerms, bool) {
-	if f == nil {
-		return nil, false
-	}
-	g, err := cache.Wait[guessed](ctx, f)
-	if err != nil {
-		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
-	}
-	if k.analyzer == "" {
-		first := k
-		first.field = g.field
-		lead, err := c.schema(ctx, first)
-		if err != nil || lead.IndexAnalyzer != name {
-			return nil, false
-		}
-	}
-	return g.terms, true
 }

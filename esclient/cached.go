@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -209,7 +210,19 @@ func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weigh
 	k := c.key(indices, field).as(linearOfField)
 	k.norm, k.stamp, k.id = norm, weights, id
 	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (Linear, error) {
-		return normQuestion{c.about(k), k.norm, k.stamp, k.id}.linear(ctx, c.info)
+		return c.about(k).linear(ctx, k.norm, k.stamp, k.id, c.info)
+	})
+}
+
+// Vectors returns nil where at least nine tenths of the documents with a field
+// have vectors by the model with the given id, which the keyword stamp names;
+// else an error that wraps [ErrNoVectors]. mixed says that some of the others
+// have vectors by another model. What is not remembered takes one round trip.
+func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
+	k := c.key(indices, field).as(vectorsOfField)
+	k.stamp, k.id = stamp, id
+	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
+		return c.about(k).stamped(ctx, k.stamp, k.id)
 	})
 }
 
@@ -303,12 +316,26 @@ type key struct {
 	// field is a field or a pattern of fields; for the terms of a text the index
 	// that analyzes it; for a limit the setting.
 	field string
-	// analyzer is as the caller names it; text is analyzed. For counts, text names
-	// the terms.
+	// analyzer is as the caller names it; text is analyzed.
 	analyzer, text string
+	terms          unique.Handle[termList] // to count
 	// norm is the field of norms, and stamp that of the id of the weights or of the
 	// model of vectors.
 	norm, stamp, id string
+}
+
+// A termList is a list of terms as a comparable value: the first one, and the
+// list of the others. Handles of equal lists are equal.
+type termList struct {
+	first  string
+	others unique.Handle[termList]
+}
+
+func listOf(terms []string) (list unique.Handle[termList]) {
+	for _, t := range slices.Backward(terms) {
+		list = unique.Make(termList{t, list})
+	}
+	return list
 }
 
 // clone returns a key that does not keep the memory of the request it came in.

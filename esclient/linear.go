@@ -62,23 +62,17 @@ func NormWeightsPath(field string) string { return NormWeightsObject + "." + Nor
 // the checksum of their matrix, or all of it where it is shorter.
 func NormWeightsID(checksum string) string { return checksum[:min(len(checksum), 16)] }
 
-// A normQuestion is what [Cached.Linear] is asked: norm and weights are the
-// names of fields, id that of the weights.
-type normQuestion struct {
-	question
-	norm, weights, id string
-}
-
-// linear makes the calls for [Cached.Linear]; info tells what the cluster runs.
-func (q normQuestion) linear(ctx context.Context, info func(context.Context) (Info, error)) (Linear, error) {
-	name, how, err := q.chooseField(ctx)
+// linear makes the calls for [Cached.Linear]: norm and weights are the names of
+// fields, id that of the weights; info tells what the cluster runs.
+func (q question) linear(ctx context.Context, norm, weights, id string, info func(context.Context) (Info, error)) (Linear, error) {
+	name, how, err := q.chooseField(ctx, norm, weights)
 	if err != nil {
 		return Linear{}, q.wrap(err)
 	}
-	l := Linear{Field: name, Scripted: how.Scripted, Factor: 1, Norm: q.norm}
+	l := Linear{Field: name, Scripted: how.Scripted, Factor: 1, Norm: norm}
 	var group errgroup.Group // which cancels no call: others may wait for their answers
 	group.Go(q.client.guarded(func() (err error) {
-		l.Missing, err = q.meanNorm(ctx)
+		l.Missing, err = q.meanNorm(ctx, norm, weights, id)
 		return err
 	}))
 	if !how.Scripted {
@@ -94,8 +88,8 @@ func (q normQuestion) linear(ctx context.Context, info func(context.Context) (In
 }
 
 // chooseField asks for the mappings and returns the field that scores linearly.
-func (q normQuestion) chooseField(ctx context.Context) (name string, how mapping.Linearity, err error) {
-	answer, err := q.mappings(ctx, q.norm, q.weights)
+func (q question) chooseField(ctx context.Context, norm, weights string) (name string, how mapping.Linearity, err error) {
+	answer, err := q.mappings(ctx, norm, weights)
 	if err != nil {
 		return "", how, err
 	}
@@ -111,7 +105,7 @@ func (q normQuestion) chooseField(ctx context.Context) (name string, how mapping
 	}
 	for i := range fields {
 		m := answer[fields[i].Index]
-		if err := checkNorms(&m, &fields[i], q.norm); err != nil {
+		if err := checkNorms(&m, &fields[i], norm); err != nil {
 			return "", how, fmt.Errorf("index %q: %w", fields[i].Index, err)
 		}
 	}
@@ -190,7 +184,7 @@ const maxNormless = 0.1
 
 // meanNorm returns the mean norm of the documents that have one by the weights
 // asked for, [ErrNoNorms] where none has or more than [maxNormless] lack it.
-func (q normQuestion) meanNorm(ctx context.Context) (float64, error) {
+func (q question) meanNorm(ctx context.Context, norm, weights, id string) (float64, error) {
 	type aggregations struct {
 		Others documents `json:"others"`
 		Normed struct {
@@ -201,13 +195,13 @@ func (q normQuestion) meanNorm(ctx context.Context) (float64, error) {
 			} `json:"norm"`
 		} `json:"normed"`
 	}
-	normed := TermQuery(q.weights, q.id)
+	normed := TermQuery(weights, id)
 	answer, err := search[none, aggregations](ctx, q.client, q.indices, "_shards.failed,aggregations", Object{
 		"size":  0,
 		"query": Object{"bool": Object{"filter": ExistsQuery(q.field)}},
 		"aggs": Object{
 			"others": Object{"filter": Object{"bool": Object{"must_not": normed}}},
-			"normed": Object{"filter": normed, "aggs": Object{"norm": Object{"avg": Object{"field": q.norm}}}},
+			"normed": Object{"filter": normed, "aggs": Object{"norm": Object{"avg": Object{"field": norm}}}},
 		},
 	})
 	if err != nil {
@@ -217,11 +211,11 @@ func (q normQuestion) meanNorm(ctx context.Context) (float64, error) {
 	mean := answer.Aggregations.Normed.Norm.Value
 	switch {
 	case float64(others) > maxNormless*float64(others+some):
-		return 0, fmt.Errorf("%d of %d documents do not have %q by the weights %q: %w", others, others+some, q.norm, q.id, ErrNoNorms)
+		return 0, fmt.Errorf("%d of %d documents do not have %q by the weights %q: %w", others, others+some, norm, id, ErrNoNorms)
 	case mean == nil:
-		return 0, fmt.Errorf("no document has %q by the weights %q: %w", q.norm, q.id, ErrNoNorms)
+		return 0, fmt.Errorf("no document has %q by the weights %q: %w", norm, id, ErrNoNorms)
 	case !(*mean > 0) || math.IsInf(*mean, 0):
-		return 0, fmt.Errorf("the mean of %q is %g: %w", q.norm, *mean, ErrNoNorms)
+		return 0, fmt.Errorf("the mean of %q is %g: %w", norm, *mean, ErrNoNorms)
 	}
 	return *mean, nil
 }

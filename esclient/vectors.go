@@ -9,18 +9,6 @@ import (
 // ErrNoVectors says that too few documents have vectors by a model.
 var ErrNoVectors = errors.New("no vectors of the documents")
 
-// Vectors returns nil where at least nine tenths of the documents with a field
-// have vectors by the model with the given id, which the keyword stamp names;
-// else an error that wraps [ErrNoVectors]. mixed says that some of the others
-// have vectors by another model. What is not remembered takes one round trip.
-func (c *Cached) Vectors(ctx context.Context, indices Indices, field, stamp, id string) (mixed bool, err error) {
-	k := c.key(indices, field).as(vectorsOfField)
-	k.stamp, k.id = stamp, id
-	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {
-		return c.about(k).stamped(ctx, k.stamp, k.id)
-	})
-}
-
 // stamped makes the call for [Cached.Vectors].
 func (q question) stamped(ctx context.Context, stamp, id string) (mixed bool, err error) {
 	type aggregations struct {

@@ -1,0 +1,242 @@
+package esclient
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+const (
+	// maxTermBytes is Lucene's bound on an indexed term.
+	maxTermBytes = 32766
+	// maxSampledShards is the number of shards whose statistics are added up; of
+	// more, so many are asked and their sums scaled up.
+	maxSampledShards = 32
+	shardCalls       = 8    // asked at once
+	termChunk        = 1000 // terms in one call
+	escapedByte      = 6    // the most bytes that one takes in JSON, as \u001f
+)
+
+// A termCount has the statistics of a field and of each term asked for.
+type termCount struct {
+	docCount int64
+	docFreqs []int64
+}
+
+// DocFreqs returns how many documents have each of the terms in the field, over
+// all shards, and how many have the field.
+func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string) ([]int64, int64, error) {
+	q := c.about(index, field)
+	s, err := q.schema(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	count, err := q.count(ctx, s, terms)
+	return count.docFreqs, count.docCount, err
+}
+
+// count returns the statistics of terms in the field of s.
+//
+// It asks for the term vectors of a made-up document of the terms, shard by
+// shard: the engine's own numbers, without a search. For nested fields, and
+// where the cluster refuses that (routing may be required), a search counts.
+func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
+	count := termCount{docFreqs: make([]int64, len(terms))}
+	// What cannot be in an index has the document frequency 0, and would make
+	// the cluster refuse the call.
+	asked, at := make([]string, 0, len(terms)), make([]int, 0, len(terms))
+	for i, t := range terms {
+		if len(t) <= maxTermBytes && utf8.ValidString(t) {
+			asked, at = append(asked, t), append(at, i)
+		}
+	}
+	for from := 0; from == 0 || from < len(asked); from += termChunk {
+		part, err := q.countChunk(ctx, s, asked[from:min(from+termChunk, len(asked))])
+		if err != nil {
+			return termCount{}, err
+		}
+		count.docCount = part.docCount
+		for i, df := range part.docFreqs {
+			count.docFreqs[at[from+i]] = df
+		}
+	}
+	return count, nil
+}
+
+func (q question) countChunk(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
+	if s.Nested == "" && !s.Unvectored.Load() {
+		count, err := q.countByVectors(ctx, s, terms)
+		if err == nil || !refused(err) {
+			return count, err
+		}
+		s.Unvectored.Store(true)
+	}
+	return q.countBySearch(ctx, s, terms)
+}
+
+// A shard is a shard of a concrete index.
+type shard struct {
+	target *mapping.Target
+	number int
+}
+
+// sampleShards returns the shards to ask, all or limit of them spread evenly,
+// and the number of shards that each stands for.
+func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
+	all := make([]shard, 0, s.Shards)
+	for i := range s.Targets {
+		for n := range s.Targets[i].Shards {
+			all = append(all, shard{&s.Targets[i], n})
+		}
+	}
+	if len(all) <= limit {
+		return all, 1
+	}
+	some := make([]shard, limit)
+	for i := range some {
+		some[i] = all[i*len(all)/limit]
+	}
+	return some, float64(len(all)) / float64(limit)
+}
+
+// countByVectors adds up the statistics of the shards.
+func (q question) countByVectors(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
+	shards, each := sampleShards(s, maxSampledShards)
+	counts := make([]termCount, len(shards))
+	var group errgroup.Group // cancels no call: others may wait for their answers
+	group.SetLimit(shardCalls)
+	for i, sh := range shards {
+		group.Go(q.client.guarded(func() (err error) {
+			counts[i], err = q.countShard(ctx, sh, terms)
+			return err
+		}))
+	}
+	if err := group.Wait(); err != nil {
+		return termCount{}, err
+	}
+	sum := termCount{docFreqs: make([]int64, len(terms))}
+	for _, n := range counts {
+		sum.docCount += n.docCount
+		for i, df := range n.docFreqs {
+			sum.docFreqs[i] += df
+		}
+	}
+	scaled := func(n int64) int64 { return int64(math.Round(float64(n) * each)) }
+	sum.docCount = scaled(sum.docCount)
+	for i, df := range sum.docFreqs {
+		sum.docFreqs[i] = scaled(df)
+	}
+	return sum, nil
+}
+
+// countShard returns the statistics of one shard.
+func (q question) countShard(ctx context.Context, sh shard, terms []string) (termCount, error) {
+	var answer struct {
+		Vectors map[string]struct {
+			Field struct {
+				DocCount int64 `json:"doc_count"`
+			} `json:"field_statistics"`
+			Terms map[string]struct {
+				DocFreq int64 `json:"doc_freq"`
+			} `json:"terms"`
+		} `json:"term_vectors"`
+	}
+	field := cmp.Or(sh.target.AliasOf, q.field) // _termvectors does not know aliases
+	document := terms
+	if len(document) == 0 {
+		document = []string{"-"} // without any term the answer leaves the field out
+	}
+	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
+	// Engines number documents that are not stored, and where one with such an id
+	// has just been written they would refresh the index to see that.
+	const asSearched = "&realtime=false"
+	r := Call{
+		Method: http.MethodPost, Limit: smallAnswer,
+		Path: IndexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter),
+		Body: Object{
+			"doc": Object{sh.target.Source: document}, "fields": []string{field}, "per_field_analyzer": Object{field: "keyword"},
+			"term_statistics": true, "field_statistics": true, "positions": false, "offsets": false, "payloads": false,
+		},
+	}
+	for _, t := range terms {
+		r.Limit += escapedByte * int64(len(t)) // the answer has each of them
+	}
+	if err := q.client.Do(ctx, r, &answer); err != nil {
+		return termCount{}, err
+	}
+	vector := answer.Vectors[field]
+	count := termCount{docCount: vector.Field.DocCount, docFreqs: make([]int64, len(terms))}
+	for i, t := range terms {
+		count.docFreqs[i] = vector.Terms[t].DocFreq // a term that no document has is left out
+	}
+	return count, nil
+}
+
+// inNested returns query as it is to be searched for the field of s.
+func inNested(s *mapping.Schema, query Object) Object {
+	if s.Nested == "" {
+		return query
+	}
+	return Object{"nested": Object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
+}
+
+// A termAggregations has the counts of a search, those of nested documents in
+// In.
+type termAggregations struct {
+	Terms struct {
+		Buckets []documents `json:"buckets"`
+	} `json:"terms"`
+	Field documents         `json:"field"`
+	All   *termAggregations `json:"all"`
+	In    *termAggregations `json:"in"`
+}
+
+// countBySearch counts with one search of the documents that have a term, which
+// is fast for rare ones; N is counted apart from it.
+func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
+	inNestedToo := func(aggregations Object) Object {
+		if s.Nested == "" {
+			return aggregations
+		}
+		return Object{"in": Object{"nested": Object{"path": s.Nested}, "aggs": aggregations}}
+	}
+	filters := make([]Object, len(terms))
+	for i, t := range terms {
+		filters[i] = TermQuery(q.field, t)
+	}
+	aggregations := Object{"all": Object{
+		"global": Object{}, "aggs": inNestedToo(Object{"field": Object{"filter": ExistsQuery(q.field)}}),
+	}}
+	query := Object{"match_none": Object{}}
+	if len(terms) > 0 {
+		query = inNested(s, Object{"terms": Object{q.field: terms}})
+		maps.Copy(aggregations, inNestedToo(Object{"terms": Object{"filters": Object{"filters": filters}}}))
+	}
+	answer, err := search[none, termAggregations](ctx, q.client, q.indices, "_shards.failed,aggregations",
+		Object{"size": 0, "query": query, "aggs": aggregations})
+	if err != nil {
+		return termCount{}, fmt.Errorf("count terms of %q: %w", q.field, err)
+	}
+	here, all := &answer.Aggregations, answer.Aggregations.All
+	if s.Nested != "" {
+		here = cmp.Or(here.In, &termAggregations{})
+		all = cmp.Or(all, &termAggregations{}).In
+	}
+	if len(here.Terms.Buckets) != len(terms) {
+		return termCount{}, fmt.Errorf("count terms of %q: %d counts for %d terms", q.field, len(here.Terms.Buckets), len(terms))
+	}
+	count := termCount{docCount: cmp.Or(all, &termAggregations{}).Field.DocCount, docFreqs: make([]int64, len(terms))}
+	for i, b := range here.Terms.Buckets {
+		count.docFreqs[i] = b.DocCount
+	}
+	return count, nil
+}
