@@ -33,6 +33,22 @@ func (a API) get(ctx context.Context, index, api string, out any) error {
 	return a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, api)}, out)
 }
 
+// A DocRef names a document as it was when it was found.
+type DocRef struct {
+	// Index is the concrete index, and Routing "" where the document has none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm change with every write, as Version does; they serve to
+	// write the document on the condition that it has not changed.
+	SeqNo, PrimaryTerm, Version int64
+	// HasValue says that it has a value in the field asked for.
+	HasValue bool
+	// Texts are the strings that its source has at the path asked for, as
+	// [API.Scan] has them.
+	Texts []string
+	// Source is what its source has at the paths asked for, as a JSON object.
+	Source []byte
+}
+
 // A ConcreteIndex is one index with the number of its primary shards, at least
 // 1. UUID tells it from another of this name, before or after; it is "" where a
 // hosted cluster keeps it to itself.
@@ -78,6 +94,20 @@ func (a API) Count(ctx context.Context, index string, query []byte) (int64, erro
 	}
 	err := a.Client.Do(ctx, r, &answer)
 	return answer.Count, err
+}
+
+// checkQuery reports a query that is not one JSON object, without a name twice.
+func checkQuery(query []byte) error {
+	switch v := jsontext.Value(query); {
+	case query == nil:
+		return nil
+	case !v.IsValid():
+		return errors.New("query: not valid JSON, or a name is there twice")
+	case v.Kind() != jsontext.KindBeginObject:
+		return fmt.Errorf(`query: want an object such as {"term":{"lang":"en"}}, not a JSON %s`, v.Kind())
+	default:
+		return nil
+	}
 }
 
 // shardsFailed is the part of an answer that tells how many shards failed.

@@ -69,20 +69,6 @@ func (o *ScanOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkQuery reports a query that is not one JSON object, without a name twice.
-func checkQuery(query []byte) error {
-	switch v := jsontext.Value(query); {
-	case query == nil:
-		return nil
-	case !v.IsValid():
-		return errors.New("query: not valid JSON, or a name is there twice")
-	case v.Kind() != jsontext.KindBeginObject:
-		return fmt.Errorf(`query: want an object such as {"term":{"lang":"en"}}, not a JSON %s`, v.Kind())
-	default:
-		return nil
-	}
-}
-
 // body returns the body of the search that begins the scan.
 func (o *ScanOptions) body(size int, source any) esclient.Object {
 	type object = esclient.Object
@@ -233,22 +219,6 @@ func (a API) alike(ctx context.Context, index string, fields []string) (own, nes
 		}
 	}
 	return own, nested, nil
-}
-
-// A DocRef names a document as it was when it was found.
-type DocRef struct {
-	// Index is the concrete index, and Routing "" where the document has none.
-	Index, ID, Routing string
-	// SeqNo and PrimaryTerm change with every write, as Version does; they serve to
-	// write the document on the condition that it has not changed.
-	SeqNo, PrimaryTerm, Version int64
-	// HasValue says that it has a value in the field asked for.
-	HasValue bool
-	// Texts are the strings that its source has at the path asked for, as
-	// [API.Scan] has them.
-	Texts []string
-	// Source is what its source has at the paths asked for, as a JSON object.
-	Source []byte
 }
 
 // RefOptions say which documents [API.ScanRefs] names.
