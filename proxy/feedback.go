@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -43,28 +41,25 @@ type feedback struct {
 func wantsFirstPass(p expand.Part) bool { return p.FirstPass != nil }
 
 // firstHits returns the hits that the first pass of each search finds, with
-// their terms, and what became of each pass, "" where there is none. It asks as the client with
-// the name; what the hits take is held in hold.
+// their terms, and what became of each pass, "" where there is none. It asks as
+// the client with the name; what the hits take is held in hold.
 func (f *feedback) firstHits(
 	ctx context.Context, searches []expand.Part, client string, hold *limits.Hold, ask call,
 ) (hits [][]expand.FirstHit, results []string) {
 	hits, results = make([][]expand.FirstHit, len(searches)), make([]string, len(searches))
-	var running errgroup.Group
-	running.SetLimit(feedbackSideBySide)
-	for i := range searches {
-		if pass := searches[i].FirstPass; pass != nil {
-			running.Go(func() error {
-				if err := f.guard.Do("asking for the first hits", func() error {
-					hits[i], results[i] = f.hitsOf(ctx, pass, "client "+client, hold, ask)
-					return nil
-				}); err != nil {
-					results[i] = f.cause(err)
-				}
-				return nil
-			})
+	_ = recovery.InParallel(len(searches), feedbackSideBySide, func(i int) error {
+		pass := searches[i].FirstPass
+		if pass == nil {
+			return nil
 		}
-	}
-	_ = running.Wait() // each has a result of its own
+		if err := f.guard.Do("asking for the first hits", func() error {
+			hits[i], results[i] = f.hitsOf(ctx, pass, "client "+client, hold, ask)
+			return nil
+		}); err != nil {
+			results[i] = f.cause(err)
+		}
+		return nil
+	})
 	return hits, results
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -57,20 +56,19 @@ func (k *reranking) answer(
 		return nil, ofEach(reranks, rerankUnreadable)
 	}
 	results = make([]string, len(pages))
-	var scoring sync.WaitGroup
-	for i, p := range pages {
-		if p != nil {
-			scoring.Go(func() {
-				if err := k.guard.Do("reranking", func() error {
-					results[i] = k.scorePage(ctx, p)
-					return nil
-				}); err != nil { // the hits are there, in the engine's order
-					p.Scores, results[i] = nil, k.cause(err)
-				}
-			})
+	_ = recovery.InParallel(len(pages), len(pages), func(i int) error {
+		p := pages[i]
+		if p == nil {
+			return nil
 		}
-	}
-	scoring.Wait()
+		if err := k.guard.Do("reranking", func() error {
+			results[i] = k.scorePage(ctx, p)
+			return nil
+		}); err != nil { // the hits are there, in the engine's order
+			p.Scores, results[i] = nil, k.cause(err)
+		}
+		return nil
+	})
 	return answer.WriteHitLists(whole, pages), results
 }
 

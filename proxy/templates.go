@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -146,24 +145,20 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask call) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(templatesSideBySide)
 	var ended atomic.Bool
-	for k := range searches {
-		group.Go(func() error {
-			if ended.Load() {
-				return nil
-			}
-			return guard.Do("rendering", func() (err error) {
-				searches[k], reasons[k], err = renderOne(ctx, templates[k], ask)
-				if reasons[k] != "" {
-					ended.Store(true)
-				}
-				return err
-			})
+	err = recovery.InParallel(len(templates), templatesSideBySide, func(k int) error {
+		if ended.Load() {
+			return nil
+		}
+		err := guard.Do("rendering", func() (err error) {
+			searches[k], reasons[k], err = renderOne(ctx, templates[k], ask)
+			return err
 		})
-	}
-	err = group.Wait()
+		if err != nil || reasons[k] != "" {
+			ended.Store(true)
+		}
+		return err
+	})
 	return searches, cmp.Or(reasons...), err
 }
 

@@ -62,12 +62,17 @@ func (g *Guard) Do(what string, f func() error) (err error) {
 		if g == nil {
 			return
 		}
-		text := fmt.Sprintf("%T", v) // the value may hold the text of a query or a document
-		if e, ok := v.(runtime.Error); ok {
-			text = e.Error()
-		}
 		g.panics.WithLabelValues(what).Inc()
-		g.log.Load().Error("panic", "operation", what, "value", text, "stack", string(debug.Stack()))
+		g.log.Load().Error("panic", "operation", what, "value", shown(v), "stack", string(debug.Stack()))
 	}()
 	return f()
+}
+
+// shown returns what a log may say of a panic: the value may hold the text of a
+// query or a document.
+func shown(value any) string {
+	if e, ok := value.(runtime.Error); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("%T", value)
 }

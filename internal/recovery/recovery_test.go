@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,3 +95,52 @@ func TestNilGuardRecovers(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestInParallel(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 20} {
+		var now, most, calls atomic.Int32
+		err := recovery.InParallel(n, 3, func(i int) error {
+			at := now.Add(1)
+			defer now.Add(-1)
+			for {
+				old := most.Load()
+				if old >= at || most.CompareAndSwap(old, at) {
+					break
+				}
+			}
+			calls.Add(1)
+			if i == n-1 {
+				return io.EOF
+			}
+			return nil
+		})
+		if calls.Load() != int32(n) || most.Load() > 3 || errors.Is(err, io.EOF) != (n > 0) {
+			t.Errorf("%d: %d calls, %d at a time, error %v", n, calls.Load(), most.Load(), err)
+		}
+	}
+}
+
+// The log has the stack of the goroutine that panics, and not the value.
+func TestPanicComesOutOfInParallel(t *testing.T) {
+	var log bytes.Buffer
+	guard, err := recovery.New(slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 3} {
+		log.Reset()
+		err := guard.Do("work", func() error {
+			return recovery.InParallel(n, 2, func(i int) error {
+				if i == n-1 {
+					panicking()
+				}
+				return nil
+			})
+		})
+		if said := log.String(); !errors.Is(err, recovery.ErrPanic) || strings.Contains(said, "secret car") || !strings.Contains(said, "panicking") {
+			t.Errorf("%d: error %v, logged %s", n, err, said)
+		}
+	}
+}
+
+func panicking() { panic("about a secret car") }

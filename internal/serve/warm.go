@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -117,18 +116,14 @@ func (a *App) warmUp(ctx context.Context) {
 		return err
 	})
 	var done atomic.Int64
-	var group errgroup.Group // which keeps the first error and ends no call
-	group.SetLimit(sideBySide)
-	for _, f := range fields {
-		group.Go(func() error {
-			err := a.process.guard.Do(what, func() error { return a.warmField(ctx, f) })
-			if err == nil {
-				done.Add(1)
-			}
-			return err
-		})
-	}
-	if err = errors.Join(err, group.Wait()); err != nil { // it may hold the text of a document: the cause is enough
+	warmed := recovery.InParallel(len(fields), sideBySide, func(i int) error {
+		err := a.process.guard.Do(what, func() error { return a.warmField(ctx, fields[i]) })
+		if err == nil {
+			done.Add(1)
+		}
+		return err
+	})
+	if err = errors.Join(err, warmed); err != nil { // it may hold the text of a document: the cause is enough
 		a.log.WarnContext(ctx, "warm-up is not complete: the first searches may fail open", "fields", done.Load(), "of", len(fields),
 			"took", time.Since(began), "cause", cause(err))
 		return
