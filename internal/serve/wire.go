@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"sync"
 	"time"
@@ -156,19 +155,10 @@ func newAccessLog(a *App) *slog.Logger {
 		counts.WithLabelValues(result)
 	}
 	a.metrics.MustRegister(counts)
-	w := report.NewWriter(report.Options{
-		To: unclosed{a.process.stdout}, Room: math.MaxInt64, Guard: a.process.guard, What: "writing the access log",
-		Count: func(result string) { counts.WithLabelValues(result).Inc() },
-	})
+	w := report.NewWriter(a.process.stdout, a.process.guard, func(result string) { counts.WithLabelValues(result).Inc() })
 	a.onClose(w.Close)
 	return slog.New(slog.NewJSONHandler(w, nil))
 }
-
-// unclosed is a stream that is not ours to close.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }
 
 // openCluster makes what reaches the cluster.
 func (a *App) openCluster() (err error) {

@@ -19,25 +19,11 @@ const (
 // What became of a line.
 const (
 	Written = "written"
-	Dropped = "dropped" // too many wait, or there is no more room
+	Dropped = "dropped" // too many wait
 	Failed  = "failed"  // it could not be written
 )
 
-// Options say where lines go.
-type Options struct {
-	// To gets each line in one Write, and is closed at the end.
-	To io.WriteCloser
-	// Room is how many bytes are written at most.
-	Room int64
-	// Guard recovers what panics; what is done is What.
-	Guard *recovery.Guard
-	What  string
-	// Count is called with what became of each line, by several goroutines.
-	Count func(result string)
-}
-
-// A Writer takes lines. Its methods may be called at the same time; a nil
-// Writer takes nothing.
+// A Writer takes lines. Its methods may be called at the same time.
 type Writer struct {
 	mu    sync.Mutex  // held to add and to close
 	lines chan []byte // nil once it is closed
@@ -45,26 +31,26 @@ type Writer struct {
 	count func(result string)
 }
 
-// NewWriter returns a writer, which [Writer.Close] ends.
-func NewWriter(o Options) *Writer {
+// NewWriter returns a writer to an access log, which gets each line in one
+// Write; [Writer.Close] ends it. count is called with what became of each line,
+// by several goroutines.
+func NewWriter(to io.Writer, guard *recovery.Guard, count func(result string)) *Writer {
 	lines := make(chan []byte, maxWaiting)
-	w := &Writer{lines: lines, ended: make(chan struct{}), count: o.Count}
+	w := &Writer{lines: lines, ended: make(chan struct{}), count: count}
 	go func() {
 		defer close(w.ended)
-		_ = o.Guard.Do(o.What, func() error {
+		_ = guard.Do("writing the access log", func() error {
 			var torn []byte
 			for line := range lines {
-				result := Dropped
-				if o.Room -= int64(len(line)); o.Room >= 0 {
-					_, err := o.To.Write(append(torn, line...))
-					torn, result = nil, Written
-					if err != nil {
-						torn, result = []byte{'\n'}, Failed
-					}
+				_, err := to.Write(append(torn, line...))
+				if torn = nil; err != nil {
+					torn = []byte{'\n'}
+					count(Failed)
+				} else {
+					count(Written)
 				}
-				o.Count(result)
 			}
-			return o.To.Close()
+			return nil
 		})
 	}()
 	return w
@@ -73,9 +59,6 @@ func NewWriter(o Options) *Writer {
 // Write has a line written, which ends with a line break, unless too many wait.
 // It returns no error.
 func (w *Writer) Write(line []byte) (int, error) {
-	if w == nil {
-		return len(line), nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -86,11 +69,8 @@ func (w *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close writes what waits, for a second at most, and closes what it writes to.
+// Close writes what waits, for a second at most.
 func (w *Writer) Close() {
-	if w == nil {
-		return
-	}
 	w.mu.Lock()
 	if w.lines != nil {
 		close(w.lines)
