@@ -46,8 +46,8 @@ func (s *Server) adminEngine() *gin.Engine {
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	shows := e.Group("", s.letIn)
 	shows.GET("/", func(c *gin.Context) { c.Redirect(http.StatusSeeOther, strings.TrimPrefix(playground.Page, "/")) })
-	page := playground.New(playground.Options{Search: s.proxy, Explained: s.explanation, Matrices: s.opts.Matrices})
-	for route, h := range page.Routes() {
+	page := playground.Options{Search: s.proxy, Explained: s.explanation, Matrices: s.opts.Matrices}
+	for route, h := range playground.Routes(page) {
 		method, path, _ := strings.Cut(route, " ")
 		shows.Handle(method, path, gin.WrapF(h))
 	}

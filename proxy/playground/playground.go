@@ -17,6 +17,8 @@ import (
 	"io"
 	"net/http"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -90,7 +92,7 @@ type Neighbor struct {
 	DocFreq    uint32  `json:"doc_freq"`
 }
 
-// Options are what a [Playground] works with.
+// Options are what the page works with.
 type Options struct {
 	// Search answers requests as the cluster's clients send them.
 	Search http.Handler
@@ -100,17 +102,6 @@ type Options struct {
 	Matrices Matrices
 }
 
-// A Playground serves the page. It is safe for concurrent use.
-type Playground struct {
-	options Options
-	places  chan struct{} // for searches under way
-}
-
-// New returns a playground.
-func New(o Options) *Playground {
-	return &Playground{options: o, places: make(chan struct{}, maxSearches)}
-}
-
 // Paths of the page, and before those of what it asks for.
 const (
 	Page     = "/playground"
@@ -118,15 +109,16 @@ const (
 )
 
 // Routes returns the handlers by method and path, which their caller guards.
-func (p *Playground) Routes() map[string]http.HandlerFunc {
+func Routes(o Options) map[string]http.HandlerFunc {
+	s := &searcher{o.Search, o.Explained, semaphore.NewWeighted(maxSearches)}
 	return map[string]http.HandlerFunc{
 		"GET " + Page:                    asset("playground.html", "text/html; charset=utf-8"),
 		"GET " + Page + ".js":            asset("playground.js", "text/javascript; charset=utf-8"),
 		"GET " + Page + ".css":           asset("playground.css", "text/css; charset=utf-8"),
-		"GET " + endpoint + "setup":      p.setup,
-		"POST " + endpoint + "search":    post(p.search),
-		"POST " + endpoint + "analysis":  post(p.analyze),
-		"POST " + endpoint + "neighbors": post(p.neighbors),
+		"GET " + endpoint + "setup":      setup(o.Matrices),
+		"POST " + endpoint + "search":    post(s.search),
+		"POST " + endpoint + "analysis":  post(s.analyze),
+		"POST " + endpoint + "neighbors": post(neighbors(o.Matrices)),
 	}
 }
 
@@ -153,18 +145,6 @@ func GuardHeaders(h http.Header) {
 
 // maxRequest is the most that the page sends.
 const maxRequest = 256 << 10
-
-// A refusal is an answer to a request that cannot be met.
-type refusal struct {
-	Status int    `json:"-"`
-	Reason string `json:"error"`
-}
-
-func (r *refusal) Error() string { return r.Reason }
-
-func bad(format string, args ...any) error {
-	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
-}
 
 // post reads the JSON of a request, which pages of other sites cannot send
 // without asking first, and answers with what f returns.
@@ -218,13 +198,15 @@ func writeJSON(w http.ResponseWriter, out any, err error) {
 }
 
 // setup answers with what there is to choose from.
-func (p *Playground) setup(w http.ResponseWriter, r *http.Request) {
-	out := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}
-	var err error
-	if p.options.Matrices != nil {
-		out, err = p.options.Matrices.Setup(r.Context())
+func setup(m Matrices) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		out := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}
+		var err error
+		if m != nil {
+			out, err = m.Setup(r.Context())
+		}
+		writeJSON(w, out, err)
 	}
-	writeJSON(w, out, err)
 }
 
 // asksNeighbors asks for a row.
@@ -234,16 +216,18 @@ type asksNeighbors struct {
 	Term    string `json:"term"`
 }
 
-func (p *Playground) neighbors(r *http.Request, asked *asksNeighbors) (any, error) {
-	if asked.Term == "" || len(asked.Term) > maxTerm {
-		return nil, bad("the term is empty or longer than %d bytes", maxTerm)
+func neighbors(m Matrices) func(r *http.Request, asked *asksNeighbors) (any, error) {
+	return func(r *http.Request, asked *asksNeighbors) (any, error) {
+		if asked.Term == "" || len(asked.Term) > maxTerm {
+			return nil, bad("the term is empty or longer than %d bytes", maxTerm)
+		}
+		row, err := Row{}, ErrUnknown
+		if m != nil {
+			row, err = m.Neighbors(r.Context(), asked.Matrix, asked.Version, asked.Term)
+		}
+		if errors.Is(err, ErrUnknown) {
+			err = &refusal{http.StatusNotFound, err.Error()}
+		}
+		return row, err
 	}
-	if p.options.Matrices == nil {
-		return nil, &refusal{http.StatusNotFound, ErrUnknown.Error()}
-	}
-	row, err := p.options.Matrices.Neighbors(r.Context(), asked.Matrix, asked.Version, asked.Term)
-	if errors.Is(err, ErrUnknown) {
-		return nil, &refusal{http.StatusNotFound, err.Error()}
-	}
-	return row, err
 }

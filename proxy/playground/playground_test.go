@@ -34,14 +34,14 @@ func (rows) Neighbors(_ context.Context, matrix, version, term string) (Row, err
 // a server of requests to a playground whose cluster is search.
 func server(t *testing.T, search http.HandlerFunc) *http.ServeMux {
 	t.Helper()
-	p := New(Options{
+	routes := Routes(Options{
 		Search: search, Matrices: rows{},
 		Explained: func(_ context.Context, id string) (report.ShownExplanation, bool) {
 			return report.ShownExplanation{Explanation: report.Explanation{Summary: report.Summary{ID: id}}}, id == "known"
 		},
 	})
 	mux := http.NewServeMux()
-	for route, h := range p.Routes() {
+	for route, h := range routes {
 		mux.Handle(route, h)
 	}
 	return mux

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -26,6 +28,25 @@ const (
 	maxCredentials = 8 << 10
 	searchTimeout  = 10 * time.Second
 )
+
+// A refusal is an answer to a request that cannot be met.
+type refusal struct {
+	Status int    `json:"-"`
+	Reason string `json:"error"`
+}
+
+func (r *refusal) Error() string { return r.Reason }
+
+func bad(format string, args ...any) error {
+	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// A searcher asks the cluster what the page asks for.
+type searcher struct {
+	handler   http.Handler // answers requests as the cluster's clients send them
+	explained func(ctx context.Context, id string) (report.ShownExplanation, bool)
+	places    *semaphore.Weighted // for searches under way
+}
 
 // asked is what each request of the page says that goes to the cluster.
 type asked struct {
@@ -87,15 +108,15 @@ type Compared struct {
 	Explanation *report.ShownExplanation `json:"explanation"`
 }
 
-func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
-	ctx, end, err := p.begin(r.Context(), a.check())
+func (s *searcher) search(r *http.Request, a *asksSearch) (any, error) {
+	ctx, end, err := s.begin(r.Context(), a.check())
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	ctx = context.WithValue(ctx, adjustedKey{}, a.Adjusted)
 	var out Compared
-	if out.Direct, _, err = p.ask(ctx, r, &a.asked, "_search?akin=off", a.Body); err != nil {
+	if out.Direct, _, err = s.ask(ctx, r, &a.asked, "_search?akin=off", a.Body); err != nil {
 		return nil, err
 	}
 	way := "_search?akin=explain"
@@ -103,10 +124,10 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 		way += "&akin_profile=" + url.QueryEscape(a.Profile)
 	}
 	var h http.Header
-	if out.Akin, h, err = p.ask(ctx, r, &a.asked, way, a.Body); err != nil {
+	if out.Akin, h, err = s.ask(ctx, r, &a.asked, way, a.Body); err != nil {
 		return nil, err
 	}
-	if e, ok := p.options.Explained(ctx, h.Get("X-Akin-Explanation")); ok {
+	if e, ok := s.explained(ctx, h.Get("X-Akin-Explanation")); ok {
 		out.Explanation = &e
 	}
 	return out, nil
@@ -115,17 +136,15 @@ func (p *Playground) search(r *http.Request, a *asksSearch) (any, error) {
 // begin takes a place for what goes to the cluster, and bounds its time. The
 // error is checked, or says that all places are taken; otherwise end gives the
 // place back.
-func (p *Playground) begin(parent context.Context, checked error) (ctx context.Context, end func(), err error) {
+func (s *searcher) begin(parent context.Context, checked error) (ctx context.Context, end func(), err error) {
 	if checked != nil {
 		return nil, nil, checked
 	}
-	select {
-	case p.places <- struct{}{}:
-	default:
+	if !s.places.TryAcquire(1) {
 		return nil, nil, errBusy
 	}
 	ctx, cancel := context.WithTimeout(parent, searchTimeout)
-	return ctx, func() { cancel(); <-p.places }, nil
+	return ctx, func() { cancel(); s.places.Release(1) }, nil
 }
 
 var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}
@@ -148,8 +167,8 @@ type asksAnalysis struct {
 	Text  string `json:"text"`
 }
 
-func (p *Playground) analyze(r *http.Request, a *asksAnalysis) (any, error) {
-	ctx, end, err := p.begin(r.Context(), a.check())
+func (s *searcher) analyze(r *http.Request, a *asksAnalysis) (any, error) {
+	ctx, end, err := s.begin(r.Context(), a.check())
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +177,13 @@ func (p *Playground) analyze(r *http.Request, a *asksAnalysis) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := p.ask(ctx, r, &a.asked, "_analyze", body)
+	found, _, err := s.ask(ctx, r, &a.asked, "_analyze", body)
 	return found, err
 }
 
 // ask sends a request the way of clients' requests. The page's own headers do
 // not go with it: they are for the admin port.
-func (p *Playground) ask(ctx context.Context, r *http.Request, a *asked, what string, body []byte) (Found, http.Header, error) {
+func (s *searcher) ask(ctx context.Context, r *http.Request, a *asked, what string, body []byte) (Found, http.Header, error) {
 	index := strings.ReplaceAll(url.PathEscape(a.Index), "%2C", ",")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://akin/"+index+"/"+what, bytes.NewReader(body))
 	if err != nil {
@@ -178,7 +197,7 @@ func (p *Playground) ask(ctx context.Context, r *http.Request, a *asked, what st
 	}
 	kept := &keptAnswer{header: http.Header{}}
 	began := time.Now()
-	if !kept.take(p.options.Search, req) {
+	if !kept.take(s.handler, req) {
 		return Found{}, nil, fmt.Errorf("the answer broke off, took longer than %v, or has more than %d bytes", searchTimeout, maxAnswer)
 	}
 	took := float64(time.Since(began).Microseconds()) / 1000
