@@ -570,7 +570,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Error("the indices are no part of the key")
 	}
 	withToken := func(token string) accessKey {
-		return s.access.keyOf(caller{http.Header{"Authorization": {"Basic x"}}, "size=3&jwt_token="+token}, esclient.Indices{Expression: "docs"})
+		return s.access.keyOf(caller{http.Header{"Authorization": {"Basic x"}}, "size=3&jwt_token=" + token}, esclient.Indices{Expression: "docs"})
 	}
 	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
 		t.Error("a token in the URL does not tell clients apart")

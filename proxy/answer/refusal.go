@@ -97,6 +97,10 @@ func ReadRefusal(answer io.Reader, status int, strict bool) *Failure {
 	}
 }
 
+// unserved are failures of shards that no node serves (Elasticsearch 8), or
+// that the client may not search: they would fail for the original, too.
+var unserved = []string{"no_shard_available_action_exception", "security_exception"}
+
 // isUnserved reports whether the cluster answers as for indices whose shards
 // all fail or are on no node, without a shard that is too busy.
 func isUnserved(status int, causes []expand.Cause) bool {

@@ -8,10 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// unserved are failures of shards that no node serves (Elasticsearch 8), or
-// that the client may not search: they would fail for the original, too.
-var unserved = []string{"no_shard_available_action_exception", "security_exception"}
-
 // errSeen ends the look at an answer: what comes behind does not count.
 var errSeen = errors.New("seen")
 

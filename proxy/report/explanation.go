@@ -1,11 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -80,66 +76,6 @@ type Explanation struct {
 	Clauses   []expand.Explanation `json:"clauses"`
 	// Cut is the number of clauses that are left out, or without their terms.
 	Cut int `json:"clauses_cut,omitempty"`
-}
-
-// Last returns the last searches in short, at most n, the newest first.
-func (x *Ring) Last(n int) []Summary {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	all := make([]Summary, min(n, x.count))
-	for age := range all {
-		e := x.at(age)
-		all[age] = e.shown()
-		all[age].Text = textOf(e.Clauses)
-	}
-	return all
-}
-
-// textOf returns the words of the first clause that has some, as they were
-// written where that is known.
-func textOf(clauses []expand.Explanation) string {
-	for _, c := range clauses {
-		words := slices.Clone(c.Terms)
-		for k := range min(len(words), len(c.Written)) {
-			words[k] = cmp.Or(c.Written[k], words[k])
-		}
-		if len(words) > 0 {
-			return clipped(strings.Join(words, " "))
-		}
-	}
-	return ""
-}
-
-// Find returns all that is known of a search, false where it is not kept.
-// unpack decompresses gzip, to nil where it cannot.
-func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
-	packed := false
-	ok = x.find(id, func(e *entry) { all, all.Summary, packed = e.Explanation, e.shown(), e.packed })
-	if body := all.Original.Body; packed && body != nil {
-		all.Original.Body = unpack(body)
-	}
-	all.Original = all.Original.shown()
-	if all.Rewritten != nil {
-		rewritten := all.Rewritten.shown()
-		all.Rewritten = &rewritten
-	}
-	all.Clauses = append([]expand.Explanation{}, all.Clauses...)
-	return all, ok
-}
-
-func (e *entry) shown() Summary {
-	s := e.Summary
-	var all []string
-	for k, result := range e.reranked {
-		if result != "" && e.several {
-			result = "[" + strconv.Itoa(k) + "] " + result
-		}
-		if result != "" {
-			all = append(all, result)
-		}
-	}
-	s.Reranked = strings.Join(all, ", ")
-	return s
 }
 
 func (m ShownMessage) shown() ShownMessage {

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"crypto/rand"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -152,22 +154,84 @@ func (x *Ring) Add(s *Record) (id string) {
 	return e.ID
 }
 
-// find calls f with the entry of an id, under the lock, false for none.
-func (x *Ring) find(id string, f func(e *entry)) bool {
+// find returns the entry of an id, nil for none.
+func (x *Ring) find(id string) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for age := range x.count {
 		if e := x.at(age); e.ID == id {
-			f(e)
-			return true
+			return e
 		}
 	}
-	return false
+	return nil
 }
 
 // at returns the entry of an age, 0 for the newest. The lock is held.
 func (x *Ring) at(age int) *entry {
 	return x.ring[(x.next-1-age+2*MaxKept)%MaxKept]
+}
+
+// Last returns the last searches in short, at most n, the newest first.
+func (x *Ring) Last(n int) []Summary {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]Summary, min(n, x.count))
+	for age := range all {
+		e := x.at(age)
+		all[age] = e.shown()
+		all[age].Text = textOf(e.Clauses)
+	}
+	return all
+}
+
+// textOf returns the words of the first clause that has some, as they were
+// written where that is known.
+func textOf(clauses []expand.Explanation) string {
+	for _, c := range clauses {
+		words := slices.Clone(c.Terms)
+		for k := range min(len(words), len(c.Written)) {
+			words[k] = cmp.Or(c.Written[k], words[k])
+		}
+		if len(words) > 0 {
+			return clipped(strings.Join(words, " "))
+		}
+	}
+	return ""
+}
+
+// Find returns all that is known of a search, false where it is not kept.
+// unpack decompresses gzip, to nil where it cannot.
+func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
+	e := x.find(id)
+	if e == nil {
+		return all, false
+	}
+	all, all.Summary = e.Explanation, e.shown()
+	if body := all.Original.Body; e.packed && body != nil {
+		all.Original.Body = unpack(body)
+	}
+	all.Original = all.Original.shown()
+	if all.Rewritten != nil {
+		rewritten := all.Rewritten.shown()
+		all.Rewritten = &rewritten
+	}
+	all.Clauses = append([]expand.Explanation{}, all.Clauses...)
+	return all, true
+}
+
+func (e *entry) shown() Summary {
+	s := e.Summary
+	var all []string
+	for k, result := range e.reranked {
+		if result != "" && e.several {
+			result = "[" + strconv.Itoa(k) + "] " + result
+		}
+		if result != "" {
+			all = append(all, result)
+		}
+	}
+	s.Reranked = strings.Join(all, ", ")
+	return s
 }
 
 // Bounds of what is kept of clauses: a client can search for a word of a

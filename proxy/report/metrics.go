@@ -25,9 +25,7 @@ const (
 // Metrics are what the proxy counts. Counters of every request are looked up
 // once.
 type Metrics struct {
-	// Of all requests of clients.
-	inFlight      prometheus.Gauge
-	search, other answered
+	traffic // of all requests of clients
 
 	// What became of requests.
 	requests, clauses        *prometheus.CounterVec
@@ -66,37 +64,6 @@ type Values struct {
 	Originals, Authorizing []string
 }
 
-// A registering makes metrics and registers them.
-type registering struct {
-	prometheus.Registerer
-
-	errs []error
-}
-
-func (r *registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	r.errs = append(r.errs, r.Register(c))
-	return c
-}
-
-// by returns a counter with a label that has at least these values.
-func (r *registering) by(label string, values []string, name, help string) *prometheus.CounterVec {
-	c := r.counter(name, help, label)
-	for _, value := range values {
-		c.WithLabelValues(value)
-	}
-	return c
-}
-
-// times returns a histogram of 14 buckets, each factor times the one before.
-func (r *registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, 14),
-	}, labels)
-	r.errs = append(r.errs, r.Register(h))
-	return h
-}
-
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) {
 	r := &registering{Registerer: registry}
@@ -117,10 +84,9 @@ func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) 
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
-		arms:   r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
-		Shadow: r.shadow(),
+		arms:    r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
+		traffic: r.traffic(), Shadow: r.shadow(),
 	}
-	m.addTraffic(r)
 	m.addSearches(r, &known)
 	m.addClients(r)
 	return m, errors.Join(r.errs...)
@@ -164,27 +130,6 @@ func (m *Metrics) addClients(r *registering) {
 	slow := r.counter("akin_slow_clients_total",
 		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
 	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
-}
-
-func (r *registering) shadow() Shadows {
-	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
-		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
-	})
-	r.errs = append(r.errs, r.Register(overlap))
-	both := []string{ShadowOriginal, ShadowExpanded}
-	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
-	for _, search := range both {
-		took.WithLabelValues(search)
-	}
-	return Shadows{
-		Searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
-			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
-		Hits:    r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
-		Empty:   r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
-		Took:    took,
-		Overlap: overlap,
-	}
 }
 
 // Unchanged counts a search that was left as it came.

@@ -13,11 +13,17 @@ type answered struct {
 	took  prometheus.Observer
 }
 
-func (m *Metrics) addTraffic(r *registering) {
-	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+// traffic counts requests of clients and their answers.
+type traffic struct {
+	inFlight      prometheus.Gauge
+	search, other answered
+}
+
+func (r *registering) traffic() (t traffic) {
+	t.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "akin_requests_in_flight", Help: "Requests of clients whose answer is not sent to its end.",
 	})
-	r.errs = append(r.errs, r.Register(m.inFlight))
+	r.errs = append(r.errs, r.Register(t.inFlight))
 	codes := r.counter("akin_responses_total",
 		"Answers to clients by kind of request (search, other) and class of status (2xx); aborted ones broke off, as the client or the cluster went away.",
 		"kind", "code")
@@ -31,23 +37,24 @@ func (m *Metrics) addTraffic(r *registering) {
 		a.took = took.WithLabelValues(kind)
 		return a
 	}
-	m.search, m.other = of("search"), of("other")
+	t.search, t.other = of("search"), of("other")
+	return t
 }
 
 // Begin counts a request that has come and returns the time. It is followed by
-// one call of [Metrics.End].
-func (m *Metrics) Begin() time.Time {
-	m.inFlight.Inc()
+// one call of End.
+func (t *traffic) Begin() time.Time {
+	t.inFlight.Inc()
 	return time.Now()
 }
 
 // End counts the answer to a request that began at a time. status is 0 for one
 // that broke off.
-func (m *Metrics) End(began time.Time, search bool, status int) {
-	m.inFlight.Dec()
-	a := &m.other
+func (t *traffic) End(began time.Time, search bool, status int) {
+	t.inFlight.Dec()
+	a := &t.other
 	if search {
-		a = &m.search
+		a = &t.search
 	}
 	a.codes[min(status/100, len(a.codes)-1)].Inc()
 	a.took.Observe(time.Since(began).Seconds())
