@@ -2,7 +2,6 @@ package soft
 
 import (
 	"math/bits"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -80,55 +79,4 @@ func (s *termSet) terms() (terms []int32) {
 		}
 	}
 	return terms
-}
-
-// lacking returns the terms whose rows are needed, ascending: those of the
-// text, of hits whose Wy is not known, and of hits whose rows nobody has looked
-// into for the terms of the text.
-func (c *column) lacking() []int32 {
-	var all, needed termSet
-	for _, term := range c.query {
-		needed.add(term)
-	}
-	c.weighted = make([]*weighted, len(c.vectors))
-	for k, v := range c.vectors {
-		if known := v.weighted.Load(); known != nil && known.space == c.space {
-			c.weighted[k] = known
-		}
-		for _, term := range v.terms {
-			if all.add(term); c.weighted[k] == nil {
-				needed.add(term)
-			}
-		}
-	}
-	for _, r := range c.reaches {
-		r.mu.Lock()
-		needed.addMissing(all, r.seen)
-		r.mu.Unlock()
-	}
-	return needed.terms()
-}
-
-// extend looks for the terms of the text in the rows, and sets their columns.
-func (c *column) extend(m *store) {
-	var text termSet // a small thing to look into for each neighbor
-	for _, term := range c.query {
-		text.add(term)
-	}
-	found := make([][]near, len(c.query))
-	for k, r := range c.rows {
-		for n, term := range r.terms {
-			if text.has(term) {
-				i := slices.Index(c.query, term)
-				found[i] = append(found[i], near{c.terms[k], r.sims[n]})
-			}
-		}
-	}
-	c.columns = make([][]near, len(c.query))
-	for i, r := range c.reaches {
-		var grew bool
-		if c.columns[i], grew = r.extend(c.terms, found[i]); grew {
-			m.reaches.Put(rowKey{c.space, c.query[i]}, r, nil, 0) // it weighs more
-		}
-	}
 }

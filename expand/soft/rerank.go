@@ -26,39 +26,10 @@ import (
 	"time"
 	"unique"
 
-	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 )
-
-// Errors of [Reranker.Scores]. Every other one is of internal/cache, of a port,
-// or the context's.
-var (
-	// ErrMissing says that a hit's terms are not to be had as they were when the
-	// search found it: it was deleted or changed since, or another copy of its
-	// shard answered.
-	ErrMissing = errors.New("a hit is no longer as it was found")
-	// ErrNoTerms says that a field is one of which the cluster may report no terms,
-	// such as an alias, or the target of a copy_to, and that no document of the
-	// index was ever seen to have some.
-	ErrNoTerms = errors.New("the cluster reports no terms of a field")
-	// ErrTooLarge says that hits have more terms than are read at a time.
-	ErrTooLarge = errors.New("the hits have too many terms")
-)
-
-// TermVectors reports the terms of documents.
-type TermVectors interface {
-	// DocVectors returns the terms of each of docs, as a search sees it, or an
-	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
-	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
-	// UUIDs sets ids[k] to what tells a concrete index from others of its
-	// name, before or after; "" where unknown.
-	UUIDs(ctx context.Context, indices, ids []string) error
-	// Readable reports whether the cluster reports all terms that the documents of a
-	// concrete index have in a field. Where it does not, it may still report some.
-	Readable(ctx context.Context, index, field string) (bool, error)
-}
 
 // Options say what a [Reranker] is made of.
 type Options struct {
@@ -85,14 +56,6 @@ const (
 	// maxFetches is how many searches may be asking for hits at once. One client
 	// gets half at most: one _msearch may hold 16.
 	maxFetches = 32
-	// docsAtOnce is how many documents are asked for in one call: the usual
-	// window. The answers of the searches at once have to fit in memory.
-	docsAtOnce = 100
-	// maxTerms bounds the terms of the hits that one search asks for: a hundred
-	// documents of 10,000 different words each.
-	maxTerms = 1_000_000
-	// maxReturned bounds the terms that [Reranker.Terms] returns.
-	maxReturned = 100_000
 )
 
 // A Reranker scores hits. Its methods may be called at the same time.

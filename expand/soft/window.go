@@ -6,17 +6,51 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unique"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
-	"github.com/akin-search/akin/simmatrix"
 )
 
-// rowsAtOnce is how many rows are asked for at a time.
-const rowsAtOnce = 200
+// Errors of [Reranker.Scores]. Every other one is of internal/cache, of a port,
+// or the context's.
+var (
+	// ErrMissing says that a hit's terms are not to be had as they were when the
+	// search found it: it was deleted or changed since, or another copy of its
+	// shard answered.
+	ErrMissing = errors.New("a hit is no longer as it was found")
+	// ErrNoTerms says that a field is one of which the cluster may report no terms,
+	// such as an alias, or the target of a copy_to, and that no document of the
+	// index was ever seen to have some.
+	ErrNoTerms = errors.New("the cluster reports no terms of a field")
+	// ErrTooLarge says that hits have more terms than are read at a time.
+	ErrTooLarge = errors.New("the hits have too many terms")
+)
+
+// TermVectors reports the terms of documents.
+type TermVectors interface {
+	// DocVectors returns the terms of each of docs, as a search sees it, or an
+	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
+	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
+	// UUIDs sets ids[k] to what tells a concrete index from others of its
+	// name, before or after; "" where unknown.
+	UUIDs(ctx context.Context, indices, ids []string) error
+	// Readable reports whether the cluster reports all terms that the documents of a
+	// concrete index have in a field. Where it does not, it may still report some.
+	Readable(ctx context.Context, index, field string) (bool, error)
+}
+
+const (
+	// docsAtOnce is how many documents are asked for in one call: the usual
+	// window. The answers of the searches at once have to fit in memory.
+	docsAtOnce = 100
+	// maxTerms bounds the terms of the hits that one search asks for: a hundred
+	// documents of 10,000 different words each.
+	maxTerms = 1_000_000
+	// maxReturned bounds the terms that [Reranker.Terms] returns.
+	maxReturned = 100_000
+)
 
 // A window is the hits of one search and what their scores need.
 type window struct {
@@ -32,24 +66,6 @@ type window struct {
 	termsOnly bool
 	// settled says of doubtful fields whether they are readable.
 	settled map[fieldKey]bool
-}
-
-// A column is a field of the search and of its hits.
-type column struct {
-	expand.RerankField
-	space unique.Handle[space]
-	// query are the numbers of the text's terms.
-	query []int32
-	// vectors are those of the hits; nil where one is missing.
-	vectors []*vector
-	// weighted are Wy of the hits, nil where that has to be computed.
-	weighted []*weighted
-	// reaches are those of the text's terms, columns what they have.
-	reaches []*reach
-	columns [][]near
-	// terms are those whose rows are needed, ascending, with their rows.
-	terms []int32
-	rows  []*row
 }
 
 // recall takes what is remembered and reports whether that is all it needs.
@@ -81,7 +97,7 @@ func (w *window) fetch(ctx context.Context, vectors TermVectors) error {
 		return err
 	}
 	for i := range w.fields {
-		if err := w.fetchRows(ctx, &w.fields[i]); err != nil {
+		if err := w.memory.fetchRows(ctx, &w.fields[i]); err != nil {
 			return err
 		}
 	}
@@ -282,72 +298,6 @@ func (w *window) required(err error) error {
 		return nil
 	}
 	return err
-}
-
-// recallRows notes the terms of a column, whose vectors are all there, and
-// returns the places of those whose rows are missing.
-func (m *store) recallRows(c *column) (missing []int) {
-	c.query = m.terms.number(c.query[:0], c.Terms)
-	c.reaches = make([]*reach, len(c.query))
-	for i, term := range c.query {
-		if c.reaches[i], _, _ = cache.Peek[*reach](m.reaches, rowKey{c.space, term}); c.reaches[i] == nil {
-			c.reaches[i] = new(reach)
-		}
-	}
-	c.terms = c.lacking()
-	c.rows = make([]*row, len(c.terms))
-	for k, term := range c.terms {
-		r, ok, _ := cache.Peek[*row](m.rows, rowKey{c.space, term})
-		if !ok {
-			missing = append(missing, k)
-		}
-		c.rows[k] = r
-	}
-	return missing
-}
-
-func (w *window) fetchRows(ctx context.Context, c *column) error {
-	for some := range slices.Chunk(w.memory.recallRows(c), rowsAtOnce) {
-		keys := make([]rowKey, len(some))
-		for i, k := range some {
-			keys[i] = rowKey{c.space, c.terms[k]}
-		}
-		found, err := cache.GetAll(ctx, w.memory.rows, keys, func(ctx context.Context, keys []rowKey) (map[rowKey]*row, error) {
-			return w.memory.loadRows(ctx, &c.RerankField, keys)
-		})
-		if err != nil {
-			return err
-		}
-		for i, k := range some {
-			c.rows[k] = found[keys[i]]
-		}
-	}
-	return nil
-}
-
-func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey) (map[rowKey]*row, error) {
-	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
-	numbers := make([]int32, len(keys))
-	for i, key := range keys {
-		numbers[i] = key.term
-	}
-	terms := m.terms.texts(numbers)
-	rows := make([]simmatrix.Row, len(terms))
-	if err := f.Similarities.Rows(ctx, terms, rows); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Similarities.Version(), err)
-	}
-	weights, docs := rows, f.Similarities.Docs()
-	if f.Weights != nil {
-		weights, docs = make([]simmatrix.Row, len(terms)), f.Weights.Docs()
-		if err := f.Weights.Rows(ctx, terms, weights); err != nil {
-			return nil, fmt.Errorf("weights %s: %w", f.Weights.ID(), err)
-		}
-	}
-	loaded := make(map[rowKey]*row, len(keys))
-	for i, key := range keys {
-		loaded[key] = m.newRow(rows[i], weights[i].DocFreq(), docs)
-	}
-	return loaded, nil
 }
 
 // readable reports whether a field is, and whether that is known.

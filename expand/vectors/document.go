@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -130,4 +131,42 @@ func (d Documents) Dense(y []Coordinate) (vector []float32, share float64) {
 		vector = append(vector, float32(math.Sqrt(max(rest, 0))))
 	}
 	return vector, share
+}
+
+// A Loss is what a document's vector has lost.
+type Loss struct {
+	Cut   Cut     // of a sparse one
+	Dense float64 // the share of ⟨y, y⟩ that a dense one has not
+	Empty bool    // it has no coordinates, and is not stored
+}
+
+// Members returns the vector of a document with the given frequencies of terms,
+// and the id of the model, as a JSON object to merge into the document. A
+// sparse vector stands in an array: an object would be merged with the one that
+// is there. stale says that the document has a vector, which has to go even
+// where it gets no other.
+func (d Documents) Members(y []Coordinate, stale bool) ([]byte, Loss) {
+	var vector []byte
+	var loss Loss
+	if d.meta.Store.Dense() {
+		z, share := d.Dense(y)
+		loss = Loss{Empty: z == nil, Dense: 1 - share}
+		vector = Array(z)
+		if loss.Empty {
+			vector = []byte("null")
+		}
+	} else {
+		x, cut := d.Sparse(y)
+		loss = Loss{Empty: len(x) == 0, Cut: cut}
+		vector = slices.Concat([]byte{'['}, Features(x), []byte{']'})
+		if loss.Empty {
+			vector = []byte("[]")
+		}
+	}
+	name := quote(Name(d.meta.Field))
+	b := []byte{'{'}
+	if !loss.Empty || stale {
+		b = fmt.Appendf(b, "%q:{%s:%s},", Object, name, vector)
+	}
+	return fmt.Appendf(b, "%q:{%s:%s}}", ModelObject, name, quote(d.id)), loss
 }

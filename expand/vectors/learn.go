@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 
@@ -27,6 +29,61 @@ type NotPositiveError struct{ Eigenvalue, Enough float64 }
 func (e *NotPositiveError) Error() string {
 	return fmt.Sprintf("the matrix is not positive definite: it has an eigenvalue of %.2f at most; a strength of about %.2g or less makes it so, "+
 		"and so does a matrix that is built symmetric and dominant", e.Eigenvalue, e.Enough)
+}
+
+// New returns a model with the rows of s, its similarities scaled by the
+// strength, and the document frequencies of weights, a matrix as
+// "norms snapshot" makes it. A term that weights lack counts as in one
+// document. It is for sparse vectors; see [Learn]. The error wraps [ErrModel].
+func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
+	m, err := newTable(meta, s, weights)
+	if err != nil {
+		return nil, err
+	}
+	if meta.Store.Dense() {
+		return nil, fmt.Errorf("%w: a %s has to be learned", ErrModel, meta.Store)
+	}
+	return newModel(m.meta, m.matrix, nil)
+}
+
+// newTable returns a model without id and vectors.
+func newTable(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
+	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
+	if err := meta.Check(); err != nil {
+		return nil, err
+	}
+	if weights.Meta().Docs == 0 {
+		return nil, fmt.Errorf("%w: the weights do not know the number of documents", ErrModel)
+	}
+	var rows []simmatrix.TermRow
+	for term, row := range s.Rows() {
+		t := simmatrix.TermRow{Term: term, DocFreq: weights.Row(term).DocFreq()}
+		for n := range row.All() {
+			n.Similarity = float32(float64(n.Similarity) * meta.Strength)
+			n.Origins = 0
+			t.Neighbors = append(t.Neighbors, n)
+		}
+		rows = append(rows, t)
+	}
+	known := s.Table().Terms
+	for term, row := range weights.Rows() {
+		if _, ok := slices.BinarySearch(known, term); !ok {
+			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
+		}
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "model of vectors", Docs: weights.Meta().Docs}, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return &Model{meta: meta, matrix: m, table: m.Table()}, nil
+}
+
+// newModel computes the id.
+func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error) {
+	model := &Model{meta: meta, matrix: m, table: m.Table(), vectors: vectors}
+	sum, err := model.write(io.Discard)
+	model.id = idOf(sum)
+	return model, err
 }
 
 // Learn returns a model for dense vectors by the latent semantic analysis of

@@ -22,90 +22,11 @@ package vectors
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// A Coordinate is the value of a term in a vector: how often a text has it, or
-// what became of that.
-type Coordinate struct {
-	Term  string
-	Value float64
-}
-
-// A Normalization says what the inner product is divided by.
-type Normalization string
-
-// The normalizations.
-const (
-	None Normalization = "none" // nothing
-	Hard Normalization = "hard" // ‖Wx‖·‖Wy‖
-	Soft Normalization = "soft" // √⟨x, x⟩·√⟨y, y⟩: the soft cosine measure
-)
-
-// Meta says what the vectors of a model are.
-type Meta struct {
-	Store         Store         `json:"store"`
-	Normalization Normalization `json:"normalization"`
-	// Field is the text field that the model is for.
-	Field string `json:"field"`
-	// Terms is the most coordinates of a document's sparse vector, 0 for all.
-	Terms int `json:"terms,omitempty"`
-	// Dims is the number of dimensions of a dense vector, as stored, 0 else.
-	Dims int `json:"dims,omitempty"`
-	// Strength, λ in (0, 1], scales the similarities of different terms.
-	Strength float64 `json:"strength"`
-	// Matrix and Weights are the checksums of S and W as they were given.
-	Matrix  string `json:"matrix"`
-	Weights string `json:"weights"`
-}
-
-// Bounds of a [Meta].
-const (
-	MaxDims  = 16_000 // OpenSearch has fields of no more
-	MaxTerms = 100_000
-)
-
-// ErrModel says that something cannot be a model.
-var ErrModel = errors.New("invalid model")
-
-// Check returns all that is wrong with the settings; the error wraps
-// [ErrModel].
-func (m *Meta) Check() error {
-	var errs []error
-	if !slices.Contains(Stores, m.Store) {
-		errs = append(errs, fmt.Errorf("%w: %q is no field type for vectors: take one of %q", ErrModel, m.Store, Stores))
-	}
-	switch m.Normalization {
-	case None, Hard, Soft:
-	default:
-		errs = append(errs, fmt.Errorf("%w: normalization %q is not none, hard or soft", ErrModel, m.Normalization))
-	}
-	if m.Terms < 0 || m.Terms > MaxTerms {
-		errs = append(errs, fmt.Errorf("%w: %d terms of a document not in 0 to %d", ErrModel, m.Terms, MaxTerms))
-	}
-	if dense := m.Store.Dense(); dense && (m.rank() < 1 || m.Dims > MaxDims) || !dense && m.Dims != 0 {
-		errs = append(errs, fmt.Errorf("%w: %d dimensions of a %s, not in 2 to %d (1 without the normalization soft), and 0 for sparse vectors", ErrModel, m.Dims, m.Store, MaxDims))
-	}
-	if !(m.Strength > 0 && m.Strength <= 1) {
-		errs = append(errs, fmt.Errorf("%w: strength %v not in (0, 1]", ErrModel, m.Strength))
-	}
-	return errors.Join(errs...)
-}
-
-// rank is the number of coordinates of a term: a soft dense vector has one
-// more.
-func (m *Meta) rank() int {
-	if m.Dims > 0 && m.Normalization == Soft {
-		return m.Dims - 1
-	}
-	return m.Dims
-}
 
 // A Model makes vectors. It is immutable and safe for use by any number of
 // goroutines.
@@ -115,61 +36,6 @@ type Model struct {
 	matrix  *simmatrix.Matrix
 	vectors []float32 // rank coordinates of each term, for dense vectors
 	id      string
-}
-
-// New returns a model with the rows of s, its similarities scaled by the
-// strength, and the document frequencies of weights, a matrix as
-// "norms snapshot" makes it. A term that weights lack counts as in one
-// document. It is for sparse vectors; see [Learn]. The error wraps [ErrModel].
-func New(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
-	m, err := newTable(meta, s, weights)
-	if err != nil {
-		return nil, err
-	}
-	if meta.Store.Dense() {
-		return nil, fmt.Errorf("%w: a %s has to be learned", ErrModel, meta.Store)
-	}
-	return newModel(m.meta, m.matrix, nil)
-}
-
-// newTable returns a model without id and vectors.
-func newTable(meta Meta, s, weights *simmatrix.Matrix) (*Model, error) {
-	meta.Matrix, meta.Weights = s.Checksum(), weights.Checksum()
-	if err := meta.Check(); err != nil {
-		return nil, err
-	}
-	if weights.Meta().Docs == 0 {
-		return nil, fmt.Errorf("%w: the weights do not know the number of documents", ErrModel)
-	}
-	var rows []simmatrix.TermRow
-	for term, row := range s.Rows() {
-		t := simmatrix.TermRow{Term: term, DocFreq: weights.Row(term).DocFreq()}
-		for n := range row.All() {
-			n.Similarity = float32(float64(n.Similarity) * meta.Strength)
-			n.Origins = 0
-			t.Neighbors = append(t.Neighbors, n)
-		}
-		rows = append(rows, t)
-	}
-	known := s.Table().Terms
-	for term, row := range weights.Rows() {
-		if _, ok := slices.BinarySearch(known, term); !ok {
-			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
-		}
-	}
-	m, err := simmatrix.New(simmatrix.Meta{Source: "model of vectors", Docs: weights.Meta().Docs}, rows)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrModel, err)
-	}
-	return &Model{meta: meta, matrix: m, table: m.Table()}, nil
-}
-
-// newModel computes the id.
-func newModel(meta Meta, m *simmatrix.Matrix, vectors []float32) (*Model, error) {
-	model := &Model{meta: meta, matrix: m, table: m.Table(), vectors: vectors}
-	sum, err := model.write(io.Discard)
-	model.id = idOf(sum)
-	return model, err
 }
 
 // Meta returns what the vectors are.
