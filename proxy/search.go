@@ -373,16 +373,19 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 		return nil, err
 	}
 	for i := range made.Parts {
-		if p := &made.Parts[i]; errors.Is(p.Err, errUndecided) {
+		p := &made.Parts[i]
+		switch {
+		case p.Err == nil:
+			continue
+		case errors.Is(p.Err, errUndecided):
 			told.Parts = append(told.Parts, report.Part{Outcome: report.Unchanged, Why: reasonUndecided})
 			p.Err = nil
+			continue
 		}
-	}
-	for _, failure := range made.Failures() {
-		cause := s.cause(failure)
+		cause := s.cause(p.Err)
 		told.Parts = append(told.Parts, report.Part{Outcome: report.FailedOpen, Why: cause})
 		told.Fail(ctx, report.Failure{What: failedSearch, Cause: cause})
-		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", p.Err)
 	}
 	x.made(made.Result)
 	if s.opts.LogQueries {

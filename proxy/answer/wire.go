@@ -55,19 +55,25 @@ func EachParameter(rawQuery string, f func(name, value string)) {
 	})
 }
 
+// parameter returns the last value of a parameter, and whether there is one.
+func parameter(rawQuery, name string) (value string, has bool) {
+	EachParameter(rawQuery, func(n, v string) {
+		if n == name {
+			value, has = v, true
+		}
+	})
+	return value, has
+}
+
 // Has reports whether a query string has a parameter.
-func Has(rawQuery, parameter string) (has bool) {
-	EachParameter(rawQuery, func(name, _ string) { has = has || name == parameter })
+func Has(rawQuery, name string) bool {
+	_, has := parameter(rawQuery, name)
 	return has
 }
 
 // FilterPath returns the last parameter filter_path.
-func FilterPath(rawQuery string) (filter string) {
-	EachParameter(rawQuery, func(name, value string) {
-		if name == "filter_path" {
-			filter = value
-		}
-	})
+func FilterPath(rawQuery string) string {
+	filter, _ := parameter(rawQuery, "filter_path")
 	return filter
 }
 
@@ -104,12 +110,8 @@ func ContentEncoding(h http.Header) (coding string, known bool) {
 
 // AnswersJSON reports whether the cluster answers with JSON, for certain.
 func AnswersJSON(rawQuery string, h http.Header) bool {
-	certain := true
-	EachParameter(rawQuery, func(name, value string) {
-		if name == "format" { // goes before the header; the last one counts
-			certain = strings.EqualFold(value, "json")
-		}
-	})
+	format, has := parameter(rawQuery, "format") // goes before the header
+	certain := !has || strings.EqualFold(format, "json")
 	for _, list := range h["Accept"] {
 		for one := range strings.SplitSeq(list, ",") {
 			mediaType, _, _ := strings.Cut(one, ";")

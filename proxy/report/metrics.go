@@ -132,19 +132,9 @@ func (m *Metrics) addClients(r *registering) {
 	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
 }
 
-// Unchanged counts a search that was left as it came.
-func (m *Metrics) Unchanged(reason string) {
-	m.requests.WithLabelValues(Unchanged, reason).Inc()
-}
-
-// FailedOpen counts a search that was sent as it came since something failed.
-func (m *Metrics) FailedOpen(cause string) {
-	m.requests.WithLabelValues(FailedOpen, cause).Inc()
-}
-
-// Clauses counts what was done with each field of each clause, and searches
+// countClauses counts what was done with each field of each clause, and searches
 // with words that are not in the matrix.
-func (m *Metrics) Clauses(res *expand.Result) {
+func (m *Metrics) countClauses(res *expand.Result) {
 	for i := range res.Clauses {
 		outcome := Unchanged
 		if res.Clauses[i].Form != "" {

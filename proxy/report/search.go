@@ -76,14 +76,12 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		case Rewritten:
 			m.Rewritten.Inc()
 			m.AddedTerms.Add(float64(s.Result.AddedTerms()))
-		case Unchanged:
-			m.Unchanged(part.Why)
-		case FailedOpen:
-			m.FailedOpen(part.Why)
+		case Unchanged, FailedOpen:
+			m.requests.WithLabelValues(part.Outcome, part.Why).Inc()
 		}
 	}
 	if s.Result != nil {
-		m.Clauses(s.Result)
+		m.countClauses(s.Result)
 	}
 	if s.Expanded {
 		m.Expand.Observe(s.Took.Seconds())
