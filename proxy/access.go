@@ -64,8 +64,8 @@ func ClientOf(ctx context.Context) string {
 	return name
 }
 
-// A call asks the cluster something with the credentials of a client.
-type call func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
+// A sender makes calls to the cluster with the credentials of a client.
+type sender func(ctx context.Context, c esclient.Call) (status int, answer []byte, err error)
 
 // A caller is a client as the cluster knows it.
 type caller struct {
@@ -85,7 +85,7 @@ func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
 // have akin's credentials, and others must neither cause them nor learn from
 // them.
 type access struct {
-	as      func(client caller) call
+	as      func(client caller) sender
 	guard   *recovery.Guard
 	log     *slog.Logger
 	results *prometheus.CounterVec // of checks
@@ -101,7 +101,7 @@ type access struct {
 // An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
-func newAccess(secured bool, as func(client caller) call, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
+func newAccess(secured bool, as func(client caller) sender, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
 	checks := cache.NewLoader(cache.Policy{
 		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: "asking for access", Client: ClientOf, Life: verdictLife,
 	})
@@ -200,7 +200,7 @@ func (a *access) inquire(ctx context.Context, client caller, indices esclient.In
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.as(client)(ctx, http.MethodGet, path, nil)
+	status, page, err := a.as(client)(ctx, esclient.Call{Path: path})
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -44,7 +45,7 @@ func wantsFirstPass(p expand.Part) bool { return p.FirstPass != nil }
 // their terms, and what became of each pass, "" where there is none. It asks as
 // the client with the name; what the hits take is held in hold.
 func (f *feedback) firstHits(
-	ctx context.Context, searches []expand.Part, client string, hold *limits.Hold, ask call,
+	ctx context.Context, searches []expand.Part, client string, hold *limits.Hold, ask sender,
 ) (hits [][]expand.FirstHit, results []string) {
 	hits, results = make([][]expand.FirstHit, len(searches)), make([]string, len(searches))
 	_ = recovery.InParallel(len(searches), feedbackSideBySide, func(i int) error {
@@ -65,7 +66,7 @@ func (f *feedback) firstHits(
 
 // hitsOf returns the hits of a first pass with their terms, and what became of
 // it.
-func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask call) (first []expand.FirstHit, result string) {
+func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner string, hold *limits.Hold, ask sender) (first []expand.FirstHit, result string) {
 	if !f.places.Take(owner) {
 		return nil, feedbackBusy
 	}
@@ -77,7 +78,7 @@ func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner str
 	if pass.RawQuery != "" {
 		path += "&" + pass.RawQuery
 	}
-	status, body, err := ask(ctx, http.MethodPost, path, pass.Body)
+	status, body, err := ask(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: pass.Body})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, f.cause(ctx.Err())

@@ -61,7 +61,7 @@ func New(o Options) (*Server, error) {
 		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
 	}
 	s.access = newAccess(o.Secured || o.Previous != nil && o.Previous.access.secured.Load(),
-		func(client caller) call { return s.as(client, nil) }, s.guard, s.log, s.metrics.Authorizing)
+		func(client caller) sender { return s.as(client, nil) }, s.guard, s.log, s.metrics.Authorizing)
 	s.judge = judge{memory: s.opts.Memory, gunzip: &s.gunzip}
 	s.feedback = feedback{terms: o.HitTerms, guard: s.guard, places: limits.NewPlaces(maxFirstPasses), cause: s.cause}
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}

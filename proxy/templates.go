@@ -56,7 +56,7 @@ type templateRendering struct {
 // render has the cluster render the templates in the body of in for a client,
 // or returns the reason why not, such as a client that may search none of the
 // indices. An error says that the cluster did not answer.
-func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask call) (t *templateRendering, reason string, err error) {
+func render(ctx context.Context, in *expand.Request, guard *recovery.Guard, ask sender) (t *templateRendering, reason string, err error) {
 	known := true
 	answer.EachParameter(answer.Known(in.RawQuery), func(name, _ string) { // the rest may be the client's credentials
 		known = known && (name == "" || slices.Contains(parameters, name))
@@ -142,7 +142,7 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 
 // renderAll has all templates rendered, or returns why the first one that is
 // not is not; then no more are asked for.
-func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask call) (searches [][]byte, reason string, err error) {
+func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, ask sender) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
 	var ended atomic.Bool
@@ -163,11 +163,11 @@ func renderAll(ctx context.Context, templates [][]byte, guard *recovery.Guard, a
 }
 
 // renderOne has one template rendered.
-func renderOne(ctx context.Context, template []byte, ask call) (search []byte, reason string, err error) {
+func renderOne(ctx context.Context, template []byte, ask sender) (search []byte, reason string, err error) {
 	if _, ok := templateOptions(template); !ok {
 		return nil, reasonBody, nil
 	}
-	status, answer, err := ask(ctx, http.MethodPost, renderPath, template)
+	status, answer, err := ask(ctx, esclient.Call{Method: http.MethodPost, Path: renderPath, Body: template})
 	if err != nil {
 		return nil, "", err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -54,7 +55,7 @@ func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(context.Context, string, string, []byte) (int, []byte, error) { panic("a mistake") }
+	ask := func(context.Context, esclient.Call) (int, []byte, error) { panic("a mistake") }
 	_, _, err = renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
 	if !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)

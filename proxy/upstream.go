@@ -1,15 +1,14 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/answer"
@@ -30,9 +29,9 @@ func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Reques
 // those about body, connection and answer, and where the cluster has security
 // its parameters. A call reads at most MaxBody bytes into hold, with nil into
 // one that ends with the call.
-func (s *Server) as(client caller, hold *limits.Hold) call {
-	return func(ctx context.Context, method, path string, body []byte) (status int, text []byte, err error) {
-		out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+func (s *Server) as(client caller, hold *limits.Hold) sender {
+	return func(ctx context.Context, c esclient.Call) (status int, text []byte, err error) {
+		out, err := c.Request(ctx, "")
 		if err != nil {
 			return 0, nil, err
 		}
@@ -43,10 +42,6 @@ func (s *Server) as(client caller, hold *limits.Hold) call {
 			if !slices.Contains(notAsked[:], name) {
 				out.Header[name] = values
 			}
-		}
-		out.Header["Accept"] = []string{"application/json"}
-		if len(body) > 0 {
-			out.Header["Content-Type"] = []string{"application/json"}
 		}
 		res, err := s.upstream.RoundTrip(markSafe(out, s.upstream, true)) // all calls here read
 		if err != nil {
@@ -59,7 +54,7 @@ func (s *Server) as(client caller, hold *limits.Hold) call {
 			defer hold.Release()
 		}
 		if text, err = limits.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, limits.ErrTooLarge) {
-			err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
+			err = fmt.Errorf("%s: the answer is larger than %d bytes", c.Path, s.opts.MaxBody)
 		}
 		return res.StatusCode, text, err
 	}
@@ -74,16 +69,14 @@ var notAsked = [...]string{
 // clearScroll has the cluster close, with the client's credentials, a scroll
 // whose first answer the client does not get, as the original opens another. If
 // that fails the scroll ends when its time is over.
-func (s *Server) clearScroll(id string, ask call) {
+func (s *Server) clearScroll(id string, ask sender) {
 	if !s.clearing.reserve() {
 		return
 	}
 	s.clearing.start(func(ctx context.Context) {
 		err := s.guard.Do("clearing scrolls", func() error {
-			body, err := json.Marshal(map[string][]string{"scroll_id": {id}})
-			if err == nil {
-				_, _, err = ask(ctx, http.MethodDelete, "/_search/scroll", body)
-			}
+			body := map[string][]string{"scroll_id": {id}}
+			_, _, err := ask(ctx, esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body})
 			return err
 		})
 		if err != nil {
