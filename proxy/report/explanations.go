@@ -73,10 +73,8 @@ type Message struct {
 type entry struct {
 	Explanation
 
-	several  bool
-	packed   bool     // the original is gzip
-	reranked []string // of each search, what became of its hits that were to be reranked, else ""
-	size     int      // the memory that it takes, about
+	packed bool // the original is gzip
+	size   int  // the memory that it takes, about
 }
 
 func keepMessage(m Message) ShownMessage {
@@ -89,13 +87,13 @@ func keepMessage(m Message) ShownMessage {
 
 // keep returns the entry of a search.
 func keep(s *Record) *entry {
-	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, reranked: s.Reranked, size: entryBytes}
+	e := &entry{packed: s.Packed, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
 		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile), Trial: s.Trial, Arm: s.Arm,
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal, Refused: s.Refused,
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal, Refused: s.Refused, Reranked: rerankedOf(s),
 	}
-	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
+	texts := []string{e.Index, e.Profile, e.Cause, e.Reranked, e.Original.RawQuery}
 	if res := s.Result; res != nil {
 		e.AddedTerms = res.AddedTerms()
 		for _, failure := range res.Failures() { // of each of the searches of one request at most one
@@ -103,7 +101,7 @@ func keep(s *Record) *entry {
 		}
 		var size int
 		e.Clauses, size, e.Cut = keepClauses(res.Clauses)
-		e.size += size + len(s.Reranked)*textBytes
+		e.size += size
 		if e.Outcome = Unchanged; res.Rewritten {
 			rewritten := keepMessage(Message{res.RawQuery, res.Body})
 			e.Outcome, e.Rewritten = Rewritten, &rewritten
@@ -178,7 +176,7 @@ func (x *Ring) Last(n int) []Summary {
 	all := make([]Summary, min(n, x.count))
 	for age := range all {
 		e := x.at(age)
-		all[age] = e.shown()
+		all[age] = e.Summary
 		all[age].Text = textOf(e.Clauses)
 	}
 	return all
@@ -206,7 +204,7 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 	if e == nil {
 		return all, false
 	}
-	all, all.Summary = e.Explanation, e.shown()
+	all = e.Explanation
 	if body := all.Original.Body; e.packed && body != nil {
 		all.Original.Body = unpack(body)
 	}
@@ -219,19 +217,19 @@ func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok 
 	return all, true
 }
 
-func (e *entry) shown() Summary {
-	s := e.Summary
+// rerankedOf returns what became of the hits of the searches of a request, as
+// [Summary.Reranked] has it.
+func rerankedOf(s *Record) string {
 	var all []string
-	for k, result := range e.reranked {
-		if result != "" && e.several {
+	for k, result := range s.Reranked {
+		if result != "" && s.Endpoint == expand.EndpointMultiSearch {
 			result = "[" + strconv.Itoa(k) + "] " + result
 		}
 		if result != "" {
 			all = append(all, result)
 		}
 	}
-	s.Reranked = strings.Join(all, ", ")
-	return s
+	return strings.Join(all, ", ")
 }
 
 // Bounds of what is kept of clauses: a client can search for a word of a
