@@ -32,13 +32,13 @@ func analyzers() map[string]analyzer {
 	}
 }
 
-// Gaps between the values of one field, as the real engines put them: offsets
-// go on after one character, positions of a text field after a hundred.
+// Gaps between the values of one text field, as the real engines put them:
+// offsets go on after one character, positions after a hundred.
 const offsetGap, positionGap = 1, 100
 
 // all returns the tokens of a list of texts, whose offsets and positions run on
 // from text to text.
-func (a analyzer) all(texts []string, gap int) []Token {
+func (a analyzer) all(texts []string) []Token {
 	out := []Token{}
 	position, offset := 0, 0
 	for _, text := range texts {
@@ -47,26 +47,41 @@ func (a analyzer) all(texts []string, gap int) []Token {
 			t.Position, t.Start, t.End = t.Position+position, t.Start+offset, t.End+offset
 			out = append(out, t)
 		}
-		position += positions + gap
+		position += positions + positionGap
 		offset += utf16Len(text) + offsetGap
 	}
 	return out
 }
+
+// maxTokenUnits is the length in UTF-16 units at which Lucene's tokenizers cut
+// a token.
+const maxTokenUnits = 255
 
 // splitWords segments text as Lucene's StandardTokenizer does, by the word
 // boundaries of UAX #29, and drops the words of which filter leaves nothing.
 func splitWords(text string, filter func(term string) string) (tokens []Token, positions int) {
 	offset := 0
 	for segments := words.FromString(text); segments.Next(); {
-		start := offset
-		offset += utf16Len(segments.Value())
-		if !isWord(segments.Value()) {
+		word := segments.Value()
+		if !isWord(word) {
+			offset += utf16Len(word)
 			continue
 		}
-		if term := filter(segments.Value()); term != "" {
-			tokens = append(tokens, Token{Term: term, Start: start, End: offset, Position: positions})
+		for word != "" {
+			end, units := len(word), 0
+			for i, r := range word {
+				if units+utf16.RuneLen(r) > maxTokenUnits {
+					end = i
+					break
+				}
+				units += utf16.RuneLen(r)
+			}
+			if term := filter(word[:end]); term != "" {
+				tokens = append(tokens, Token{Term: term, Start: offset, End: offset + units, Position: positions})
+			}
+			word, offset = word[end:], offset+units
+			positions++
 		}
-		positions++
 	}
 	return tokens, positions
 }

@@ -46,51 +46,60 @@ func (a *args) ignore(keys ...string) {
 	}
 }
 
-// read returns a member converted, or absent.
-func read[T any](a *args, key, want string, absent T, convert func(any) (T, bool)) T {
+// str returns a string member; numbers and booleans count as their text.
+func (a *args) str(key, absent string) string {
 	v, ok := a.take(key)
 	if !ok {
 		return absent
 	}
-	converted, ok := convert(v)
+	text, ok := textOf(v)
 	if !ok {
-		panic(parsingError("[%s] [%s] must be %s", a.name, key, want))
+		panic(a.malformed(key, "a string"))
 	}
-	return converted
+	return text
 }
 
-// str returns a string member; numbers and booleans count as their text.
-func (a *args) str(key, absent string) string { return read(a, key, "a string", absent, textOf) }
-
 func (a *args) boolean(key string, absent bool) bool {
-	return read(a, key, "a boolean", absent, func(v any) (bool, bool) {
-		text, _ := textOf(v)
-		return text == "true", text == "true" || text == "false"
-	})
+	text := a.str(key, strconv.FormatBool(absent))
+	if text != "true" && text != "false" {
+		panic(a.malformed(key, "a boolean"))
+	}
+	return text == "true"
 }
 
 func (a *args) number(key string, absent float64) float64 {
-	return read(a, key, "a number", absent, func(v any) (float64, bool) {
-		n, ok := numberOf(v)
-		return n, ok && !math.IsNaN(n) && !math.IsInf(n, 0)
-	})
+	if a.rest[key] == nil {
+		a.ignore(key)
+		return absent
+	}
+	n, err := strconv.ParseFloat(a.str(key, ""), 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		panic(a.malformed(key, "a number"))
+	}
+	return n
 }
 
 // integer returns a whole member that is not negative.
 func (a *args) integer(key string, absent int) int {
-	return read(a, key, "a whole number that is not negative", absent, func(v any) (int, bool) {
-		n, ok := numberOf(v)
-		return int(n), ok && n == math.Trunc(n) && n >= 0 && n <= math.MaxInt32
-	})
+	n := a.number(key, float64(absent))
+	if n != math.Trunc(n) || n < 0 || n > math.MaxInt32 {
+		panic(a.malformed(key, "a whole number that is not negative"))
+	}
+	return int(n)
 }
 
 // boost returns a member as a factor of scores. The engines refuse negative
 // ones since 7.0.
 func (a *args) boost(key string) float32 {
-	return read(a, key, "a positive number", 1, func(v any) (float32, bool) {
-		n, ok := numberOf(v)
-		return float32(n), ok && n >= 0 && n <= math.MaxFloat32
-	})
+	n := a.number(key, 1)
+	if n < 0 || n > math.MaxFloat32 {
+		panic(a.malformed(key, "a positive number"))
+	}
+	return float32(n)
+}
+
+func (a *args) malformed(key, want string) *refusal {
+	return parsingError("[%s] [%s] must be %s", a.name, key, want)
 }
 
 func (a *args) object(key string) map[string]any {
@@ -116,7 +125,7 @@ func (a *args) strings(key string) []string {
 	for i, v := range list {
 		var ok bool
 		if out[i], ok = v.(string); !ok {
-			panic(parsingError("[%s] [%s] must be a list of strings", a.name, key))
+			panic(a.malformed(key, "a list of strings"))
 		}
 	}
 	return out
@@ -144,19 +153,6 @@ func textOf(value any) (string, bool) {
 		return strconv.FormatFloat(v, 'f', -1, 64), true
 	default:
 		return "", false
-	}
-}
-
-// numberOf returns a scalar JSON value as a number.
-func numberOf(value any) (float64, bool) {
-	switch v := value.(type) {
-	case float64:
-		return v, true
-	case string:
-		f, err := strconv.ParseFloat(v, 64)
-		return f, err == nil
-	default:
-		return 0, false
 	}
 }
 

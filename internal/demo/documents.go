@@ -10,11 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An operation is one write: an index or a create, which here are the same,
-// since documents are never replaced.
+// An operation is one write, of a new document.
 type operation struct {
-	action, id string
-	source     []byte
+	id     string
+	source []byte
 }
 
 // apply carries out a write and returns its entry in the answer.
@@ -32,7 +31,7 @@ func (op operation) apply(ix *index) map[string]any {
 
 func (e *Engine) putDocument(c *call) any {
 	c.status = http.StatusCreated
-	return operation{"index", c.PathValue("id"), c.body}.apply(e.single(c.PathValue("index")))
+	return operation{c.PathValue("id"), c.body}.apply(e.single(c.PathValue("index")))
 }
 
 // bulk carries out many writes. A line that is not JSON, or an action that is
@@ -47,7 +46,7 @@ func (e *Engine) bulk(c *call) any {
 			failed = true
 			item = map[string]any{"_index": ix.name, "_id": op.id, "status": refused.status, "error": refused.object()}
 		}
-		items[i] = map[string]any{op.action: item}
+		items[i] = map[string]any{"index": item}
 	}
 	return map[string]any{"took": c.took(), "errors": failed, "items": items}
 }
@@ -64,11 +63,11 @@ func parseBulk(body []byte) (ops []operation) {
 	}
 	for line := next(); line != nil; line = next() {
 		action, meta := newArgs("bulk", decodeJSON(line)).sole()
-		if action != "index" && action != "create" {
-			panic(illegal("Malformed action/metadata line, expected one of [create, index] but found [%s]", action))
+		if action != "index" {
+			panic(illegal("Malformed action/metadata line, expected [index] but found [%s]", action))
 		}
 		a := newArgs(action, meta)
-		op := operation{action, a.str("_id", rand.Text()), next()}
+		op := operation{a.str("_id", rand.Text()), next()}
 		a.done()
 		if op.source == nil {
 			panic(illegal("the last action has no document"))

@@ -11,10 +11,9 @@
 // phrases; it has one shard, no aggregations, highlights or aliases, and of
 // scripts it knows akin's own, by their text: [ScriptInvert], [ScriptSaturate]
 // and [ScriptProbe]. It makes no terms of emoji, of circled letters and of
-// Thai, Lao, Burmese and Khmer script, and cuts no long ones. It refuses what
-// it does not know with status 400 and an error that names it: it ignores
-// nothing that would change an answer, except filter_path, which only shortens
-// it.
+// Thai, Lao, Burmese and Khmer script. It refuses what it does not know with
+// status 400 and an error that names it: it ignores nothing that would change
+// an answer, except filter_path, which only shortens it.
 package demo
 
 import (

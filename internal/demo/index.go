@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"sort"
-
-	"github.com/go-json-experiment/json"
 )
 
 // An index has documents and statistics of their fields.
@@ -65,15 +63,19 @@ func newIndex(name string, m *mapping) *index {
 // put writes a document under a new id. One that does not fit the mapping
 // changes nothing.
 func (ix *index) put(id string, source []byte) {
+	members, ok := decodeJSON(source).(map[string]any)
+	if !ok {
+		panic(mapperError("failed to parse: a document is a JSON object"))
+	}
 	terms := map[string]map[string]int{}
-	for name, values := range parseDocument(source) {
+	for name, v := range members {
 		t := ix.mapping.fields[name]
 		if t == nil {
 			panic(refuse(http.StatusBadRequest, "strict_dynamic_mapping_exception",
 				"mapping set to strict, dynamic introduction of [%s] is not allowed", name))
 		}
 		for _, field := range append([]string{name}, t.subfields...) {
-			terms[field] = ix.mapping.count(field, values)
+			terms[field] = ix.mapping.count(field, fieldValues(name, v))
 		}
 	}
 	ix.add(id, source, terms)
@@ -132,19 +134,6 @@ func seek(list []posting, last, doc int) int {
 		return last
 	}
 	return last + sort.Search(len(list)-last, func(i int) bool { return int(list[last+i].doc) >= doc })
-}
-
-// parseDocument returns the values of a document by field, in order.
-func parseDocument(source []byte) map[string][]string {
-	var members map[string]any
-	if err := json.Unmarshal(source, &members); err != nil || members == nil {
-		panic(mapperError("failed to parse: a document is a JSON object: %v", err))
-	}
-	values := map[string][]string{}
-	for name, v := range members {
-		values[name] = fieldValues(name, v)
-	}
-	return values
 }
 
 // fieldValues returns the values of one field, without nulls.

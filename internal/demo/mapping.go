@@ -36,7 +36,9 @@ func newMapping(definition map[string]any) *mapping {
 
 func (m *mapping) define(name string, definition any) *fieldType {
 	a := newArgs("field "+name, definition)
-	t := &fieldType{name: a.str("type", ""), bm25: defaultBM25()}
+	// Elasticsearch and OpenSearch up to 2 multiply each score by k1+1 (Lucene's
+	// LegacyBM25Similarity), and so does this engine.
+	t := &fieldType{name: a.str("type", ""), bm25: bm25{k1: 1.2, b: 0.75, scale: 2.2}}
 	switch t.name {
 	case "text":
 		t.analyzer = a.str("analyzer", "standard")

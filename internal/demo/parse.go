@@ -2,23 +2,16 @@ package demo
 
 import (
 	"math"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Limits of one query, those of the real engines.
-const (
-	maxQueryDepth  = 30
-	maxClauseCount = 1024
-)
-
+// A parser parses a query for one index.
 type parser struct {
-	ix             *index
-	words          bool // the explanations of terms are wanted in words, not their values only
-	depth, clauses int
+	ix    *index
+	words bool // the explanations of terms are wanted in words, not their values only
 }
 
 // parseQuery parses a query in the engines' query language; nil is match_all.
@@ -26,18 +19,13 @@ func parseQuery(ix *index, v any, words bool) query {
 	if v == nil {
 		return matchAll()
 	}
-	return (&parser{ix: ix, words: words}).query(v)
+	return parser{ix, words}.query(v)
 }
 
-func (p *parser) query(v any) query {
+func (p parser) query(v any) query {
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
 		panic(parsingError("[query] malformed, expected an object with one query clause"))
-	}
-	p.depth++
-	defer func() { p.depth-- }()
-	if p.depth > maxQueryDepth {
-		panic(illegal("the query is nested deeper than [%d]", maxQueryDepth))
 	}
 	name, body := newArgs("query", object).sole()
 	a, field := newArgs(name, body), ""
@@ -54,14 +42,11 @@ func (p *parser) query(v any) query {
 	q := p.kind(name, field, a)
 	boost := a.boost("boost")
 	a.done()
-	if p.clauses++; p.clauses > maxClauseCount {
-		panic(refuse(http.StatusBadRequest, "too_many_clauses", "maxClauseCount is set to %d", maxClauseCount))
-	}
 	return boosted(q, boost)
 }
 
 // kind parses the body of one kind of query.
-func (p *parser) kind(name, field string, a *args) query {
+func (p parser) kind(name, field string, a *args) query {
 	switch name {
 	case "match_all":
 		return matchAll()
@@ -87,7 +72,11 @@ func (p *parser) kind(name, field string, a *args) query {
 	case "bool":
 		return p.boolean(a)
 	case "dis_max":
-		return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))
+		clauses := p.queries(a, "queries")
+		if len(clauses) == 0 {
+			panic(parsingError("[dis_max] requires 'queries' field with at least one clause"))
+		}
+		return disMax(float32(a.number("tie_breaker", 0)), clauses)
 	case "constant_score":
 		return constant("ConstantScore", p.required(a, "filter").matches)
 	case "function_score":
@@ -102,14 +91,14 @@ func (p *parser) kind(name, field string, a *args) query {
 }
 
 // queries parses a member that is a list of queries or a single one.
-func (p *parser) queries(a *args, key string) (out []query) {
+func (p parser) queries(a *args, key string) (out []query) {
 	for _, v := range a.list(key) {
 		out = append(out, p.query(v))
 	}
 	return out
 }
 
-func (p *parser) required(a *args, key string) query {
+func (p parser) required(a *args, key string) query {
 	v, ok := a.take(key)
 	if !ok {
 		panic(parsingError("[%s] requires a '%s' element", a.name, key))
@@ -118,7 +107,7 @@ func (p *parser) required(a *args, key string) query {
 }
 
 // exact returns the query for a value as it is in the index, not analyzed.
-func (p *parser) exact(field, value string) query {
+func (p parser) exact(field, value string) query {
 	switch {
 	case p.ix.mapping.fields[field] != nil:
 		return term(p.ix, field, value, p.words)
@@ -129,7 +118,7 @@ func (p *parser) exact(field, value string) query {
 	}
 }
 
-func (p *parser) boolean(a *args) query {
+func (p parser) boolean(a *args) query {
 	q := boolQuery{
 		must: p.queries(a, "must"), should: p.queries(a, "should"), filter: p.queries(a, "filter"), mustNot: p.queries(a, "must_not"),
 	}
@@ -138,20 +127,15 @@ func (p *parser) boolean(a *args) query {
 	if q.minShould == 0 && len(q.should) > 0 && len(q.must)+len(q.filter) == 0 {
 		q.minShould = 1
 	}
-	scored := slices.Concat(q.must, q.should)
-	switch unscored := len(q.filter) + len(q.mustNot); {
-	case unscored+len(scored) == 0:
+	if len(q.must)+len(q.should)+len(q.filter)+len(q.mustNot) == 0 {
 		return matchAll()
-	case unscored == 0 && len(scored) == 1 && q.minShould <= len(q.should):
-		return scored[0]
-	default:
-		return q.query()
 	}
+	return q.query()
 }
 
 // functionScore parses a function_score query for a random share of the
 // documents, or with constant weights, which multiply the score.
-func (p *parser) functionScore(a *args) query {
+func (p parser) functionScore(a *args) query {
 	inner := p.required(a, "query")
 	if v, ok := a.take("random_score"); ok {
 		random := newArgs("random_score", v)
@@ -183,56 +167,51 @@ type textOptions struct {
 	text      string
 	and       bool
 	minShould string
-	zeroAll   bool // a text without terms matches everything
+	all       bool // a text without terms matches everything
 }
 
-// readTextOptions reads the members that the full-text queries have in common.
 func readTextOptions(a *args, operatorKey string) textOptions {
-	choice := func(key, absent, other string) bool {
+	either := func(key, absent, other string) bool {
 		value := strings.ToLower(a.str(key, absent))
 		if value != absent && value != other {
-			panic(illegal("[%s] must be [%s] or [%s], but not [%s]", key, absent, other, value))
+			panic(a.malformed(key, absent+" or "+other))
 		}
 		return value == other
 	}
 	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
 	return textOptions{
-		text:      a.str("query", ""),
-		and:       choice(operatorKey, "or", "and"),
-		minShould: a.str("minimum_should_match", "1"),
-		zeroAll:   a.name != "query_string" && choice("zero_terms_query", "none", "all"),
+		text: a.str("query", ""), and: either(operatorKey, "or", "and"), minShould: a.str("minimum_should_match", "1"),
+		all: a.name != "query_string" && either("zero_terms_query", "none", "all"),
 	}
 }
 
-func (p *parser) fullText(field string, o textOptions) query {
+func (p parser) fullText(field string, o textOptions) query {
 	t := p.ix.mapping.fields[field]
 	if t == nil || t.name != "text" {
 		return p.exact(field, o.text)
 	}
-	var q boolQuery
+	var terms []query
 	tokens, _ := p.ix.mapping.analyzers[t.analyzer](o.text)
 	for _, token := range tokens {
-		q.should = append(q.should, term(p.ix, field, token.Term, p.words))
+		terms = append(terms, term(p.ix, field, token.Term, p.words))
 	}
-	p.clauses += max(0, len(q.should)-1)
 	switch {
-	case len(q.should) == 0 && o.zeroAll:
+	case len(terms) == 0 && o.all:
 		return matchAll()
-	case len(q.should) == 0:
+	case len(terms) == 0:
 		return matchNone()
-	case len(q.should) == 1:
-		return q.should[0] // as in the engines, minimum_should_match does not apply to a single term
+	case len(terms) == 1:
+		return terms[0] // as in the engines, minimum_should_match does not apply to a single term
 	case o.and:
-		q.must, q.should = q.should, nil
+		return boolQuery{must: terms}.query()
 	default:
-		q.minShould = max(1, minimumShouldMatch(o.minShould, len(q.should)))
+		return boolQuery{should: terms, minShould: max(1, minimumShouldMatch(o.minShould, len(terms)))}.query()
 	}
-	return q.query()
 }
 
 // overFields searches several fields for one text and combines them as the
 // type says. No fields stands for every field.
-func (p *parser) overFields(a *args, fields []string, o textOptions) query {
+func (p parser) overFields(a *args, fields []string, o textOptions) query {
 	kind := a.str("type", "best_fields")
 	tie, ok := map[string]float64{"best_fields": 0, "most_fields": 1}[kind]
 	if !ok {
@@ -255,7 +234,7 @@ func (p *parser) overFields(a *args, fields []string, o textOptions) query {
 	return disMax(float32(tie), clauses)
 }
 
-func (p *parser) queryString(a *args) query {
+func (p parser) queryString(a *args) query {
 	o := readTextOptions(a, "default_operator")
 	if operators(o.text) {
 		panic(unsupported("operators in a query string, found in [%s]", o.text))
@@ -287,11 +266,7 @@ func splitBoost(field string) (string, float32) {
 	if !ok {
 		return name, 1
 	}
-	boost, err := strconv.ParseFloat(text, 32)
-	if err != nil || !(boost >= 0) || math.IsInf(boost, 0) {
-		panic(illegal("the boost of field [%s] is not a positive number", field))
-	}
-	return name, float32(boost)
+	return name, newArgs(name, map[string]any{"boost": text}).boost("boost")
 }
 
 // minimumShouldMatch returns how many of n optional clauses the specification

@@ -56,14 +56,10 @@ func term(ix *index, field, text string, words bool) query {
 // constant gives every document that matches the score 1.
 func constant(description string, matches func(doc int) bool) query {
 	return func(doc int, boost float32) *explanation {
-		switch {
-		case !matches(doc):
+		if !matches(doc) {
 			return nil
-		case boost == 1:
-			return explained(1, description)
-		default:
-			return explained(boost, description+"^"+floatText(boost))
 		}
+		return explained(boost, description)
 	}
 }
 
@@ -109,16 +105,6 @@ func (b boolQuery) query() query {
 // disMax takes the best score of its clauses, and adds tie times the others.
 func disMax(tie float32, clauses []query) query {
 	description := "max plus " + floatText(tie) + " times others of:"
-	switch {
-	case len(clauses) == 0:
-		panic(parsingError("[dis_max] requires 'queries' field with at least one clause"))
-	case len(clauses) == 1:
-		return clauses[0]
-	case tie == 0:
-		description = "max of:"
-	case tie == 1:
-		description = "sum of:"
-	}
 	return func(doc int, boost float32) *explanation {
 		var details []*explanation
 		best, others := float32(0), 0.0

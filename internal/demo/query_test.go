@@ -77,7 +77,6 @@ func TestPositionsCountRemovedWords(t *testing.T) {
 	// a text field, one character between their offsets.
 	for body, want := range map[string][]float64{
 		`{"field":"body","text":["The cars of the","a 𝕏 fox"]}`: {1, 4, 8, 105, 18, 20, 106, 21, 24},
-		`{"field":"tag","text":["a b","c"]}`:                    {0, 0, 3, 1, 4, 5},
 		`{"analyzer":"keyword","text":["a b","c"]}`:             {0, 0, 3, 101, 4, 5},
 	} {
 		tokens, _ := at(c.ok(t, "POST", "/p/_analyze", body), "tokens").([]any)

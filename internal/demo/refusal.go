@@ -59,11 +59,6 @@ func illegal(format string, args ...any) *refusal {
 	return refuse(http.StatusBadRequest, "illegal_argument_exception", format, args...)
 }
 
-// invalid says that a request lacks something, or has what does not go with it.
-func invalid(format string, args ...any) *refusal {
-	return refuse(http.StatusBadRequest, "action_request_validation_exception", format, args...)
-}
-
 // unsupported names a feature of the real engines that this one lacks.
 func unsupported(format string, args ...any) *refusal {
 	return illegal("the embedded engine does not support "+format, args...)

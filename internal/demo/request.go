@@ -30,18 +30,13 @@ const knownParameters = "q size scroll track_total_hits terminate_after explain 
 	"flat_settings pretty search_type preference routing timeout request_cache allow_no_indices " +
 	"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
 	"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
-	"master_timeout cluster_manager_timeout local human error_trace filter_path realtime ignore_throttled"
-
-// vectorParameters are what the query string of many term vectors says, too.
-const vectorParameters = "positions offsets payloads term_statistics field_statistics"
+	"master_timeout cluster_manager_timeout local human error_trace filter_path realtime ignore_throttled " +
+	"positions offsets payloads term_statistics field_statistics"
 
 // read checks the parameters and reads the body. Like a real engine it refuses
 // a body that does not say it is JSON: a client that works here works there.
 func (c *call) read(w http.ResponseWriter) {
 	known := strings.Fields(knownParameters)
-	if c.URL.Path == "/_mtermvectors" {
-		known = append(known, strings.Fields(vectorParameters)...)
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		if !slices.Contains(known, name) {
 			panic(illegal("request [%s] contains unrecognized parameter: [%s]", c.URL.Path, name))

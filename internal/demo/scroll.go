@@ -62,7 +62,7 @@ func shards(n int) map[string]any {
 // openScroll keeps results whose first page was read, and returns their id.
 func (e *Engine) openScroll(c *call, found *results) (id string) {
 	if found.request.size == 0 || found.request.from > 0 {
-		panic(invalid("[size] cannot be [0] and [from] must be [0] in a scroll context"))
+		panic(illegal("[size] cannot be [0] and [from] must be [0] in a scroll context"))
 	}
 	found.expires = c.started.Add(scrollLife(c.params.Get("scroll")))
 	for id, open := range e.scrolls {
@@ -84,7 +84,7 @@ func (c *call) scrollArgs() (ids []string, life string) {
 	ids, life = a.strings("scroll_id"), a.str("scroll", c.params.Get("scroll"))
 	a.done()
 	if len(ids) == 0 {
-		panic(invalid("scrollId is missing"))
+		panic(illegal("scrollId is missing"))
 	}
 	return ids, life
 }

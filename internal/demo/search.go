@@ -119,13 +119,10 @@ func parseSlice(v any) slice {
 	if field := a.str("field", "_id"); field != "_id" {
 		panic(unsupported("slices by the field [%s]", field))
 	}
-	s := slice{id: a.integer("id", -1), max: a.integer("max", -1)}
+	s := slice{id: a.integer("id", maxSlices), max: a.integer("max", 0)}
 	a.done()
-	switch {
-	case s.max < 2 || s.max > maxSlices:
-		panic(illegal("[slice] [max] must be from 2 to %d", maxSlices))
-	case s.id < 0 || s.id >= s.max:
-		panic(illegal("[slice] [id] must be from 0 to max-1"))
+	if s.max < 2 || s.max > maxSlices || s.id >= s.max {
+		panic(illegal("[slice] [max] must be from 2 to %d, [id] from 0 to max-1", maxSlices))
 	}
 	return s
 }

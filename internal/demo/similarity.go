@@ -10,11 +10,6 @@ import (
 // bm25 has the parameters of BM25, and what each score is multiplied by.
 type bm25 struct{ k1, b, scale float32 }
 
-// defaultBM25 returns what both engines start with. Elasticsearch and
-// OpenSearch up to 2 multiply each score by k1+1 (Lucene's
-// LegacyBM25Similarity), and so does this engine.
-func defaultBM25() bm25 { return bm25{1.2, 0.75, 2.2} }
-
 // exactLengths is the number of document lengths from 0 that Lucene's one-byte
 // code keeps as they are: 255 less the code of the largest int.
 const exactLengths = 24

@@ -3,7 +3,6 @@ package demo
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // analyze answers which terms an analyzer, or that of a field, makes of texts.
@@ -12,19 +11,17 @@ func (e *Engine) analyze(c *call) any {
 	name, field, texts := a.str("analyzer", ""), a.str("field", ""), fieldValues("text", a.list("text"))
 	a.done()
 	if len(texts) == 0 {
-		panic(invalid("Validation Failed: 1: text is missing;"))
+		panic(illegal("text is missing"))
 	}
-	m, gap := e.single(c.PathValue("index")).mapping, positionGap
+	m := e.single(c.PathValue("index")).mapping
 	if t := m.fields[field]; t != nil && name == "" {
-		if name = t.analyzer; t.name != "text" {
-			gap = 0
-		}
+		name = t.analyzer
 	}
 	analyzer := m.analyzers[cmp.Or(name, "standard")]
 	if analyzer == nil {
 		panic(illegal("failed to find analyzer [%s]", name))
 	}
-	return map[string]any{"tokens": analyzer.all(texts, gap)}
+	return map[string]any{"tokens": analyzer.all(texts)}
 }
 
 // A vectorTerm is one term of a term vector. As in the real engines, a term
@@ -48,7 +45,7 @@ func (e *Engine) termVectors(c *call) any {
 	a.ignore("payloads") // there are none
 	a.done()
 	if doc == nil {
-		panic(invalid("Validation Failed: 1: doc is missing;"))
+		panic(illegal("doc is missing"))
 	}
 	ix := e.single(c.PathValue("index"))
 	vectors := map[string]any{}
@@ -86,7 +83,8 @@ func (ix *index) vector(d document, field string, places bool) map[string]vector
 	for _, o := range d.terms[field] {
 		terms[o.of.term] = vectorTerm{TermFreq: int(o.freq)}
 	}
-	for _, t := range ix.mapping.analyzers[ix.mapping.fields[field].analyzer].all(parseDocument(d.source)[field], positionGap) {
+	members, _ := decodeJSON(d.source).(map[string]any)
+	for _, t := range ix.mapping.analyzers[ix.mapping.fields[field].analyzer].all(fieldValues(field, members[field])) {
 		term := terms[t.Term]
 		term.TermFreq++
 		if places {
@@ -104,8 +102,8 @@ func (e *Engine) manyTermVectors(c *call) any {
 	list := a.list("docs")
 	a.done()
 	places := c.params.Get("positions") != "false"
-	for _, option := range strings.Fields(vectorParameters) {
-		if c.params.Get(option) != "false" && option != "positions" && option != "payloads" { // of which there are none
+	for _, option := range []string{"offsets", "term_statistics", "field_statistics"} {
+		if c.params.Get(option) != "false" {
 			panic(unsupported("[%s] in term vectors of documents", option))
 		}
 	}
