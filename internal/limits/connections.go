@@ -88,10 +88,6 @@ type connection struct {
 	since  time.Time     // when it came into list
 }
 
-// Refuse returns the body, JSON, of the answer with a status to a request that
-// net/http cannot read for a reason.
-type Refuse func(status int, reason string) []byte
-
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
 // those that made room; log returns the log in use. All requests have to pass
 // [Handler].
@@ -246,8 +242,8 @@ func (l *Listener) State(conn net.Conn, state http.ConnState) {
 
 // of returns the connection below TLS.
 func of(conn net.Conn) *connection {
-	if c, ok := conn.(*encrypted); ok {
-		return c.below
+	if c, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = c.NetConn()
 	}
 	return conn.(*connection)
 }
@@ -298,6 +294,14 @@ func (c *connection) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// answered returns p, or a refusal where net/http writes one of its own.
+func (c *connection) answered(p []byte) []byte {
+	if c.handling.Load() {
+		return p
+	}
+	return c.of.refuse.inPlaceOf(p)
 }
 
 // CloseWrite tells the client that nothing more comes. net/http calls it before
