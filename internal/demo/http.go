@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,32 +45,31 @@ func (e *Engine) Serve(ctx context.Context) (url string, stop func(), err error)
 // a [refusal].
 type handler func(c *call) any
 
-// routes lists the endpoints: methods, paths, handler.
+// routes lists the endpoints.
 func (e *Engine) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for endpoints, h := range map[string]handler{
-		"GET /{$}":                           e.info,
-		"PUT /{index}":                       e.createIndex,
-		"GET /{index} /{index}/_settings":    e.describe,
-		"GET POST /{index}/_analyze":         e.analyze,
-		"GET POST /{index}/_termvectors":     e.termVectors,
-		"GET POST /_mtermvectors":            e.manyTermVectors,
-		"PUT POST /{index}/_bulk":            e.bulk,
-		"PUT /{index}/_doc/{id}":             e.putDocument,
-		"GET POST /{index}/_search /_search": e.search,
-		"GET POST /{index}/_count":           e.count,
-		"GET POST /_search/scroll":           e.nextPage,
-		"DELETE /_search/scroll":             e.closeScrolls,
+	for pattern, h := range map[string]handler{
+		"GET /{$}":                   e.info,
+		"PUT /{index}":               e.createIndex,
+		"GET /{index}":               e.describe,
+		"GET /{index}/_settings":     e.describe,
+		"POST /{index}/_analyze":     e.analyze,
+		"POST /{index}/_termvectors": e.termVectors,
+		"POST /_mtermvectors":        e.manyTermVectors,
+		"POST /{index}/_bulk":        e.bulk,
+		"PUT /{index}/_doc/{id}":     e.putDocument,
+		"GET /{index}/_search":       e.search,
+		"POST /{index}/_search":      e.search,
+		"GET /_search":               e.search,
+		"POST /_search":              e.search,
+		"GET /{index}/_count":        e.count,
+		"POST /{index}/_count":       e.count,
+		"POST /_search/scroll":       e.nextPage,
+		"DELETE /_search/scroll":     e.closeScrolls,
+		"/":                          noHandler,
 	} {
-		words := strings.Fields(endpoints)
-		firstPath := slices.IndexFunc(words, func(w string) bool { return w[0] == '/' })
-		for _, path := range words[firstPath:] {
-			for _, method := range words[:firstPath] {
-				mux.Handle(method+" "+path, e.serve(h))
-			}
-		}
+		mux.Handle(pattern, e.serve(h))
 	}
-	mux.Handle("/", e.serve(noHandler))
 	return mux
 }
 

@@ -40,12 +40,12 @@ func term(ix *index, field, text string, words bool) query {
 	if len(list) == 0 {
 		return func(int, float32) *explanation { return nil }
 	}
-	s, next := f.bm25.scorer(len(list), f.docCount, f.tokens), 0
+	score, next := f.bm25.scorer(len(list), f.docCount, f.tokens), 0
 	return func(doc int, boost float32) *explanation {
 		if next = seek(list, next, doc); next == len(list) || int(list[next].doc) != doc {
 			return nil
 		}
-		why := s.score(list[next].freq, list[next].length, boost, words)
+		why := score(list[next].freq, list[next].length, boost, words)
 		if !words {
 			return why
 		}

@@ -27,54 +27,47 @@ func quantizedLength(n int) int {
 	return exactLengths + int(rest>>shift<<shift)
 }
 
-// A scorer scores one term in one field.
-type scorer struct {
-	bm25
+// A scorer returns the score of a document that has a term so many times in a
+// field of that length, and how it comes about if that is wanted in words.
+type scorer func(occurrences, length int32, boost float32, words bool) *explanation
 
-	docs, docFreq  float64
-	idf, avgLength float32
-}
-
-// scorer returns that of a term which docFreq of the docs documents with the
-// field have, where these have so many tokens together.
-func (b bm25) scorer(docFreq, docs, tokens int) *scorer {
-	n, all := float64(docFreq), float64(docs)
-	return &scorer{b, all, n, float32(math.Log(1 + (all-n+0.5)/(n+0.5))), float32(float64(tokens) / all)}
-}
-
-// score scores the occurrences of a term in one document, with dl the length of
-// the field:
+// scorer returns that of a term in one field, with N the documents that have the
+// field, n those that have the term, and dl the length of the field:
 //
 //	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
 //	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
 //
-// in Lucene's order of float32 operations. If wanted, the explanation is in the
-// words of Lucene, which clients read k1 and the scale from.
-func (s *scorer) score(occurrences, length int32, boost float32, words bool) *explanation {
-	freq, dl := float32(occurrences), float32(length)
-	inverse := 1 / (s.k1 * ((1 - s.b) + float32(s.b*dl)/s.avgLength))
-	// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
-	saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
-	boost *= s.scale
-	score := saturated(boost * s.idf)
-	if !words {
-		return &explanation{Value: score}
+// in Lucene's order of float32 operations. The words are those of Lucene, which
+// clients read k1 and the scale from.
+func (p bm25) scorer(docFreq, docCount, tokens int) scorer {
+	n, docs := float64(docFreq), float64(docCount)
+	idf, avgLength := float32(math.Log(1+(docs-n+0.5)/(n+0.5))), float32(float64(tokens)/docs)
+	return func(occurrences, length int32, boost float32, words bool) *explanation {
+		freq, dl := float32(occurrences), float32(length)
+		inverse := 1 / (p.k1 * ((1 - p.b) + float32(p.b*dl)/avgLength))
+		// w·tf/(tf+K) as Lucene writes it, which is monotonic in floating point.
+		saturated := func(w float32) float32 { return w - w/(1+float32(freq*inverse)) }
+		boost *= p.scale
+		score := saturated(boost * idf)
+		if !words {
+			return &explanation{Value: score}
+		}
+		lengthWords := "dl, length of field"
+		if length >= exactLengths+16 { // from here on quantizedLength rounds
+			lengthWords += " (approximate)"
+		}
+		return explained(score, "score(freq="+floatText(freq)+"), computed as boost * idf * tf from:",
+			explained(boost, "boost"),
+			explained(idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
+				explained(float32(n), "n, number of documents containing term"),
+				explained(float32(docs), "N, total number of documents with field")),
+			explained(saturated(1), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
+				explained(freq, "freq, occurrences of term within document"),
+				explained(p.k1, "k1, term saturation parameter"),
+				explained(p.b, "b, length normalization parameter"),
+				explained(dl, lengthWords),
+				explained(avgLength, "avgdl, average length of field")))
 	}
-	lengthWords := "dl, length of field"
-	if length >= exactLengths+16 { // from here on quantizedLength rounds
-		lengthWords += " (approximate)"
-	}
-	return explained(score, "score(freq="+floatText(freq)+"), computed as boost * idf * tf from:",
-		explained(boost, "boost"),
-		explained(s.idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
-			explained(float32(s.docFreq), "n, number of documents containing term"),
-			explained(float32(s.docs), "N, total number of documents with field")),
-		explained(saturated(1), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
-			explained(freq, "freq, occurrences of term within document"),
-			explained(s.k1, "k1, term saturation parameter"),
-			explained(s.b, "b, length normalization parameter"),
-			explained(dl, lengthWords),
-			explained(s.avgLength, "avgdl, average length of field")))
 }
 
 // An explanation says how a score came about, in the shape in which the
