@@ -98,16 +98,20 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 }
 
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
-	build := buildFlags{
-		field: fieldFlags{Cluster: cli.Cluster{Index: demoIndices}, fields: []string{"title", "body"}},
-		docs:  indexFlags{options: learn.DefaultCorpusOptions()},
+	options := learn.DefaultCorpusOptions()
+	options.Source = "demo corpus"
+	x := &indexReading{
+		Client: client, Scan: documents.ScanOptions{Index: demoIndices, Fields: []string{"title", "body"}}, Report: cli.NewProgress(io.Discard),
 	}
-	corpus, err := build.readIndex(ctx, build.index(client, cli.NewProgress(io.Discard)))
+	texts, _, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	build.docs.options.Source = "demo corpus"
-	return learn.FromCorpus(ctx, corpus, build.docs.options, nil)
+	terms, err := x.Analyze(ctx, texts.Words())
+	if err != nil {
+		return nil, err
+	}
+	return learn.FromCorpus(ctx, texts.Corpus(terms), options, nil)
 }
 
 func demoConfig(engine string) *configs.Config {

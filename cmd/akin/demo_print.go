@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
+	rankedHits  = 10 // the depth of nDCG
 	lineWidth   = 80
 	titleWidth  = 35
 	shownHits   = 8
@@ -46,6 +48,35 @@ and what akin makes of the search, and why:
 
 Ctrl-C ends the demo.
 `
+
+// ways are the three ways to search, by their place in a [compared].
+const (
+	withoutAkin = iota
+	with
+	same // as with, with matching: same
+	ways
+)
+
+// compared is a judged query with what each way of searching it finds.
+type compared struct {
+	query demo.Query
+	found [ways]found
+}
+
+type found struct {
+	total int // hits, also those that were not asked for
+	hits  []hit
+	ndcg  float64
+}
+
+type hit struct {
+	ID     string `json:"_id"`
+	Source struct {
+		Title string `json:"title"`
+	} `json:"_source"`
+}
+
+func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
 // table returns the first hits of a query side by side, and what was found in
 // all.

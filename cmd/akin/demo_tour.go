@@ -20,10 +20,7 @@ import (
 // hits and adds none.
 const sameProfile = "same"
 
-const (
-	rankedHits  = 10 // the depth of nDCG
-	answerLimit = 1 << 20
-)
+const answerLimit = 1 << 20
 
 // A demoTour goes to the servers of the demo over HTTP, as an application
 // would.
@@ -49,35 +46,6 @@ func whys() map[string]string {
 			`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`,
 	}
 }
-
-// ways are the three ways to search, by their place in a [compared].
-const (
-	withoutAkin = iota
-	with
-	same // as with, with matching: same
-	ways
-)
-
-// compared is a judged query with what each way of searching it finds.
-type compared struct {
-	query demo.Query
-	found [ways]found
-}
-
-type found struct {
-	total int // hits, also those that were not asked for
-	hits  []hit
-	ndcg  float64
-}
-
-type hit struct {
-	ID     string `json:"_id"`
-	Source struct {
-		Title string `json:"title"`
-	} `json:"_source"`
-}
-
-func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
 // Run shows searches side by side, then figures of all judged queries.
 func (t *demoTour) Run(ctx context.Context) error {

@@ -55,7 +55,7 @@ func (r *initRequest) Check() error {
 	switch {
 	case r.Cluster == "":
 		return errors.New("give --url URL of your cluster")
-	case r.Out == toStdout:
+	case r.Out == cli.Stdout:
 		return nil
 	}
 	if err := cli.CheckOut(r.Out); err != nil {
@@ -73,7 +73,7 @@ func runInit(ctx context.Context, client *esclient.Client, r *initRequest, out i
 	if err := p.ask(ctx, client); err != nil {
 		return err
 	}
-	if r.Out == toStdout {
+	if r.Out == cli.Stdout {
 		return p.write(out)
 	}
 	if err := cli.Write(ctx, r.Out, p.write); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/cli"
 )
 
 // texts returns the fields of an index that maps each to an analyzer.
@@ -92,7 +93,7 @@ func TestFieldsThatNoConfigurationCanNameAreLeftOut(t *testing.T) {
 // Whatever names a cluster has, the file is one that akin reads, and none of them
 // ends a line.
 func TestOddNamesAreWrittenSoThatTheyAreReadAgain(t *testing.T) {
-	p := &proposal{initRequest: &initRequest{Cluster: "http://127.0.0.1:9200", Out: toStdout, CAFile: "ca's.pem"}, nodes: 3}
+	p := &proposal{initRequest: &initRequest{Cluster: "http://127.0.0.1:9200", Out: cli.Stdout, CAFile: "ca's.pem"}, nodes: 3}
 	p.info.Version = "1\nexpansion: {}"
 	p.left = []string{"a\nlisten: {}"}
 	odd := []string{"true", "1e3", "null", "~", "naïve", "x.y"}

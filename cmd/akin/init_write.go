@@ -92,7 +92,7 @@ func comment(text string) string { return cli.Visible(text) }
 // next returns the commands to run next, in order.
 func (p *proposal) next() (lines []string) {
 	config := p.Out
-	if config == toStdout {
+	if config == cli.Stdout {
 		config = "akin.yml"
 	}
 	for k := range p.groups {

@@ -1,22 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func newMatrix() *cobra.Command {
@@ -33,55 +26,6 @@ which all proxies follow within a second of its activation.`,
 		newMatrixExport())
 }
 
-// matrixHelp says what MATRIX stands for on the command lines.
-const matrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
-before Redis.`
-
-// activeVersion stands for the version in use in NAME@active.
-const activeVersion = "active"
-
-// inRedis matches NAME@VERSION: names have no other characters.
-var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
-
-// openMatrix reads the matrix that ref names, from a file or from Redis, with
-// the progress on stderr.
-func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
-	_, err := os.Stat(ref)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return cli.ReadMatrix(ctx, ref)
-	}
-	if !inRedis.MatchString(ref) {
-		return nil, fmt.Errorf("%w; name a file, or NAME@VERSION or NAME@%s in Redis", err, activeVersion)
-	}
-	name, version, _ := strings.Cut(ref, "@")
-	if version == activeVersion {
-		version = ""
-	}
-	var m *simmatrix.Matrix
-	err = redis.With(func(admin *store.Admin) (err error) {
-		report := cli.NewProgress(stderr)
-		defer report.End()
-		m, _, err = admin.Pull(ctx, name, version, report.Step)
-		return err
-	})
-	switch {
-	case errors.As(err, new(cli.UsageError)):
-		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
-	case errors.Is(err, store.ErrUnknownVersion), errors.Is(err, store.ErrNoVersion):
-		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)
-	case err != nil:
-		return nil, fmt.Errorf("%s in Redis: %w", ref, err)
-	}
-	return m, nil
-}
-
-func writeMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
-	return cli.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
-}
-
-// toStdout is the --out that stands for standard output.
-const toStdout = "-"
-
 func newMatrixExport() *cobra.Command {
 	var redis cli.Redis
 	var out string
@@ -91,7 +35,7 @@ func newMatrixExport() *cobra.Command {
 "matrix build --from-tsv" reads them. There is no place in it for document frequencies,
 nor for terms without neighbors.
 
-` + matrixHelp,
+` + cli.MatrixHelp,
 		Example: `  akin matrix export --out docs.tsv docs.akin
   akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
 		Args: cli.ExactArgs(1),
@@ -99,11 +43,11 @@ nor for terms without neighbors.
 			if err := checkExport(out, args[0]); err != nil {
 				return cli.Usage(err)
 			}
-			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
 				return err
 			}
-			if out == toStdout {
+			if out == cli.Stdout {
 				err = source.WriteTSV(cmd.OutOrStdout(), m)
 			} else {
 				err = cli.Write(cmd.Context(), out, func(w io.Writer) error { return source.WriteTSV(w, m) })
@@ -123,7 +67,7 @@ nor for terms without neighbors.
 
 // checkExport reports what is wrong with the file to write, where ref is read.
 func checkExport(out, ref string) error {
-	if out == toStdout {
+	if out == cli.Stdout {
 		return nil
 	}
 	if _, err := os.Stat(ref); err == nil && cli.Same(out, ref) {
@@ -146,7 +90,7 @@ similarities and of neighbors, hubs, which are the terms that are neighbors of v
 many, and some rows drawn at random. The exit status is 1 where the header says what
 does not hold, where no term has a neighbor, and where the file is damaged.
 
-` + matrixHelp,
+` + cli.MatrixHelp,
 		Example: `  akin matrix check docs.akin
   akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
 		Args: cli.ExactArgs(1),
@@ -154,7 +98,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err := options.Validate(); err != nil {
 				return cli.Usage(err)
 			}
-			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
 				return err
 			}
@@ -181,7 +125,7 @@ distance of the two rows: 0 where they are the same, 1 where they have no neighb
 common, and in between 1 less the sum of the smaller similarities over the sum of the
 larger ones. + is a neighbor that came, - one that went, ~ one whose similarity changed.
 
-A and B: ` + matrixHelp,
+A and B: ` + cli.MatrixHelp,
 		Example: `  akin matrix diff yesterday.akin today.akin
   akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
 		Args: cli.ExactArgs(2),
@@ -189,11 +133,11 @@ A and B: ` + matrixHelp,
 			if top < 0 {
 				return cli.Usage(fmt.Errorf("top: %d is negative", top))
 			}
-			a, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
+			a, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
 				return err
 			}
-			b, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[1], &redis)
+			b, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[1])
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -25,54 +26,54 @@ type combineFlags struct {
 	options   combine.Options
 }
 
-func (f *combineFlags) register(flags *pflag.FlagSet) {
-	f.options = combine.DefaultOptions()
-	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
-	flags.StringVar((*string)(&f.options.Rule), "combine", string(f.options.Rule), "average, minimum, maximum, weighted or regression")
-	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted, one for each matrix")
-	flags.StringVar(&f.relations, "relations", "", "with --combine regression, synonym file or matrix file that the regression is fitted to")
+func (c *combineFlags) register(flags *pflag.FlagSet) {
+	c.options = combine.DefaultOptions()
+	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
+	flags.StringVar((*string)(&c.options.Rule), "combine", string(c.options.Rule), "average, minimum, maximum, weighted or regression")
+	flags.Float64SliceVar(&c.weights, "weights", nil, "with --combine weighted, one for each matrix")
+	flags.StringVar(&c.relations, "relations", "", "with --combine regression, synonym file or matrix file that the regression is fitted to")
 }
 
 // check returns all that is wrong with the flags. None of them goes with a
 // single matrix, which is for others to say.
-func (f *combineFlags) check() error {
-	if len(f.paths) < 2 {
+func (c *combineFlags) check(all *matrixFlags) error {
+	c.options.Neighbors = all.rows.Neighbors
+	if len(c.paths) < 2 {
 		return nil
 	}
-	weighted, fitted := f.options.Rule == combine.RuleWeighted, f.options.Rule == combine.RuleRegression
+	weighted, fitted := c.options.Rule == combine.RuleWeighted, c.options.Rule == combine.RuleRegression
 	var errs []error
 	var err error
-	if f.names, err = cli.Names(f.paths); err != nil {
+	if c.names, err = cli.Names(c.paths); err != nil {
 		errs = append(errs, fmt.Errorf("--from-matrices: %w", err))
 	}
 	switch {
-	case weighted && len(f.weights) != len(f.paths):
-		errs = append(errs, fmt.Errorf("--weights: %d for %d matrices", len(f.weights), len(f.paths)))
-	case !weighted && len(f.weights) > 0:
+	case weighted && len(c.weights) != len(c.paths):
+		errs = append(errs, fmt.Errorf("--weights: %d for %d matrices", len(c.weights), len(c.paths)))
+	case !weighted && len(c.weights) > 0:
 		errs = append(errs, errors.New("--weights goes with --combine weighted"))
 	}
-	for _, w := range f.weights {
+	for _, w := range c.weights {
 		if !(w > 0) || math.IsInf(w, 1) {
 			errs = append(errs, fmt.Errorf("--weights: %v is not above 0 and finite", w))
 		}
 	}
-	if fitted != (f.relations != "") {
+	if fitted != (c.relations != "") {
 		errs = append(errs, errors.New("--relations FILE and --combine regression go together"))
 	}
-	if len(f.paths) > simmatrix.MaxOrigins {
-		errs = append(errs, fmt.Errorf("--from-matrices: %d, at most %d", len(f.paths), simmatrix.MaxOrigins))
+	if len(c.paths) > simmatrix.MaxOrigins {
+		errs = append(errs, fmt.Errorf("--from-matrices: %d, at most %d", len(c.paths), simmatrix.MaxOrigins))
 	}
 	if !fitted { // which is validated when there is one
-		errs = append(errs, f.options.Validate())
+		errs = append(errs, c.options.Validate())
 	}
 	return errors.Join(errs...)
 }
 
-// fromMatrices combines the matrices. A single one is taken as it is. What the
+// build combines the matrices. A single one is taken as it is. What the
 // filters leave out and the overrides ban goes before the rows are cut, so that
 // others take its place, and what they pin has a place.
-func (f *buildFlags) fromMatrices(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
-	c := &f.combine
+func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	inputs, err := c.read(ctx, report)
 	if err != nil || len(inputs) == 1 {
 		return inputs[0].Matrix, err
@@ -114,15 +115,18 @@ const (
 		"by itself, best by --combine regression (docs/matrices.md, several sources)"
 )
 
-// adviseEnsemble says what to expect of an ensemble on the field.
-func (f *buildFlags) adviseEnsemble(ctx context.Context, report *cli.Progress) error {
-	if f.field.URL == "" {
+// advise says what to expect of several matrices together on the field.
+func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cli.Progress) error {
+	if len(c.paths) < 2 {
+		return nil
+	}
+	if field.URL == "" {
 		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
 		return nil
 	}
-	return f.field.ask(report, func(x *indexReading) error {
+	return field.ask(report, func(x *indexReading) error {
 		if stems, err := x.Stems(ctx); err == nil && stems {
-			report.Tell("warning: %s is stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesLose)
+			report.Tell("warning: %s is stemmed: %s", strings.Join(field.fields, ", "), ensemblesLose)
 		}
 		return nil // the matrix is built without advice, too
 	})
@@ -151,26 +155,26 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 }
 
 // read reads the matrices, of which there is one at least.
-func (f *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
-	inputs = make([]combine.Input, len(f.paths))
-	for k, path := range f.paths {
-		report.Step("reading matrices", k, len(f.paths))
+func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
+	inputs = make([]combine.Input, len(c.paths))
+	for k, path := range c.paths {
+		report.Step("reading matrices", k, len(c.paths))
 		if inputs[k].Matrix, err = cli.ReadMatrix(ctx, path); err != nil {
 			return inputs, err
 		}
-		if len(f.names) > 0 {
-			inputs[k].Name = f.names[k]
+		if len(c.names) > 0 {
+			inputs[k].Name = c.names[k]
 		}
-		if len(f.weights) > 0 {
-			inputs[k].Weight = f.weights[k]
+		if len(c.weights) > 0 {
+			inputs[k].Weight = c.weights[k]
 		}
 	}
 	return inputs, nil
 }
 
 // regression fits the inputs to the relations and prints what came out.
-func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *cli.Progress) (*combine.Regression, error) {
-	relations, err := readRelations(ctx, f.relations)
+func (c *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *cli.Progress) (*combine.Regression, error) {
+	relations, err := readRelations(ctx, c.relations)
 	if err != nil {
 		return nil, err
 	}
@@ -190,4 +194,19 @@ func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) 
 		m, _, err := source.ReadThesaurus(r, source.DefaultThesaurusOptions())
 		return m, err
 	}, func(m *simmatrix.Matrix) *simmatrix.Matrix { return m })
+}
+
+// readMatrixOr reads a file that is a matrix, or else what read makes of it.
+func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) (T, error), of func(*simmatrix.Matrix) T) (T, error) {
+	return cli.Read(ctx, path, func(r io.Reader) (result T, err error) {
+		in := bufio.NewReaderSize(r, 1<<20)
+		if !simmatrix.IsEncoded(in) {
+			return read(in)
+		}
+		m, err := simmatrix.Decode(in)
+		if err == nil {
+			result = of(m)
+		}
+		return result, err
+	})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -30,24 +29,24 @@ type indexFlags struct {
 	spooled              *spool        // while the matrix is not written
 }
 
-func (f *indexFlags) register(flags *pflag.FlagSet) {
-	f.options = learn.DefaultCorpusOptions()
-	flags.StringVar(&f.url, "from-index", "", "learn from the documents of the cluster at this URL")
-	flags.StringVar(&f.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&f.maxDocs, "max-docs", 0, "learn from this many documents at most, a random choice that depends on --seed; default all")
-	flags.BoolVar(&f.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
-	flags.BoolVar(&f.exactAnalysis, "exact-analysis", false,
+func (d *indexFlags) register(flags *pflag.FlagSet) {
+	d.options = learn.DefaultCorpusOptions()
+	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
+	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
+	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from this many documents at most, a random choice that depends on --seed; default all")
+	flags.BoolVar(&d.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
+	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.StringVar(&f.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
-	flags.StringVar((*string)(&f.options.Parts), "parts", string(f.options.Parts), "learn from cooccurrence in a window, from whole documents, or both")
-	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "dimensions of each decomposition")
-	flags.IntVar(&f.options.Window, "window", f.options.Window, "distance up to which terms co-occur")
-	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
-	flags.Float64Var(&f.options.Shift, "shift", 0, "subtract this from the mutual information of co-occurring terms")
-	flags.Float64Var(&f.options.MinCooccurrence, "min-cooccurrence", 0, "ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
-	flags.IntVar(&f.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
-	flags.StringVar(&f.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
-	flags.Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of all that is random")
+	flags.StringVar(&d.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
+	flags.StringVar((*string)(&d.options.Parts), "parts", string(d.options.Parts), "learn from cooccurrence in a window, from whole documents, or both")
+	flags.IntVar(&d.options.Dimensions, "dim", d.options.Dimensions, "dimensions of each decomposition")
+	flags.IntVar(&d.options.Window, "window", d.options.Window, "distance up to which terms co-occur")
+	flags.Float64Var(&d.options.ContextPower, "context-power", d.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
+	flags.Float64Var(&d.options.Shift, "shift", 0, "subtract this from the mutual information of co-occurring terms")
+	flags.Float64Var(&d.options.MinCooccurrence, "min-cooccurrence", 0, "ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
+	flags.IntVar(&d.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
+	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
+	flags.Uint64Var(&d.options.Seed, "seed", d.options.Seed, "seed of all that is random")
 }
 
 // Shares of --max-memory. The rest is for garbage and what is not on the heap.
@@ -69,8 +68,7 @@ func parseMemory(text string) (configs.Bytes, error) {
 	return memory, err
 }
 
-func (f *buildFlags) checkIndex() error {
-	d := &f.docs
+func (d *indexFlags) check(f *matrixFlags) error {
 	var errs []error
 	fail := func(bad bool, text string) {
 		if bad {
@@ -81,7 +79,7 @@ func (f *buildFlags) checkIndex() error {
 	fail(f.field.URL != "", "--cluster does not go with --from-index, which names the cluster")
 	fail(d.maxDocs < 0, "--max-docs: "+strconv.Itoa(d.maxDocs)+" is negative")
 	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
-	if scan := f.scan(); len(scan.Fields) > 0 {
+	if scan := d.scan(&f.field); len(scan.Fields) > 0 {
 		if err := scan.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("--from-index: %w", err))
 		}
@@ -95,7 +93,7 @@ func (f *buildFlags) checkIndex() error {
 		errs = append(errs, checkSpool(d.spool))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
-	d.options.Power = cmp.Or(f.power, d.options.Power)
+	d.options.Power, d.options.Neighbors = cmp.Or(f.power, d.options.Power), f.rows.searched()
 	if f.terms.MinDocFreq > 0 { // rarer terms are nobody's neighbors, but have rows
 		d.options.MinDocFreq, f.terms.MinDocFreq = int(f.terms.MinDocFreq), 0
 	}
@@ -105,88 +103,82 @@ func (f *buildFlags) checkIndex() error {
 }
 
 // scan returns what of the index is read, all documents that match.
-func (f *buildFlags) scan() documents.ScanOptions {
+func (d *indexFlags) scan(field *fieldFlags) documents.ScanOptions {
 	o := documents.ScanOptions{
-		Index: f.field.Index, Fields: f.field.fields,
-		Seed: int(f.docs.options.Seed % (1 << 31)), // the engines take no more
+		Index: field.Index, Fields: field.fields,
+		Seed: int(d.options.Seed % (1 << 31)), // the engines take no more
 	}
-	if f.docs.query != "" {
-		o.Query = []byte(f.docs.query)
+	if d.query != "" {
+		o.Query = []byte(d.query)
 	}
 	return o
 }
 
-func (f *buildFlags) fromIndex(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
-	client, err := (&cli.Cluster{URL: f.docs.url, CAFile: f.field.CAFile}).Open()
+func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
+	client, err := (&cli.Cluster{URL: d.url, CAFile: f.field.CAFile}).Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	if limit := int64(f.docs.memory); limit > 0 {
+	if limit := int64(d.memory); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}
-	x := f.index(client, report)
+	x := &indexReading{
+		Client: client, Scan: d.scan(&f.field), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
+		Memory: int64(readingShare * float64(d.memory)), Report: report,
+	}
 	x.Warn(ctx)
-	corpus, err := f.readIndex(ctx, x)
+	corpus, err := d.read(ctx, x)
 	if err != nil {
 		return nil, err
 	}
 	if stems, err := x.Stems(ctx); err == nil && !stems {
 		report.Tell("note: %s is not stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesGain)
 	}
-	f.docs.options.Source = describeIndex(f)
-	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.Step)
+	d.options.Source = d.describe(&f.field)
+	m, err := learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
-			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, f.docs.maxMemory)
+			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, d.maxMemory)
 	}
 	return m, err
 }
 
-// describeIndex says in words where the documents come from.
-func describeIndex(f *buildFlags) string {
-	s := "index " + f.field.Index + ", field " + strings.Join(f.field.fields, ", ")
-	if f.docs.query != "" {
-		s += ", documents that match " + f.docs.query
+// describe says in words where the documents come from.
+func (d *indexFlags) describe(field *fieldFlags) string {
+	s := "index " + field.Index + ", field " + strings.Join(field.fields, ", ")
+	if d.query != "" {
+		s += ", documents that match " + d.query
 	}
-	if f.docs.maxDocs > 0 {
-		s += ", at most " + strconv.Itoa(f.docs.maxDocs) + " of them"
+	if d.maxDocs > 0 {
+		s += ", at most " + strconv.Itoa(d.maxDocs) + " of them"
 	}
 	switch {
-	case f.docs.words:
+	case d.words:
 		s += ", words in lower case"
-	case f.docs.exactAnalysis:
+	case d.exactAnalysis:
 		s += ", analyzed whole"
 	}
 	return s
 }
 
-// index returns what is to be read.
-func (f *buildFlags) index(client *esclient.Client, report *cli.Progress) *indexReading {
-	d := &f.docs
-	return &indexReading{
-		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
-		Memory: int64(readingShare * float64(d.memory)), Report: report,
-	}
-}
-
-// readIndex reads the documents once and returns them as index terms, or as
-// words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, x *indexReading) (_ *learn.Corpus, err error) {
+// read reads the documents once and returns them as index terms, or as words
+// with --words.
+func (d *indexFlags) read(ctx context.Context, x *indexReading) (_ *learn.Corpus, err error) {
 	texts, spool, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f.docs.spooled = spool
+	d.spooled = spool
 	var terms [][]string
 	switch words := texts.Words(); {
-	case f.docs.exactAnalysis: // the words are index terms
+	case d.exactAnalysis: // the words are index terms
 		corpus := texts.Corpus(nil)
 		if sample := x.SampleForms(ctx); sample != nil {
 			corpus.TakeForms(sample)
 		}
 		return corpus, nil
-	case f.docs.words:
+	case d.words:
 		terms = make([][]string, len(words))
 		for k, word := range words {
 			terms[k] = []string{strings.ToLower(word)}

@@ -41,7 +41,7 @@ or --ubi for the indices ubi_queries and ubi_events of OpenSearch's User Behavio
 Insights. Users look less at later hits: at rank k they are taken to look (1/k)^--bias
 times as often as at the first.
 
-` + matrixHelp + `
+` + cli.MatrixHelp + `
 
 ` + cli.Credentials,
 		Example: `  akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
@@ -93,7 +93,7 @@ func (f *learnFlags) check(biasGiven bool) error {
 }
 
 func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *cli.Redis) error {
-	m, err := openMatrix(ctx, stderr, name, redis)
+	m, err := redis.Matrix(ctx, stderr, name)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 		report.Tell("learned from %d of %d queries: %d entries scaled, %d removed, %d new; nDCG@10 of queries held out %.4f, before %.4f",
 			r.Searches, len(searches), r.Scaled, r.Removed, r.New, r.After, r.Before)
 	}
-	return writeMatrix(ctx, f.out, r.Matrix)
+	return cli.WriteMatrix(ctx, f.out, r.Matrix)
 }
 
 // unknownDocuments returns the documents of searches that are not there,

@@ -60,23 +60,23 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	m := fleet(t)
 	file := encodedFile(t, "docs@active", m) // goes before Redis
 	var flags cli.Redis
-	got, err := openMatrix(t.Context(), io.Discard, file, &flags)
+	got, err := flags.Matrix(t.Context(), io.Discard, file)
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Errorf("a file named like a version: %v", err)
 	}
-	if _, err := openMatrix(t.Context(), io.Discard, "docs@7", &flags); err == nil || !errors.As(err, new(cli.UsageError)) ||
+	if _, err := flags.Matrix(t.Context(), io.Discard, "docs@7"); err == nil || !errors.As(err, new(cli.UsageError)) ||
 		!strings.Contains(err.Error(), "docs@7 is no file") || !strings.Contains(err.Error(), "--redis") {
 		t.Errorf("no file and no Redis: %v", err)
 	}
 	for _, ref := range []string{"docs.akin", "folder/docs@7", "@7", "docs@", "a@b@c"} {
-		if _, err := openMatrix(t.Context(), io.Discard, ref, &flags); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "NAME@VERSION") {
+		if _, err := flags.Matrix(t.Context(), io.Discard, ref); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "NAME@VERSION") {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
 	if err := os.WriteFile("bad@1", []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openMatrix(t.Context(), io.Discard, "bad@1", &flags); !errors.Is(err, simmatrix.ErrFormat) {
+	if _, err := flags.Matrix(t.Context(), io.Discard, "bad@1"); !errors.Is(err, simmatrix.ErrFormat) {
 		t.Errorf("a damaged file named like a version: %v", err)
 	}
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -18,88 +15,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// A matrixSource is one of the --from flags of "matrix build".
-type matrixSource struct {
-	flag  string
-	takes string       // the flags that go with this source but not with all
-	check func() error // all that is wrong with the settings
-	build func(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error)
-}
-
-func (f *buildFlags) all() []matrixSource {
-	return []matrixSource{
-		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
-			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
-		{"from-vectors", "power recall max-words format", f.checkVectors, f.fromVectors},
-		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.edit.options.Validate, f.fromEditDistance},
-		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
-		{"from-tsv", "bidirectional clamp-similarities", func() error { return nil }, f.list.readTSV},
-		{"from-matrices", "combine weights relations", f.combine.check, f.fromMatrices},
-	}
-}
-
-// chosen returns the source that is given, or what is wrong: none, two, or a
-// flag that does not go with it.
-func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
-	var given []matrixSource
-	all := f.all()
-	names := make([]string, len(all))
-	own := map[string]bool{}
-	for k, s := range all {
-		names[k] = "--" + s.flag
-		if flags.Changed(s.flag) {
-			given = append(given, s)
-		}
-		for name := range strings.FieldsSeq(s.takes) {
-			own[name] = true
-		}
-	}
-	if len(given) != 1 {
-		return matrixSource{}, errors.New("give one of " + strings.Join(names, ", "))
-	}
-	var errs []error
-	flags.Visit(func(flag *pflag.Flag) {
-		if own[flag.Name] && !slices.Contains(strings.Fields(given[0].takes), flag.Name) {
-			errs = append(errs, fmt.Errorf("--%s does not go with --%s", flag.Name, given[0].flag))
-		}
-	})
-	return given[0], errors.Join(errs...)
-}
-
-func registerSources(f *buildFlags, flags *pflag.FlagSet) {
-	f.docs.register(flags)
-	f.vectors.register(flags)
-	f.edit.register(flags)
-	f.thesaurus.register(flags)
-	f.list.register(flags)
-	f.combine.register(flags)
-	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
-	flags.Float64Var(&f.power, "power", 0,
-		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
-	sources := map[string][]string{} // by the name of the flag
-	for _, s := range f.all() {
-		for name := range strings.FieldsSeq(s.takes) {
-			sources[name] = append(sources[name], "--"+s.flag)
-		}
-	}
-	for name, of := range sources {
-		flag := flags.Lookup(name)
-		flag.Usage = "with " + strings.Join(of, " and ") + ": " + flag.Usage
-	}
-}
-
-// setNeighbors sets how many neighbors of a term the sources look for: all that
-// are listed somewhere, since the rows are cut to --top in the end, and twice
-// --top of what is searched for where some may fall away.
-func (f *buildFlags) setNeighbors() {
-	n := f.rows.Neighbors
-	f.thesaurus.options.Neighbors, f.list.options.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n
-	if f.rows.overrides != "" || f.rows.Symmetric {
-		n = min(2*n, simmatrix.MaxNeighbors)
-	}
-	f.docs.options.Neighbors, f.vectors.options.Neighbors, f.edit.options.Neighbors = n, n, n
-}
-
 // vectorFlags are the flags of --from-vectors.
 type vectorFlags struct {
 	path    string
@@ -107,26 +22,24 @@ type vectorFlags struct {
 	reading source.ReadVectorsOptions
 }
 
-func (f *vectorFlags) register(flags *pflag.FlagSet) {
-	f.options = learn.DefaultVectorOptions()
-	flags.StringVar(&f.path, "from-vectors", "", "word vectors of this file")
-	flags.Float64Var(&f.options.Recall, "recall", 0,
+func (v *vectorFlags) register(flags *pflag.FlagSet) {
+	v.options = learn.DefaultVectorOptions()
+	flags.StringVar(&v.path, "from-vectors", "", "word vectors of this file")
+	flags.Float64Var(&v.options.Recall, "recall", 0,
 		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
-	flags.IntVar(&f.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
+	flags.IntVar(&v.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
 }
 
-func (f *buildFlags) checkVectors() error {
-	v := &f.vectors
-	v.options.Power, v.reading.Format = f.power, source.VectorsFormat(f.format)
+func (v *vectorFlags) check(f *matrixFlags) error {
+	v.options.Neighbors, v.options.Power, v.reading.Format = f.rows.searched(), f.power, source.VectorsFormat(f.format)
 	if f.field.URL == "" { // else the filters are for the index terms
 		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
 	}
 	return errors.Join(v.options.Validate(), v.reading.Validate())
 }
 
-func (f *buildFlags) fromVectors(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading vectors", 0, 0)
-	v := &f.vectors
 	vectors, err := cli.Read(ctx, v.path, func(r io.Reader) (*source.Vectors, error) {
 		return source.ReadVectors(r, v.reading)
 	})
@@ -141,7 +54,7 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *cli.Progress) (*si
 		if err = f.field.lookUp(ctx, vectors.Words(), report); err != nil {
 			return nil, err
 		}
-		v.options.Keep = func(word string) bool { return f.field.passes(word, &f.terms) }
+		v.options.Keep = func(word string) bool { return f.field.passes(word, &f.terms.TermFilter) }
 		v.options.Candidate = f.field.inDocuments
 	}
 	v.options.Source = "vectors " + filepath.Base(v.path)
@@ -169,20 +82,25 @@ type spellingFlags struct {
 	options source.SpellingOptions
 }
 
-func (f *spellingFlags) register(flags *pflag.FlagSet) {
-	f.options = source.DefaultSpellingOptions()
-	flags.StringVar(&f.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
-	flags.StringVar((*string)(&f.options.Formula), "formula", string(f.options.Formula), "power, reciprocal, linear, root or square")
-	flags.Float64Var(&f.options.Theta1, "theta1", f.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
-	flags.Float64Var(&f.options.Theta2, "theta2", f.options.Theta2, "with --formula power, θ2")
-	flags.Float64Var(&f.options.LengthRatio, "length-ratio", f.options.LengthRatio, "a neighbor is at most this many times as long")
-	flags.IntVar(&f.options.MaxDistance, "max-distance", f.options.MaxDistance, "largest distance of neighbors")
-	flags.BoolVar(&f.options.Bytes, "bytes", false, "count bytes, not characters")
+func (s *spellingFlags) register(flags *pflag.FlagSet) {
+	s.options = source.DefaultSpellingOptions()
+	flags.StringVar(&s.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
+	flags.StringVar((*string)(&s.options.Formula), "formula", string(s.options.Formula), "power, reciprocal, linear, root or square")
+	flags.Float64Var(&s.options.Theta1, "theta1", s.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
+	flags.Float64Var(&s.options.Theta2, "theta2", s.options.Theta2, "with --formula power, θ2")
+	flags.Float64Var(&s.options.LengthRatio, "length-ratio", s.options.LengthRatio, "a neighbor is at most this many times as long")
+	flags.IntVar(&s.options.MaxDistance, "max-distance", s.options.MaxDistance, "largest distance of neighbors")
+	flags.BoolVar(&s.options.Bytes, "bytes", false, "count bytes, not characters")
 }
 
-func (f *buildFlags) fromEditDistance(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (s *spellingFlags) check(f *matrixFlags) error {
+	s.options.Neighbors = f.rows.searched()
+	return s.options.Validate()
+}
+
+func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading terms", 0, 0)
-	terms, err := readTerms(ctx, f.edit.path)
+	terms, err := readTerms(ctx, s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +113,12 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *cli.Progress)
 		if err = f.field.lookUp(ctx, words, report); err != nil {
 			return nil, err
 		}
-		keep = func(t simmatrix.Term) bool { return f.field.passes(t.Text, &f.terms) }
-		f.edit.options.Candidate = f.field.inDocuments
+		keep = func(t simmatrix.Term) bool { return f.field.passes(t.Text, &f.terms.TermFilter) }
+		s.options.Candidate = f.field.inDocuments
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
-	f.edit.options.Source = "edit distance of " + filepath.Base(f.edit.path)
-	return source.FromSpelling(ctx, terms, f.edit.options, report.Step)
+	s.options.Source = "edit distance of " + filepath.Base(s.path)
+	return source.FromSpelling(ctx, terms, s.options, report.Step)
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
@@ -213,48 +131,33 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 	})
 }
 
-// readMatrixOr reads a file that is a matrix, or else what read makes of it.
-func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) (T, error), of func(*simmatrix.Matrix) T) (T, error) {
-	return cli.Read(ctx, path, func(r io.Reader) (result T, err error) {
-		in := bufio.NewReaderSize(r, 1<<20)
-		if !simmatrix.IsEncoded(in) {
-			return read(in)
-		}
-		m, err := simmatrix.Decode(in)
-		if err == nil {
-			result = of(m)
-		}
-		return result, err
-	})
-}
-
 // thesaurusFlags are the flags of --from-thesaurus.
 type thesaurusFlags struct {
 	path    string
 	options source.ThesaurusOptions
 }
 
-func (f *thesaurusFlags) register(flags *pflag.FlagSet) {
-	f.options = source.DefaultThesaurusOptions()
-	flags.StringVar(&f.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
-	flags.Float64Var(&f.options.Similarity, "similarity", f.options.Similarity, "similarity of synonyms where the file has none")
-	flags.BoolVar(&f.options.Expand, "expand", f.options.Expand,
+func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
+	t.options = source.DefaultThesaurusOptions()
+	flags.StringVar(&t.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
+	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms where the file has none")
+	flags.BoolVar(&t.options.Expand, "expand", t.options.Expand,
 		"all of a group are each other's synonyms; else the first is that of the rest")
-	flags.StringVar((*string)(&f.options.MultiWord), "multi-word", string(f.options.MultiWord), "skip entries of several words, or join them")
-	flags.StringVar(&f.options.Joiner, "joiner", f.options.Joiner, "with --multi-word join, what stands between the words")
+	flags.StringVar((*string)(&t.options.MultiWord), "multi-word", string(t.options.MultiWord), "skip entries of several words, or join them")
+	flags.StringVar(&t.options.Joiner, "joiner", t.options.Joiner, "with --multi-word join, what stands between the words")
 }
 
-func (f *buildFlags) checkThesaurus() error {
-	f.thesaurus.options.Format = source.ThesaurusFormat(f.format)
-	return f.thesaurus.options.Validate()
+func (t *thesaurusFlags) check(f *matrixFlags) error {
+	t.options.Neighbors, t.options.Format = simmatrix.MaxNeighbors, source.ThesaurusFormat(f.format) // rows are cut in the end
+	return t.options.Validate()
 }
 
-func (f *buildFlags) fromThesaurus(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
-	f.thesaurus.options.Source = "thesaurus " + filepath.Base(f.thesaurus.path)
+	t.options.Source = "thesaurus " + filepath.Base(t.path)
 	var counts source.ThesaurusCounts
-	m, err := cli.Read(ctx, f.thesaurus.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
-		m, counts, err = source.ReadThesaurus(r, f.thesaurus.options)
+	m, err := cli.Read(ctx, t.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
+		m, counts, err = source.ReadThesaurus(r, t.options)
 		return m, err
 	})
 	if err == nil {
@@ -273,16 +176,21 @@ type listFlags struct {
 	options source.ListOptions
 }
 
-func (f *listFlags) register(flags *pflag.FlagSet) {
-	f.options = source.DefaultListOptions()
-	flags.StringVar(&f.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
-	flags.BoolVar(&f.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
-	flags.BoolVar(&f.options.Clamp, "clamp-similarities", false,
+func (l *listFlags) register(flags *pflag.FlagSet) {
+	l.options = source.DefaultListOptions()
+	flags.StringVar(&l.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
+	flags.BoolVar(&l.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
+	flags.BoolVar(&l.options.Clamp, "clamp-similarities", false,
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (f *listFlags) readTSV(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (l *listFlags) check(*matrixFlags) error {
+	l.options.Neighbors = simmatrix.MaxNeighbors // rows are cut in the end
+	return nil
+}
+
+func (l *listFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	f.options.Source = "list " + filepath.Base(f.tsv)
-	return cli.Read(ctx, f.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.options) })
+	l.options.Source = "list " + filepath.Base(l.tsv)
+	return cli.Read(ctx, l.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, l.options) })
 }

@@ -127,7 +127,7 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 		if err != nil {
 			return err
 		}
-		if err := writeMatrix(cmd.Context(), out, m); err != nil {
+		if err := cli.WriteMatrix(cmd.Context(), out, m); err != nil {
 			return err
 		}
 		report.Tell("%s: %d terms, %d neighbors", out, v.Terms, v.NonZeros)

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -34,82 +31,6 @@ docs/modes.md has the mapping and the similarity that the index needs before.`,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
 	}, newNormsSnapshot(), newNormsBackfill())
-}
-
-// indexFieldFlags say which field of which indices is meant.
-type indexFieldFlags struct {
-	cli.Cluster
-
-	field   string
-	workers int
-}
-
-func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
-	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
-	flags.StringVar(&f.field, "field", "", "text field")
-	flags.IntVar(&f.workers, "workers", enrich.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
-}
-
-// maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
-const maxWorkers = 32
-
-func (f *indexFieldFlags) check() []error {
-	errs := required("cluster", f.URL, "index", f.Index, "field", f.field)
-	if f.workers < 1 || f.workers > maxWorkers {
-		errs = append(errs, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
-	}
-	return errs
-}
-
-// required returns an error for each flag without a value. namesAndValues has
-// the name of each before its value.
-func required(namesAndValues ...string) (errs []error) {
-	for flag := range slices.Chunk(namesAndValues, 2) {
-		if flag[1] == "" {
-			errs = append(errs, fmt.Errorf("give --%s", flag[0]))
-		}
-	}
-	return errs
-}
-
-// openWeights opens what norms snapshot made, and refuses a similarity matrix.
-func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
-	m, err := openMatrix(ctx, stderr, ref, redis)
-	if err == nil && m.Meta().MaxNeighbors > 0 {
-		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
-			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
-	}
-	return m, err
-}
-
-// connect connects to the cluster of the flags, whose indices have a field that
-// is countable.
-func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, err error) {
-	cluster.Client, err = f.Open()
-	if err == nil {
-		if _, err = f.countable(ctx, cluster, f.Index); err != nil {
-			_ = cluster.Client.Close() // nothing was written
-		}
-	}
-	return cluster, err
-}
-
-// countable returns the concrete indices of an expression that map the field.
-// It refuses a field whose terms cannot be counted, and one whose norms would
-// be taken for those of another.
-func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API, index string) (indices []string, err error) {
-	found, err := cluster.Countable(ctx, index, f.field)
-	for _, i := range found {
-		indices = append(indices, i.Name)
-		for _, other := range i.Texts {
-			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
-				err = fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
-					"so that one index can have them for one of the two only, and only if the other is none of text",
-					i.Name, f.field, other, esclient.NormPath(f.field))
-			}
-		}
-	}
-	return indices, err
 }
 
 type snapshotFlags struct {
@@ -194,7 +115,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("field %q of %q: %w", f.field, f.Index, err)
 	}
-	if err := writeMatrix(ctx, f.out, m); err != nil {
+	if err := cli.WriteMatrix(ctx, f.out, m); err != nil {
 		return err
 	}
 	if skipped > 0 {
@@ -214,7 +135,7 @@ type backfillFlags struct {
 const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
 weights yet, and stores it in the document with the id of the weights: in ` + esclient.NormObject + ` and
 ` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
-of MATRIX make the weights: "norms snapshot" writes them. ` + matrixHelp + `
+of MATRIX make the weights: "norms snapshot" writes them. ` + cli.MatrixHelp + `
 
 ` + fillHelp + ` Start one for each field, again when there are new weights,
 and with --all after a time without it.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/internal/cli"
@@ -108,29 +106,6 @@ func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 		}
 		return p, err
 	})
-}
-
-// differences names what the plan asks for and another one, which was begun
-// before, does not.
-func (p *scanPlan) differences(before *scanPlan) []string {
-	var out []string
-	compare := func(name string, now, then any) {
-		if a, b := fmt.Sprint(now), fmt.Sprint(then); a != b {
-			out = append(out, fmt.Sprintf("%s was %s, is %s", name, cmp.Or(b, "none"), cmp.Or(a, "none")))
-		}
-	}
-	compare("index", p.Index, before.Index)
-	compare("field", strings.Join(p.Fields, ","), strings.Join(before.Fields, ","))
-	compare("query", p.Query, before.Query)
-	compare("max-docs", p.MaxDocs, before.MaxDocs)
-	compare("exact-analysis", p.Terms, before.Terms)
-	if p.MaxDocs > 0 {
-		compare("seed", p.Seed, before.Seed)
-	}
-	if !slices.Equal(p.Indices, before.Indices) {
-		out = append(out, "the index stands for other indices now, or was created again")
-	}
-	return out
 }
 
 func sliceFile(k int) string { return fmt.Sprintf("slice-%04d.texts", k) }

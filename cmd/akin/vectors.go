@@ -70,7 +70,7 @@ it scales all similarities of different terms.
 
 With --normalize soft scores are the soft cosine measure, with hard the inner product
 divided by the plain lengths, with none the inner product.
-The index is only read. ` + matrixHelp + `
+The index is only read. ` + cli.MatrixHelp + `
 
 ` + cli.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
@@ -117,7 +117,7 @@ func (f *vectorModelFlags) parse() error {
 }
 
 func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
-	s, err := openMatrix(ctx, stderr, f.matrix, &f.redis)
+	s, err := f.redis.Matrix(ctx, stderr, f.matrix)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,21 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -111,4 +118,46 @@ func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 		return err
 	}
 	return nil
+}
+
+// MatrixHelp says what MATRIX stands for on the command lines.
+const MatrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
+before Redis.`
+
+// activeVersion stands for the version in use in NAME@active.
+const activeVersion = "active"
+
+// inRedis matches NAME@VERSION: names have no other characters.
+var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
+
+// Matrix reads the matrix that ref names as [MatrixHelp] says, from a file or
+// from Redis, with the progress on stderr.
+func (f *Redis) Matrix(ctx context.Context, stderr io.Writer, ref string) (*simmatrix.Matrix, error) {
+	_, err := os.Stat(ref)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ReadMatrix(ctx, ref)
+	}
+	if !inRedis.MatchString(ref) {
+		return nil, fmt.Errorf("%w; name a file, or NAME@VERSION or NAME@%s in Redis", err, activeVersion)
+	}
+	name, version, _ := strings.Cut(ref, "@")
+	if version == activeVersion {
+		version = ""
+	}
+	var m *simmatrix.Matrix
+	err = f.With(func(admin *store.Admin) (err error) {
+		report := NewProgress(stderr)
+		defer report.End()
+		m, _, err = admin.Pull(ctx, name, version, report.Step)
+		return err
+	})
+	switch {
+	case errors.As(err, new(UsageError)):
+		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
+	case errors.Is(err, store.ErrUnknownVersion), errors.Is(err, store.ErrNoVersion):
+		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)
+	case err != nil:
+		return nil, fmt.Errorf("%s in Redis: %w", ref, err)
+	}
+	return m, nil
 }

@@ -39,6 +39,14 @@ func ReadMatrix(ctx context.Context, path string) (*simmatrix.Matrix, error) {
 	})
 }
 
+// WriteMatrix writes a matrix file.
+func WriteMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
+	return Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
+}
+
+// Stdout is the --out that stands for standard output.
+const Stdout = "-"
+
 // Write is [Replace] for a file that all may read whom the umask lets.
 func Write(ctx context.Context, path string, write func(w io.Writer) error) error {
 	return Replace(ctx, path, 0o666, write)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/pflag"
+
+	"github.com/akin-search/akin/internal/cli"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+)
+
+// matrixFlags are those flags of "matrix build" that are not for one source
+// alone.
+type matrixFlags struct {
+	field  fieldFlags
+	terms  filterFlags
+	rows   rowFlags
+	power  float64 // 0 is the source's own
+	format string
+}
+
+func (f *matrixFlags) register(flags *pflag.FlagSet) {
+	f.field.register(flags)
+	f.terms.register(flags)
+	f.rows.register(flags)
+	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
+	flags.Float64Var(&f.power, "power", 0,
+		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
+}
+
+// rowFlags say which neighbors a term is to have.
+type rowFlags struct {
+	combine.SparsifyOptions
+
+	overrides string
+	rules     *combine.Overrides // of that file
+}
+
+func (f *rowFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.Neighbors, "top", defaultTop, "neighbors of a term at most")
+	flags.Float64Var(&f.Threshold, "min-similarity", 0, "drop similarities up to this")
+	flags.BoolVar(&f.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
+	flags.BoolVar(&f.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
+}
+
+const defaultTop = 200
+
+// check sets right what is wrong, so that the sources, which get it too, do not
+// say it again.
+func (f *rowFlags) check() []error {
+	var errs []error
+	if f.Neighbors < 1 || f.Neighbors > simmatrix.MaxNeighbors {
+		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", f.Neighbors, simmatrix.MaxNeighbors))
+		f.Neighbors = defaultTop
+	}
+	if !(f.Threshold >= 0 && f.Threshold < 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", f.Threshold))
+	}
+	return errs
+}
+
+// searched is how many neighbors of a term are searched for: twice --top where
+// some may fall away.
+func (f *rowFlags) searched() int {
+	if f.overrides != "" || f.Symmetric {
+		return min(2*f.Neighbors, simmatrix.MaxNeighbors)
+	}
+	return f.Neighbors
+}
+
+// readOverrides reads the overrides, none without --overrides. Those that make
+// the two directions of a pair differ do not go with --symmetric.
+func (f *rowFlags) readOverrides(ctx context.Context) error {
+	f.rules = &combine.Overrides{}
+	if f.overrides == "" {
+		return nil
+	}
+	var err error
+	if f.rules, err = readOverrides(ctx, f.overrides); err != nil || !f.Symmetric {
+		return err
+	}
+	var errs []error
+	for rule := range f.rules.All() {
+		if rule.OneWay && rule.Action != combine.ActionPin {
+			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule has to be both ways", f.overrides, &rule))
+		}
+	}
+	if len(errs) > 0 {
+		return cli.Usage(errors.Join(errs...))
+	}
+	return nil
+}
+
+// readOverrides reads a file of overrides. What is wrong in it is a mistake of
+// the user.
+func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
+	o, err := cli.Read(ctx, path, combine.ParseOverrides)
+	if errors.Is(err, combine.ErrOverrides) {
+		err = cli.Usage(err)
+	}
+	return o, err
+}
+
+// maxUnmet is how many pins and words are named that the matrix lacks.
+const maxUnmet = 20
+
+// applyOverrides applies them and tells which words and pins ask for what m
+// lacks. It returns them with the terms of m, too.
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
+	overrides, unknown, err := overrides.Resolve(m)
+	if err != nil {
+		return nil, nil, cli.Usage(err)
+	}
+	for k, word := range unknown {
+		if k == maxUnmet {
+			report.Tell("overrides: and %d more words that the matrix lacks", len(unknown)-maxUnmet)
+			break
+		}
+		if near := m.Nearest(word); near != "" {
+			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
+		}
+	}
+	m, counts, err := overrides.Apply(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
+		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
+			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
+	}
+	for k, pin := range counts.Unmet {
+		if k == maxUnmet {
+			report.Tell("overrides: and %d more pins of entries that are not there", len(counts.Unmet)-maxUnmet)
+			break
+		}
+		report.Tell("overrides: %v: there is no such entry to keep", &pin)
+	}
+	return m, overrides, nil
+}
+
+// filterFlags say which terms a matrix is to have.
+type filterFlags struct {
+	combine.TermFilter
+
+	include, exclude string // regular expressions
+}
+
+func (f *filterFlags) register(flags *pflag.FlagSet) {
+	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
+	flags.Float64Var(&f.MaxDocShare, "max-df-share", 0, "leave out terms in more than this share of the documents")
+	flags.IntVar(&f.MinRunes, "min-length", 0, "leave out terms of fewer characters")
+	flags.IntVar(&f.MaxRunes, "max-length", 0, "leave out terms of more characters")
+	flags.BoolVar(&f.NoDigits, "no-digits", false, "leave out terms that start with a digit")
+	flags.StringVar(&f.include, "include", "", "leave out terms that this regular expression does not match")
+	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
+}
+
+// parse reads the regular expressions and returns all that is wrong.
+func (f *filterFlags) parse() []error {
+	errs := []error{f.Validate()}
+	compile := func(flag, text string) (parsed *regexp.Regexp) {
+		var err error
+		if text == "" {
+			return nil
+		}
+		if parsed, err = regexp.Compile(text); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+		return parsed
+	}
+	f.Keep, f.Drop = compile("include", f.include), compile("exclude", f.exclude)
+	return errs
+}
+
+// apply leaves the terms out of m.
+func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
+	if f.MaxDocShare > 0 && m.Meta().Docs == 0 {
+		report.Tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
+	}
+	filtered, dropped, err := f.Apply(m)
+	if err == nil && dropped > 0 {
+		report.Tell("%d terms are left out by the filters", dropped)
+	}
+	return filtered, err
+}
