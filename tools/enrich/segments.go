@@ -14,10 +14,6 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// LimitSetting is the setting of an index that bounds the nested documents of a
-// document.
-const LimitSetting = "index.mapping.nested_objects.limit"
-
 const defaultLimit = 10_000 // of both engines
 
 // A Filling says which texts of documents are cut how, and where the segments

@@ -70,6 +70,10 @@ type Segment struct {
 	Words int
 }
 
+// LimitSetting is the setting of an index that bounds the nested documents of a
+// document.
+const LimitSetting = "index.mapping.nested_objects.limit"
+
 // ErrTooMany says that a text has more segments than a document may hold.
 var ErrTooMany = errors.New("too many segments")
 

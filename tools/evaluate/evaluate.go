@@ -18,7 +18,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 )
 
 // An Arm is a way to search, which is compared with others.
@@ -31,21 +30,6 @@ type Arm struct {
 	// Density is how many of all pairs of terms the arm's matrix has, in percent; 0
 	// is unknown or no matrix.
 	Density float64
-}
-
-// An Answer is what an arm returns for one search.
-type Answer struct {
-	// Hits are as the engine orders them. Where it gives them no score they have
-	// those of their order.
-	Hits []Hit `json:"hits"`
-	// Added is nil where nobody knows what akin added, and empty where it added
-	// nothing.
-	Added []AddedTerm `json:"added"`
-	// FailedOpen says that akin sent the search as it came, since something failed,
-	// and Unexplained that akin was asked what it did and did not know any more.
-	FailedOpen  bool          `json:"failed_open,omitempty"`
-	Unexplained bool          `json:"unexplained,omitempty"`
-	Took        time.Duration `json:"took_ns"` // until the answer was read
 }
 
 // Answered has the answers of all arms to one query.

@@ -114,20 +114,6 @@ func (r *reader) json(text []byte) {
 	}
 }
 
-// lineAt returns what says in which line of a text a byte is.
-func lineAt(text []byte) func(offset int64) int {
-	var ends []int64
-	for i, c := range text {
-		if c == '\n' {
-			ends = append(ends, int64(i))
-		}
-	}
-	return func(offset int64) int {
-		before, _ := slices.BinarySearch(ends, offset)
-		return before + 1
-	}
-}
-
 // add adds what a file has. The queries of the workbench and of Quepid have
 // no ids: the texts are the ids.
 func (r *reader) add(f *jsonFile, line func(offset int64) int) {

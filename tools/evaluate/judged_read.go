@@ -5,20 +5,14 @@ import (
 	"cmp"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 )
 
-const (
-	maxLine     = 1 << 20   // bytes
-	maxFile     = 256 << 20 // bytes; MS MARCO's judgments are 10 MB
-	maxProblems = 20        // that are listed
-)
+const maxFile = 256 << 20 // bytes; MS MARCO's judgments are 10 MB
 
 // A JudgedFile is the content of a file, and its name for errors.
 type JudgedFile struct {
@@ -62,46 +56,6 @@ func ReadJudged(queries, judgments *JudgedFile) (*Set, error) {
 	return &r.set, r.failed()
 }
 
-type reader struct {
-	set      Set
-	file     string               // the one that is read
-	given    bool                 // the queries have a file of their own
-	queries  map[string]string    // by id, the place
-	grades   map[[2]string]string // by query and document, the place
-	problems []error
-	more     int // problems that are not listed
-}
-
-func newReader() *reader {
-	return &reader{
-		set:     Set{Grades: map[string]map[string]int{}},
-		queries: map[string]string{}, grades: map[[2]string]string{},
-	}
-}
-
-func (r *reader) failed() error {
-	if r.more > 0 {
-		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
-	}
-	return errors.Join(r.problems...)
-}
-
-// place returns a line, or for 0 the file, as editors know it.
-func (r *reader) place(line int) string {
-	if line == 0 {
-		return r.file
-	}
-	return r.file + ":" + strconv.Itoa(line)
-}
-
-func (r *reader) fail(line int, format string, args ...any) {
-	if len(r.problems) == maxProblems {
-		r.more++
-		return
-	}
-	r.problems = append(r.problems, fmt.Errorf("%s: %w", r.place(line), fmt.Errorf(format, args...)))
-}
-
 // A format takes the text of a file.
 type format func(text []byte)
 
@@ -132,20 +86,6 @@ func (r *reader) read(f *JudgedFile, choose func(first string) format) {
 	r.fail(0, "%.60q begins no format that is known", first)
 }
 
-// lines calls f for each line that is not blank.
-func (r *reader) lines(text []byte, f func(n int, line string)) {
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		switch line = bytes.TrimSpace(line); {
-		case len(line) > maxLine:
-			r.fail(n, "the line is longer than %d bytes", maxLine)
-		case len(line) > 0:
-			f(n, string(line))
-		}
-	}
-}
-
 func (r *reader) queryFormat(first string) format {
 	switch {
 	case strings.HasPrefix(first, "{"):
@@ -171,59 +111,6 @@ func (r *reader) gradeFormat(first string) format {
 		return r.qrels
 	}
 	return nil
-}
-
-// integer reads a grade, which some programs write as 2.0.
-func integer(s string) (int, error) {
-	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
-	if strings.Trim(fraction, "0") != "" {
-		return 0, strconv.ErrSyntax
-	}
-	return strconv.Atoi(whole)
-}
-
-func (r *reader) query(line int, q Query) {
-	q.ID, q.Text = strings.TrimSpace(q.ID), strings.TrimSpace(q.Text)
-	switch before, ok := r.queries[q.ID]; {
-	case q.ID == "" || q.Text == "" && q.Body == nil:
-		r.fail(line, "a query needs an id and a text")
-	case ok:
-		r.fail(line, "query %q is in %s, too", q.ID, before)
-	default:
-		r.queries[q.ID] = r.place(line)
-		r.set.Queries = append(r.set.Queries, q)
-	}
-}
-
-// queryOnce adds a query that may be there already.
-func (r *reader) queryOnce(line int, id, text string) {
-	if id = strings.TrimSpace(id); r.queries[id] == "" {
-		r.query(line, Query{ID: id, Text: text})
-	}
-}
-
-// grade adds what a judge said, "" for nothing yet.
-func (r *reader) grade(line int, query, document, grade string) {
-	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
-	n, err := integer(grade)
-	key := [2]string{query, document}
-	before, twice := r.grades[key]
-	switch {
-	case strings.TrimSpace(grade) == "":
-		r.set.Ungraded++
-	case query == "" || document == "":
-		r.fail(line, "a judgment needs a query and a document")
-	case err != nil:
-		r.fail(line, "the grade %q is no integer", grade)
-	case twice && r.set.Grades[query][document] != n:
-		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
-	case !twice:
-		r.grades[key] = r.place(line)
-		if r.set.Grades[query] == nil {
-			r.set.Grades[query] = map[string]int{}
-		}
-		r.set.Grades[query][document] = n
-	}
 }
 
 func (r *reader) jsonLines(text []byte) {

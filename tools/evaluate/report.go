@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // shownQueries is how many queries are shown that an arm improved most, and how
@@ -155,7 +154,11 @@ func compareRows(r *Result, k int) *comparison {
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(b.Difference(), a.Difference()) })
-	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), measure, changes)
+	differences := make([]float64, len(changes))
+	for i, change := range changes {
+		differences[i] = change.Difference()
+	}
+	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), measure, differences)
 	for i, last := 0, len(changes)-1; i < min(shownQueries, len(changes)); i++ {
 		if changes[i].Difference() > 0 {
 			c.Improved = append(c.Improved, changes[i])
@@ -226,35 +229,4 @@ func relative(e Estimate) string {
 		return ""
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*e.Gain.Mean/first), "-", "−", 1)
-}
-
-func direction(difference float64) string {
-	switch {
-	case difference > 0:
-		return "up"
-	case difference < 0:
-		return "down"
-	}
-	return "quiet"
-}
-
-// clip makes a text of users or documents fit to be shown: in one line, without
-// control characters and what XML forbids, and at most so many characters long.
-func clip(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), r&0xfffe == 0xfffe:
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
-	shown := 0
-	for at := range text {
-		if shown++; shown > most {
-			return text[:at] + "…"
-		}
-	}
-	return text
 }

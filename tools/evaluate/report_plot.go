@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A plot is a drawing whose marks have classes, which the page's style gives
@@ -221,18 +222,14 @@ func scatter(name, title, vertical, horizontal string, base float64, arms []plot
 }
 
 // bars draws the changes of queries, the most improved first.
-func bars(name, measure string, changes []change) plot {
+func bars(name, measure string, changes []float64) plot {
 	p := plot{Name: name, Title: "Change of each query, sorted", Height: plotHeight}
-	values := make([]float64, 1, 1+len(changes)) // with 0
-	for _, c := range changes {
-		values = append(values, c.Difference())
-	}
-	y := around(values, false)
+	y := around(append([]float64{0}, changes...), false)
 	y.start, y.end = plotHeight-46, plotTop
 	p.vertical(y, "change of "+measure)
 	wide := float64(plotRight-plotLeft) / float64(max(1, len(changes)))
 	count, drawn := map[string]int{}, map[string]*strings.Builder{"up": {}, "down": {}, "quiet": {}} // by class
-	for k, change := range values[1:] {
+	for k, change := range changes {
 		class := direction(change)
 		count[class]++
 		fmt.Fprintf(drawn[class], "M%.2f %.1fV%.1fh%.2fV%.1fZ", plotLeft+wide*float64(k), y.at(0), y.at(change), max(0.5, wide*0.85), y.at(0))
@@ -243,4 +240,35 @@ func bars(name, measure string, changes []change) plot {
 	p.Says = fmt.Sprintf("%d queries better, %d worse, %d the same", count["up"], count["down"], count["quiet"])
 	p.text("middle", (plotLeft+plotRight)/2, plotHeight-18, p.Says)
 	return p
+}
+
+func direction(difference float64) string {
+	switch {
+	case difference > 0:
+		return "up"
+	case difference < 0:
+		return "down"
+	}
+	return "quiet"
+}
+
+// clip makes a text of users or documents fit to be shown: in one line, without
+// control characters and what XML forbids, and at most so many characters long.
+func clip(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), r&0xfffe == 0xfffe:
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	shown := 0
+	for at := range text {
+		if shown++; shown > most {
+			return text[:at] + "…"
+		}
+	}
+	return text
 }

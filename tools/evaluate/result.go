@@ -1,5 +1,7 @@
 package evaluate
 
+import "time"
+
 // A Result is what several arms did to judged searches. It is what --json
 // prints, and what the table and the report show.
 type Result struct {
@@ -102,6 +104,21 @@ type Ranked struct {
 
 // ShownHits is how many hits of a ranking a [Result] keeps.
 const ShownHits = 10
+
+// An Answer is what an arm returns for one search.
+type Answer struct {
+	// Hits are as the engine orders them. Where it gives them no score they have
+	// those of their order.
+	Hits []Hit `json:"hits"`
+	// Added is nil where nobody knows what akin added, and empty where it added
+	// nothing.
+	Added []AddedTerm `json:"added"`
+	// FailedOpen says that akin sent the search as it came, since something failed,
+	// and Unexplained that akin was asked what it did and did not know any more.
+	FailedOpen  bool          `json:"failed_open,omitempty"`
+	Unexplained bool          `json:"unexplained,omitempty"`
+	Took        time.Duration `json:"took_ns"` // until the answer was read
+}
 
 // A Hit is a document that was found.
 type Hit struct {

@@ -43,9 +43,16 @@ func learnedParams(params map[string]string, searches int, scale float64) map[st
 	return with
 }
 
-// apply returns the matrix as the model has it, and counts what it changes.
-// What overrides have set stays as it is.
-func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
+// Changes count entries of a matrix.
+type Changes struct {
+	Scaled  int // entries with another similarity
+	Removed int // entries with the factor 0
+	New     int // entries that were not there
+}
+
+// apply returns the matrix as the model has it that so many searches have
+// made, and counts what that changes. What overrides have set stays as it is.
+func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Changes, err error) {
 	meta := l.matrix.Meta()
 	if meta.Origins == nil {
 		meta.Origins = []string{meta.Source}
@@ -57,10 +64,10 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 	e := newEvidence(meta.Origins, l.options.Unit)
 	meta.Origins = append(meta.Origins, e.names...)
 	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
-	meta.Params = learnedParams(meta.Params, r.Searches, m.scale)
+	meta.Params = learnedParams(meta.Params, searches, m.scale)
 	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
 	for term, row := range l.matrix.Rows() {
-		changed := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}
+		learned := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}
 		for n := range row.All() {
 			n.Origins = max(n.Origins, 1)
 			before := n.Similarity
@@ -70,19 +77,19 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 			switch n.Similarity {
 			case before:
 			case 0:
-				r.Removed++
+				c.Removed++
 				continue
 			default:
-				r.Scaled++
+				c.Scaled++
 			}
-			changed.Neighbors = append(changed.Neighbors, n)
+			learned.Neighbors = append(learned.Neighbors, n)
 		}
 		if i, ok := l.ids[term]; ok {
-			found := l.learned(i, len(changed.Neighbors), m, e)
-			changed.Neighbors = append(changed.Neighbors, found...)
-			r.New += len(found)
+			found := l.learned(i, len(learned.Neighbors), m, e)
+			learned.Neighbors = append(learned.Neighbors, found...)
+			c.New += len(found)
 		}
-		rows = append(rows, changed)
+		rows = append(rows, learned)
 	}
 	for i := range m.pairs {
 		if !l.hasRow[i] {
@@ -90,10 +97,11 @@ func (l *learner) apply(m *model, r *Result) (*simmatrix.Matrix, error) {
 			if len(found) > 0 {
 				rows = append(rows, simmatrix.TermRow{Term: l.terms[i], DocFreq: uint32(min(len(l.found[i]), math.MaxUint32)), Neighbors: found})
 			}
-			r.New += len(found)
+			c.New += len(found)
 		}
 	}
-	return simmatrix.New(meta, rows)
+	changed, err = simmatrix.New(meta, rows)
+	return changed, c, err
 }
 
 // scale multiplies a similarity by its factor; 0 is none any more.

@@ -25,25 +25,11 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// Options are the settings of searches, as they are configured, and what is
-// learned from.
-type Options struct {
-	Strength float64 // of the saturated form
-	Added    int     // how many terms are added to a search
-	MaxShare float64 // of the documents may have a term that is added
-	// OnlyKnown says that nothing is known of a document without an opinion: it was
-	// not shown. Else it is not useful: judges have looked for useful ones.
-	OnlyKnown bool
-	Unit      string // what [Opinion.Count] counts, in the singular, such as click
-}
 
 // A Result is what was learned.
 type Result struct {
@@ -52,9 +38,8 @@ type Result struct {
 	// Searches is how many could be learned from; the others have no term or no
 	// useful document that is in the collection.
 	Searches int
-	Scaled   int // entries with another similarity
-	Removed  int // entries with the factor 0
-	New      int // entries that were not there
+	Changes
+
 	// Before and After are the mean nDCG@10 of the searches when they were not
 	// learned from: a quarter was held out in turn.
 	Before, After float64
@@ -75,15 +60,6 @@ const (
 // scales are those of the similarities of new pairs that are tried.
 func scales() []float64 { return []float64{0, 0.3, 0.6, 1.2} }
 
-type learner struct {
-	*Collection
-
-	matrix  *simmatrix.Matrix
-	options Options
-	search  []*search
-	hasRow  []bool // by term, whether it is one of the matrix
-}
-
 // Learn returns m as it is better for searches of a collection, which must
 // not be used again. The same searches in the same order give the same
 // bytes. The error is that of ctx, or m has as many origins as it can have.
@@ -103,37 +79,17 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 	if err != nil {
 		return nil, err
 	}
-	l.search = slices.DeleteFunc(all, func(s *search) bool { return s == nil })
-	result := &Result{Matrix: m, Searches: len(l.search)}
-	if len(l.search) < folds {
+	all = slices.DeleteFunc(all, func(s *search) bool { return s == nil })
+	result := &Result{Matrix: m, Searches: len(all)}
+	if len(all) < folds {
 		return result, nil
 	}
-	learned, err := l.learn(ctx, result, progress)
+	learned, err := l.learn(ctx, all, result, progress)
 	if err != nil || learned == nil {
 		return result, err
 	}
-	result.Matrix, err = l.apply(learned, result)
+	result.Matrix, result.Changes, err = l.apply(learned, len(all))
 	return result, err
-}
-
-// each calls f for each of n searches, on all processors, and stage, unless it
-// is nil, after each.
-func (l *learner) each(ctx context.Context, n int, stage func(units int), f func(i int, s *scorer)) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		s := newScorer(l.Collection, l.options.Strength)
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				f(i, s)
-				if stage != nil {
-					stage(1)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	return ctx.Err()
 }
 
 // counting returns what counts finished units of a stage and reports them.
@@ -152,11 +108,11 @@ func counting(report simmatrix.Progress, name string, total int) func(units int)
 }
 
 // learn returns what to change, nil for nothing.
-func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.Progress) (*model, error) {
+func (l *learner) learn(ctx context.Context, all []*search, result *Result, progress simmatrix.Progress) (*model, error) {
 	epochs, tried := trials{}, trials{}
 	stage := counting(progress, "learning", 2*folds+1)
 	for f := range folds {
-		rest, held := l.split(f)
+		rest, held := split(all, f)
 		_, err := l.fit(ctx, rest, maxEpochs, func(epoch int, m *model) error { return l.try(ctx, &epochs, epoch, held, m) })
 		if err != nil {
 			return nil, err
@@ -165,7 +121,7 @@ func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.
 	}
 	steps := epochs.best()
 	for f := range folds {
-		rest, held := l.split(f)
+		rest, held := split(all, f)
 		m, err := l.fit(ctx, rest, steps, nil)
 		if err != nil {
 			return nil, err
@@ -186,20 +142,20 @@ func (l *learner) learn(ctx context.Context, result *Result, progress simmatrix.
 	if steps == 0 && scale == 0 {
 		return nil, nil
 	}
-	m, err := l.fit(ctx, l.search, steps, nil)
+	m, err := l.fit(ctx, all, steps, nil)
 	if err != nil {
 		return nil, err
 	}
 	if m.scale = scales()[scale]; m.scale > 0 {
-		m.pairs, err = l.propose(ctx, l.search)
+		m.pairs, err = l.propose(ctx, all)
 	}
 	stage(1)
 	return m, err
 }
 
 // split returns the searches without a fold, and that fold.
-func (l *learner) split(fold int) (rest, held []*search) {
-	for i, s := range l.search {
+func split(all []*search, fold int) (rest, held []*search) {
+	for i, s := range all {
 		if i%folds == fold {
 			held = append(held, s)
 		} else {

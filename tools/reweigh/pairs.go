@@ -5,29 +5,12 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // significant is the least log-likelihood ratio of a new pair: a larger one
 // is chance once in twenty times (chi-squared, one degree of freedom). What
 // is held out decides whether the pairs are good for anything.
 const significant = 3.84
-
-// A pair is a new entry of the matrix, in the row of another term.
-type pair struct {
-	term  int32
-	share float64 // see propose
-	count int     // clicks or judgments on documents with the term
-}
-
-// similarity returns that of the pair, 0 for none.
-func (p *pair) similarity(scale float64) float64 {
-	if s := min(scale*p.share, 1); s >= 1.0/simmatrix.UnitsOfOne {
-		return s
-	}
-	return 0
-}
 
 // propose returns new pairs of a term i of searches and a term j of
 // documents, by i: the documents that were useful in searches with i have j

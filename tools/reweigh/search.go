@@ -2,9 +2,15 @@ package reweigh
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // An Opinion is what users or judges said of a document for a search.
@@ -17,6 +23,18 @@ type Opinion struct {
 type Search struct {
 	Terms     []string // the index terms of its text, in any order
 	Documents map[string]Opinion
+}
+
+// Options are the settings of searches, as they are configured, and what is
+// learned from.
+type Options struct {
+	Strength float64 // of the saturated form
+	Added    int     // how many terms are added to a search
+	MaxShare float64 // of the documents may have a term that is added
+	// OnlyKnown says that nothing is known of a document without an opinion: it was
+	// not shown. Else it is not useful: judges have looked for useful ones.
+	OnlyKnown bool
+	Unit      string // what [Opinion.Count] counts, in the singular, such as click
 }
 
 // poolSize is how many documents a search is learned from, with all of which
@@ -45,12 +63,33 @@ type candidate struct {
 	most float64
 }
 
-// A graded document has a gain and what it comes from.
-type graded struct {
-	doc   int32
-	gain  float64
-	count int
-	share float64 // of the useful documents of a pool less that of the others
+// A learner ranks searches as their proxy would, and learns from that.
+type learner struct {
+	*Collection
+
+	matrix  *simmatrix.Matrix
+	options Options
+	hasRow  []bool // by term, whether it is one of the matrix
+}
+
+// each calls f for each of n searches, on all processors, and stage, unless it
+// is nil, after each.
+func (l *learner) each(ctx context.Context, n int, stage func(units int), f func(i int, s *scorer)) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		s := newScorer(l.Collection, l.options.Strength)
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				f(i, s)
+				if stage != nil {
+					stage(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
 }
 
 // prepare returns a search as it is learned from, nil where nothing can be
@@ -123,9 +162,6 @@ func shares(docs []graded) {
 		d.share = d.gain/useful - d.useless()/max(others, 1)
 	}
 }
-
-// useless is the part of a document that is of no use.
-func (d *graded) useless() float64 { return max(1-d.gain, 0) }
 
 // addable reports whether a term may be added to a search.
 func (l *learner) addable(p *search, term int32) bool {
@@ -205,30 +241,4 @@ func dcg(gains []float64) (sum float64) {
 		sum += gain / math.Log2(float64(i)+2)
 	}
 	return sum
-}
-
-// descending returns the places of values, the largest first, ties in order.
-func descending(values []float64) []int {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
-	return order
-}
-
-// A model is what has been learned.
-type model struct {
-	factors []float64        // less 1, by term; nil for 1
-	pairs   map[int32][]pair // by their first term
-	scale   float64          // of the similarities of pairs
-	counts  []int            // by term, what its factor was learned from
-}
-
-// factor returns the factor of the entries in a term's column, in [0, 2].
-func (m *model) factor(term int32) float64 {
-	if m.factors == nil {
-		return 1
-	}
-	return min(max(1+m.factors[term], 0), 2)
 }

@@ -1,0 +1,138 @@
+package evaluate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxLine     = 1 << 20 // bytes
+	maxProblems = 20      // that are listed
+)
+
+// A reader collects a judged set, with the place of each query and grade, and
+// what is wrong.
+type reader struct {
+	set      Set
+	file     string               // the one that is read
+	given    bool                 // the queries have a file of their own
+	queries  map[string]string    // by id, the place
+	grades   map[[2]string]string // by query and document, the place
+	problems []error
+	more     int // problems that are not listed
+}
+
+func newReader() *reader {
+	return &reader{
+		set:     Set{Grades: map[string]map[string]int{}},
+		queries: map[string]string{}, grades: map[[2]string]string{},
+	}
+}
+
+func (r *reader) failed() error {
+	if r.more > 0 {
+		r.problems = append(r.problems, fmt.Errorf("and %d more", r.more))
+	}
+	return errors.Join(r.problems...)
+}
+
+// place returns a line, or for 0 the file, as editors know it.
+func (r *reader) place(line int) string {
+	if line == 0 {
+		return r.file
+	}
+	return r.file + ":" + strconv.Itoa(line)
+}
+
+func (r *reader) fail(line int, format string, args ...any) {
+	if len(r.problems) == maxProblems {
+		r.more++
+		return
+	}
+	r.problems = append(r.problems, fmt.Errorf("%s: %w", r.place(line), fmt.Errorf(format, args...)))
+}
+
+// lines calls f for each line that is not blank.
+func (r *reader) lines(text []byte, f func(n int, line string)) {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		switch line = bytes.TrimSpace(line); {
+		case len(line) > maxLine:
+			r.fail(n, "the line is longer than %d bytes", maxLine)
+		case len(line) > 0:
+			f(n, string(line))
+		}
+	}
+}
+
+// integer reads a grade, which some programs write as 2.0.
+func integer(s string) (int, error) {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(whole)
+}
+
+func (r *reader) query(line int, q Query) {
+	q.ID, q.Text = strings.TrimSpace(q.ID), strings.TrimSpace(q.Text)
+	switch before, ok := r.queries[q.ID]; {
+	case q.ID == "" || q.Text == "" && q.Body == nil:
+		r.fail(line, "a query needs an id and a text")
+	case ok:
+		r.fail(line, "query %q is in %s, too", q.ID, before)
+	default:
+		r.queries[q.ID] = r.place(line)
+		r.set.Queries = append(r.set.Queries, q)
+	}
+}
+
+// queryOnce adds a query that may be there already.
+func (r *reader) queryOnce(line int, id, text string) {
+	if id = strings.TrimSpace(id); r.queries[id] == "" {
+		r.query(line, Query{ID: id, Text: text})
+	}
+}
+
+// grade adds what a judge said, "" for nothing yet.
+func (r *reader) grade(line int, query, document, grade string) {
+	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
+	n, err := integer(grade)
+	key := [2]string{query, document}
+	before, twice := r.grades[key]
+	switch {
+	case strings.TrimSpace(grade) == "":
+		r.set.Ungraded++
+	case query == "" || document == "":
+		r.fail(line, "a judgment needs a query and a document")
+	case err != nil:
+		r.fail(line, "the grade %q is no integer", grade)
+	case twice && r.set.Grades[query][document] != n:
+		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
+	case !twice:
+		r.grades[key] = r.place(line)
+		if r.set.Grades[query] == nil {
+			r.set.Grades[query] = map[string]int{}
+		}
+		r.set.Grades[query][document] = n
+	}
+}
+
+// lineAt returns what says in which line of a text a byte is.
+func lineAt(text []byte) func(offset int64) int {
+	var ends []int64
+	for i, c := range text {
+		if c == '\n' {
+			ends = append(ends, int64(i))
+		}
+	}
+	return func(offset int64) int {
+		before, _ := slices.BinarySearch(ends, offset)
+		return before + 1
+	}
+}
