@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,12 +134,9 @@ func (f *showFlags) readRows(ctx context.Context, admin *store.Admin, found *cli
 // and the nearest spelling of those that stand for none.
 func resolve(found *cli.Neighbors, words []string, terms map[string]string, nearest func(word string) string) {
 	for _, word := range words {
-		lower := strings.ToLower(word)
-		switch term := cmp.Or(terms[word], terms[lower]); term {
-		case word:
-		case "":
-			found.Nearest[word] = nearest(lower)
-		default:
+		term, near := cli.LookUp(word, terms, nearest)
+		found.Nearest[word] = near
+		if term != word {
 			found.Terms[word] = term
 		}
 	}

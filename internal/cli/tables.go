@@ -335,6 +335,17 @@ func (l ListedMatrices) Print(out io.Writer) error {
 	return w.Flush()
 }
 
+// LookUp returns the term that a word stands for, as it is or in lower case,
+// of terms by word; the word itself where there is none, with the nearest
+// spelling.
+func LookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
+	lower := strings.ToLower(word)
+	if term = cmp.Or(terms[word], terms[lower]); term == "" {
+		return word, near(lower)
+	}
+	return term, ""
+}
+
 // Neighbors are rows of one matrix.
 type Neighbors struct {
 	Matrix  string // which one

@@ -112,7 +112,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 			return playground.Row{}, playground.ErrUnknown
 		}
 		if in := served.Matrix(); in != nil {
-			term, nearest = lookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+			term, nearest = cli.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
 		} else {
 			term, nearest = m.lookUp(ctx, matrix, version, word)
 		}
@@ -146,7 +146,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 	return out, nil
 }
 
-// lookUp is [lookUp] in a version in Redis. A word that is a term and written
+// lookUp is [cli.LookUp] in a version in Redis. A word that is a term and written
 // so is no form of another: only for others are all forms read. Where that
 // fails, the word stands for itself.
 func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
@@ -166,15 +166,5 @@ func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word st
 	}
 	has := func(term string) bool { return !rows[slices.Index(words, term)].IsZero() }
 	near := func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) }
-	return lookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
-}
-
-// lookUp returns the term that a word stands for, as it is or in lower case;
-// the word itself where there is none, with the nearest spelling.
-func lookUp(word string, terms map[string]string, near func(word string) string) (term, nearest string) {
-	lower := strings.ToLower(word)
-	if term = cmp.Or(terms[word], terms[lower]); term == "" {
-		return word, near(lower)
-	}
-	return term, ""
+	return cli.LookUp(word, simmatrix.TermsOf(words, maps.All(forms), has), near)
 }
