@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/pflag"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
@@ -45,12 +42,12 @@ type filling struct {
 	// kind and id name it, such as "weights" and their id; empty says what the
 	// documents that count as such have none of.
 	kind, id, empty string
-	// check returns the concrete indices of an expression that have the field, or
-	// why their documents cannot be given it.
-	check func(ctx context.Context, index string) ([]string, error)
+	// indices are the concrete ones that have the field.
+	indices []string
 }
 
-// fill connects to the cluster and does what prepare says, or counts it.
+// fill connects to the cluster and does what prepare says, or counts it. The
+// error of prepare says why documents cannot be given it.
 func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(cluster documents.API) (filling, error)) error {
 	client, err := f.Open()
 	if err != nil {
@@ -62,18 +59,11 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	if err != nil {
 		return err
 	}
-	indices, err := g.check(ctx, f.Index)
-	if err != nil {
-		return err
-	}
 	query := g.task.Missing
 	if f.all {
 		query = g.task.Every
 	}
-	// What was done a moment ago is not to be counted again; without the right
-	// to refresh some of it may be.
-	err = cluster.Refresh(ctx, f.Index)
-	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
+	if err := enrich.Refresh(ctx, cluster, f.Index); err != nil { // what was done a moment ago is not to be counted again
 		return err
 	}
 	docs, err := cluster.Count(ctx, f.Index, query)
@@ -83,13 +73,13 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	report := cli.NewProgress(stderr)
 	defer report.End()
 	report.Tell("%s %s: %d documents to do", g.kind, g.id, docs)
-	if !f.dryRun {
-		if docs == 0 {
-			return nil
-		}
+	switch {
+	case !f.dryRun && docs == 0:
+		return nil
+	case !f.dryRun:
 		return f.run(ctx, cluster, g, int(docs), report)
 	}
-	for _, name := range indices {
+	for _, name := range g.indices {
 		docs, err := cluster.Count(ctx, name, query)
 		if err != nil {
 			return err

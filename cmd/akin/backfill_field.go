@@ -67,18 +67,17 @@ func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref
 func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, err error) {
 	cluster.Client, err = f.Open()
 	if err == nil {
-		if _, err = f.countable(ctx, cluster, f.Index); err != nil {
+		if _, err = f.countable(ctx, cluster); err != nil {
 			_ = cluster.Client.Close() // nothing was written
 		}
 	}
 	return cluster, err
 }
 
-// countable returns the concrete indices of an expression that map the field.
-// It refuses a field whose terms cannot be counted, and one whose norms would
+// countable returns the concrete indices that map the field. It refuses a field whose terms cannot be counted, and one whose norms would
 // be taken for those of another.
-func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API, index string) (indices []string, err error) {
-	found, err := cluster.Countable(ctx, index, f.field)
+func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) (indices []string, err error) {
+	found, err := cluster.Countable(ctx, f.Index, f.field)
 	for _, i := range found {
 		indices = append(indices, i.Name)
 		for _, other := range i.Texts {

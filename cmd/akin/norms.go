@@ -188,23 +188,18 @@ func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
 	return f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
-		return filling{
-			task: enrich.NormsTask(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms",
-			check: func(ctx context.Context, index string) ([]string, error) {
-				indices, err := f.countable(ctx, cluster, index)
-				if err == nil {
-					err = f.checkMapping(ctx, cluster, index, indices)
-				}
-				return indices, err
-			},
-		}, nil
+		indices, err := f.countable(ctx, cluster)
+		if err == nil {
+			err = f.checkMapping(ctx, cluster, indices)
+		}
+		return filling{enrich.NormsTask(cluster, weights, f.field), "weights", weights.ID(), "terms", indices}, err
 	})
 }
 
 // checkMapping refuses to write what the engine would map as it sees fit.
-// indices are those that the expression index stands for.
-func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API, index string, indices []string) error {
-	lacking, err := cluster.NotStoring(ctx, index, indices, esclient.NormPath(f.field), esclient.NormWeightsPath(f.field))
+// indices are those that --index stands for.
+func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API, indices []string) error {
+	lacking, err := cluster.NotStoring(ctx, f.Index, indices, esclient.NormPath(f.field), esclient.NormWeightsPath(f.field))
 	if err != nil || len(lacking) == 0 {
 		return err
 	}
@@ -214,5 +209,5 @@ func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API,
 		names += fmt.Sprintf(" and %d more", len(lacking)-named)
 	}
 	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
-		names, index, enrich.NormMapping(f.field))
+		names, f.Index, enrich.NormMapping(f.field))
 }

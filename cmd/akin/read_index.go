@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // An indexReading is what to read.
@@ -49,7 +50,7 @@ func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) 
 	}
 	r := &reader{
 		cluster: docs, plan: plan, spool: spool, report: x.Report,
-		memory: x.Memory, firstPause: firstPause, texts: learn.NewTexts(),
+		memory: x.Memory, firstPause: enrich.FirstPause, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {

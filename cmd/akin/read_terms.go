@@ -13,11 +13,8 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/tools/enrich"
 )
-
-// A slice is begun maxTries times, after firstPause and then after twice as
-// long each time, so that a node has half a minute to come back.
-const maxTries, firstPause = 6, time.Second
 
 // A reader reads the slices of a plan, some side by side.
 type reader struct {
@@ -74,26 +71,16 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 }
 
 // slice reads a slice, from its beginning as often as it is interrupted.
-func (r *reader) slice(ctx context.Context, k int) (*learn.Texts, error) {
-	pause := r.firstPause
-	for try := 1; ; try++ {
-		texts, err := r.try(ctx, k)
-		if err == nil {
-			return texts, nil
-		}
-		if !documents.Interrupted(err) || ctx.Err() != nil || try == maxTries {
-			return nil, err
-		}
+func (r *reader) slice(ctx context.Context, k int) (texts *learn.Texts, err error) {
+	err = enrich.RetryAfter(ctx, r.firstPause, func() error {
+		texts, err = r.try(ctx, k)
+		return err
+	}, func(err error, pause time.Duration) {
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
-		r.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-		}
-		pause *= 2
-	}
+	})
+	return texts, err
 }
 
 // try reads a slice once. What it has counted of one that is interrupted is

@@ -25,6 +25,7 @@ import (
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // A shaky engine fails some of its answers.
@@ -212,12 +213,12 @@ func TestSliceIsGivenUpAfterSoManyTries(t *testing.T) {
 	}
 	served := s.engine.counts()
 	for name, n := range served {
-		if n > maxTries {
+		if n > enrich.MaxTries {
 			t.Errorf("%s: %d tries", name, n)
 		}
 	}
-	if most := max(served["slice 0"], served["slice 1"]); most != maxTries {
-		t.Errorf("%d tries, want %d", most, maxTries)
+	if most := max(served["slice 0"], served["slice 1"]); most != enrich.MaxTries {
+		t.Errorf("%d tries, want %d", most, enrich.MaxTries)
 	}
 }
 

@@ -39,13 +39,7 @@ func (s *vectorSource) each(ctx context.Context, stage string, keep func(doc *do
 	}
 	meter := &enrich.Meter{Progress: s.Progress, Stage: stage, Total: int(total)}
 	var failing sync.Mutex
-	terms := &enrich.Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
-		err = enrich.Retry(ctx, func() error {
-			found, err = s.Cluster.TermFreqs(ctx, s.Field, docs)
-			return err
-		})
-		return found, err
-	}}
+	terms := enrich.NewTerms(s.Cluster, s.Field)
 	return enrich.Each(ctx, s.Cluster, documents.RefOptions{Index: s.Index, Query: query}, s.Workers, func(ctx context.Context, docs []documents.DocRef) error {
 		all := len(docs)
 		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool { return !keep(&d) })

@@ -60,15 +60,14 @@ func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 	return errors.Join(append(errs, f.cut.Validate())...)
 }
 
-// look returns what is to be filled in the indices of an expression, and the
-// concrete ones that map the field. The error has what a mapping lacks. source
-// is the name that documents have the text under, "" for not yet known.
-func (f *cutFlags) look(ctx context.Context, cluster documents.API, index, field, source string) (enrich.Filling, []string, error) {
-	filling := enrich.Filling{Cut: f.cut, Field: field, Source: source, Path: f.path}
-	if _, err := cluster.Countable(ctx, index, field); err != nil {
+// look returns what is to be filled in the indices of the flags, and the
+// concrete ones that map the field. The error has what a mapping lacks.
+func (f *cutFlags) look(ctx context.Context, cluster documents.API, in *indexFieldFlags) (enrich.Filling, []string, error) {
+	filling := enrich.Filling{Cut: f.cut, Field: in.field, Path: f.path}
+	if _, err := cluster.Countable(ctx, in.Index, in.field); err != nil {
 		return filling, nil, err
 	}
-	found, err := cluster.Client.Inspect(ctx, index, field)
+	found, err := cluster.Client.Inspect(ctx, in.Index, in.field)
 	var indices []string
 	for i := 0; i < len(found) && err == nil; i++ {
 		if found[i].Field == "" {
@@ -119,28 +118,18 @@ func newSegmentsBackfill() *cobra.Command {
 				return cli.Usage(err)
 			}
 			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
-				return cut.prepare(cmd.Context(), cluster, f.Index, f.field)
+				s, indices, err := cut.look(cmd.Context(), cluster, &f.indexFieldFlags)
+				if err != nil {
+					return filling{}, err
+				}
+				task, err := s.Task()
+				return filling{task, "segments", s.Stamp(), "text", indices}, err
 			})
 		},
 	}
 	f.register(cmd.Flags(), "segments")
 	cut.register(cmd.Flags())
 	return cmd
-}
-
-func (f *cutFlags) prepare(ctx context.Context, cluster documents.API, index, field string) (filling, error) {
-	s, _, err := f.look(ctx, cluster, index, field, "")
-	if err != nil {
-		return filling{}, err
-	}
-	task, err := s.Task()
-	return filling{
-		task: task, kind: "segments", id: s.Stamp(), empty: "text",
-		check: func(ctx context.Context, index string) ([]string, error) {
-			_, indices, err := f.look(ctx, cluster, index, field, s.Source)
-			return indices, err
-		},
-	}, err
 }
 
 func newSegmentsPipeline() *cobra.Command {
@@ -167,7 +156,7 @@ none that the script can make, is indexed without them, and found by the backfil
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
-			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, f.Index, f.field, "")
+			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, &f)
 			if err != nil {
 				return err
 			}

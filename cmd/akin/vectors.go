@@ -253,16 +253,14 @@ func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
 	}
 	losses := &vectorLosses{}
 	err = f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
-		return filling{
-			task: vectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms",
-			check: func(ctx context.Context, index string) ([]string, error) {
-				indices, err := f.countable(ctx, cluster, index)
-				if err == nil {
-					err = prepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
-				}
-				return indices, err
-			},
-		}, checkVectorEngine(ctx, cluster, m.Meta())
+		if err := checkVectorEngine(ctx, cluster, m.Meta()); err != nil {
+			return filling{}, err
+		}
+		indices, err := f.countable(ctx, cluster)
+		if err == nil {
+			err = prepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
+		}
+		return filling{vectorTask(cluster, m, losses), "model", m.ID(), "terms", indices}, err
 	})
 	if lost := losses.Describe(m.Meta()); lost != "" {
 		_, _ = fmt.Fprintln(stderr, lost)

@@ -40,7 +40,7 @@ const (
 	// maxRounds is how often a backfill goes through the documents that others
 	// write meanwhile, and roundPause the time between two rounds.
 	maxRounds  = 5
-	roundPause = 2 * firstPause
+	roundPause = 2 * FirstPause
 	// maxFailures ends a backfill: what so many documents do not allow, no
 	// document does.
 	maxFailures = 1000
@@ -170,7 +170,7 @@ type backfill struct {
 func (b *backfill) run(ctx context.Context) error {
 	query := b.query()
 	for rounds, interruptions := 0, 0; ; {
-		if err := b.refresh(ctx); err != nil {
+		if err := Refresh(ctx, b.cluster, b.o.Index); err != nil {
 			return err
 		}
 		b.counts.Rounds++
@@ -187,12 +187,12 @@ func (b *backfill) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && documents.Interrupted(err) && interruptions < maxTries:
+		case err != nil && documents.Interrupted(err) && interruptions < MaxTries:
 			interruptions++ // the same query again
 		case err != nil:
 			return err
 		case b.counts.Conflicts == b.forgotten || rounds == maxRounds:
-			return b.refresh(ctx)
+			return Refresh(ctx, b.cluster, b.o.Index)
 		default:
 			query = b.left()
 		}
@@ -205,9 +205,10 @@ func (b *backfill) run(ctx context.Context) error {
 	}
 }
 
-// refresh does without where the client may write but not refresh.
-func (b *backfill) refresh(ctx context.Context) error {
-	err := Retry(ctx, func() error { return b.cluster.Refresh(ctx, b.o.Index) })
+// Refresh makes what was written to indices visible to searches, unless the
+// client may write but not refresh.
+func Refresh(ctx context.Context, c Cluster, index string) error {
+	err := Retry(ctx, func() error { return c.Refresh(ctx, index) })
 	if hasStatus(err, http.StatusForbidden) {
 		return nil
 	}

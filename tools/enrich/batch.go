@@ -35,10 +35,11 @@ const (
 	batchDocs, batchBytes = 500, 8 << 20
 	// DefaultWorkers is how many batches are under way at the same time by default.
 	DefaultWorkers = 3
-	// maxTries is how often a call is made that the cluster interrupts, and
-	// firstPause the pause before the second; each later one is twice as long.
-	maxTries   = 6
-	firstPause = time.Second
+	// MaxTries is how often a call is made that the cluster interrupts, and
+	// FirstPause the pause before the second. Each later one is twice as long, so
+	// that a node has half a minute to come back.
+	MaxTries   = 6
+	FirstPause = time.Second
 )
 
 // Each calls fn with batches of what matches, workers of them at once; 0 is
@@ -87,14 +88,19 @@ func Each(
 	return err
 }
 
-// Retry calls op until its error is none that passes, at most maxTries times.
+// Retry calls op until its error is none that passes, at most [MaxTries] times.
 func Retry(ctx context.Context, op func() error) error {
-	wait := firstPause
+	return RetryAfter(ctx, FirstPause, op, func(error, time.Duration) {})
+}
+
+// RetryAfter is [Retry] with another first pause. It calls tell before each.
+func RetryAfter(ctx context.Context, wait time.Duration, op func() error, tell func(err error, wait time.Duration)) error {
 	for try := 1; ; try++ {
 		err := op()
-		if err == nil || !documents.Interrupted(err) || ctx.Err() != nil || try == maxTries {
+		if err == nil || !documents.Interrupted(err) || ctx.Err() != nil || try == MaxTries {
 			return err
 		}
+		tell(err, wait)
 		if err := pause(ctx, wait); err != nil {
 			return err
 		}

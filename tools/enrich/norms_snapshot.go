@@ -55,15 +55,8 @@ func Snapshot(ctx context.Context, r DocumentReader, o SnapshotOptions) (*simmat
 	var s *snapshot
 	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
 		s = &snapshot{
-			o: o, docFreqs: map[string]uint32{},
+			terms: NewTerms(r, o.Field), o: o, docFreqs: map[string]uint32{},
 			meter: &Meter{Progress: o.Progress, Stage: "counting terms", Total: o.Docs},
-		}
-		s.terms.Read = func(ctx context.Context, docs []documents.DocRef) (terms []documents.DocTerms, err error) {
-			err = Retry(ctx, func() error {
-				terms, err = r.TermFreqs(ctx, o.Field, docs)
-				return err
-			})
-			return terms, err
 		}
 		return Each(ctx, r, documents.RefOptions{Index: o.Index, Query: WithoutNorms(o.Field, "")}, o.Workers, s.batch)
 	})
@@ -74,7 +67,7 @@ func Snapshot(ctx context.Context, r DocumentReader, o SnapshotOptions) (*simmat
 }
 
 type snapshot struct {
-	terms Terms
+	terms *Terms
 	o     SnapshotOptions
 	meter *Meter
 	told  sync.Mutex // held in calls of Progress and OnTooLarge

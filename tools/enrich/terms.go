@@ -70,6 +70,18 @@ type Terms struct {
 	fewer atomic.Int64
 }
 
+// NewTerms returns what reads the terms of a field, each call again as [Retry]
+// does.
+func NewTerms(c TermReader, field string) *Terms {
+	return &Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
+		err = Retry(ctx, func() error {
+			found, err = c.TermFreqs(ctx, field, docs)
+			return err
+		})
+		return found, err
+	}}
+}
+
 // Each calls fn with the terms of each document, in their order. One that has
 // too many by itself gets an error that wraps [esclient.ErrTooLarge].
 func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int, terms *documents.DocTerms) error) error {
