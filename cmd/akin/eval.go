@@ -19,14 +19,8 @@ import (
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
-// newEvalCommands returns them, for an akin of that version.
-func newEvalCommands(version string) []*cobra.Command {
-	return []*cobra.Command{newEval(version), newCompare(version)}
-}
-
 // searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
-	version  string // of akin
 	cluster  cli.Cluster
 	arms     armOptions
 	searches searchCount
@@ -41,21 +35,16 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
-// begin opens the file of --resume, and the arms. Its caller closes the arms,
-// and the searches in any case.
+// begin opens the file of --resume, and the arms that search the cluster. What
+// goes wrong inside an akin in this process is logged on stderr. Its caller
+// closes the arms, and the searches in any case.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
 	}
-	return f.openArms(ctx, stderr)
-}
-
-// openArms makes the arms that search the cluster. What goes wrong inside an
-// akin in this process is logged on stderr.
-func (f *searchFlags) openArms(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	o := f.arms
 	o.Cluster, o.CAFile, o.Index = f.cluster.URL, f.cluster.CAFile, f.cluster.Index
-	o.Version, o.Log = f.version, stderr
+	o.Version, o.Log = buildVersion(), stderr
 	o.Client = func(url string) (*esclient.Client, error) {
 		other := f.cluster
 		other.URL = url
@@ -73,8 +62,8 @@ type evalFlags struct {
 	runs, report    string
 }
 
-func newEval(version string) *cobra.Command {
-	f := &evalFlags{searchFlags: searchFlags{version: version}}
+func newEval() *cobra.Command {
+	f := &evalFlags{}
 	cmd := &cobra.Command{
 		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure with judged queries what akin does to your search",
 		Long: `eval sends judged queries through several ways to search and says how good the
@@ -220,8 +209,8 @@ type compareFlags struct {
 	pairs int
 }
 
-func newCompare(version string) *cobra.Command {
-	f := &compareFlags{searchFlags: searchFlags{version: version}}
+func newCompare() *cobra.Command {
+	f := &compareFlags{}
 	cmd := &cobra.Command{
 		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "See without judgments what akin changes in the searches of your users",
 		Long: `compare sends the queries of a log through two ways to search and says how alike the

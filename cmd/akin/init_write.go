@@ -15,11 +15,11 @@ import (
 func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# A configuration of akin, proposed for %s %s.", comment(p.info.Distribution), comment(p.info.Version))
+	line("# A configuration of akin, proposed for %s %s.", cli.Visible(p.info.Distribution), cli.Visible(p.info.Version))
 	line("# configs/akin.yml has all keys with their meaning; what is not here has its default.")
 	line("#\n# Next, in this order:")
 	for _, next := range p.next() {
-		line("#   %s", comment(next))
+		line("#   %s", cli.Visible(next))
 	}
 	p.writeCluster(line)
 	line("\nexpansion:")
@@ -41,7 +41,7 @@ func (p *proposal) write(w io.Writer) error {
 	}
 	const shown = 20
 	for _, text := range p.left[:min(len(p.left), shown)] {
-		line("#   %s", comment(text))
+		line("#   %s", cli.Visible(text))
 	}
 	if more := len(p.left) - shown; more > 0 {
 		line("#   and %d fields more", more)
@@ -75,7 +75,7 @@ func (p *proposal) writeCluster(line func(format string, args ...any)) {
 }
 
 func (g *group) write(line func(format string, args ...any)) {
-	line("  # Analyzed by %s; %d documents.", comment(g.analyzer), g.docs)
+	line("  # Analyzed by %s; %d documents.", cli.Visible(g.analyzer), g.docs)
 	if g.docs == 0 {
 		line("  # There is nothing to learn from yet: build the matrix once there are documents.")
 	}
@@ -85,9 +85,6 @@ func (g *group) write(line func(format string, args ...any)) {
 	line("    # Written by akin matrix build, and read again whenever it changes.")
 	line("    file: %s", scalar(g.file()))
 }
-
-// comment returns text that stays in its line.
-func comment(text string) string { return cli.Visible(text) }
 
 // next returns the commands to run next, in order.
 func (p *proposal) next() (lines []string) {

@@ -77,8 +77,8 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
-	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(), newDemo(), newReady(), newVersion(), newMan())
-	root.AddCommand(newEvalCommands(buildVersion())...)
+	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
+		newDemo(), newReady(), newVersion(), newMan(), newEval(), newCompare())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root
