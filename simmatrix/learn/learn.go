@@ -5,7 +5,6 @@ package learn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms
@@ -50,8 +48,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	l := learner{vocabulary: v, opts: &opts, room: room, progress: progress, rare: rare}
-	vectors, err := l.vectors(ctx)
+	vectors, err := learnVectors(ctx, v, rare, room, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -84,18 +81,12 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	return m.Matrix()
 }
 
-type learner struct {
-	*vocabulary
-	opts     *CorpusOptions
-	room     int64 // bytes of the entries of a sparse matrix
-	progress simmatrix.Progress
-	rare     *rareTerms
-}
-
-func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
-	table := &vectorTable{rows: len(l.terms)}
+// learnVectors returns the vectors of the vocabulary and sets those of the rare
+// terms. The entries of a sparse matrix may take room bytes.
+func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
+	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
 	length := 1.0
-	if l.opts.Parts == BothParts {
+	if opts.Parts == BothParts {
 		length = math.Sqrt2 / 2
 	}
 	for _, part := range []struct {
@@ -106,133 +97,38 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		make           func() (*sparse, error)
 	}{
 		{DocumentsPart, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
-			return l.ppmi(ctx, l.opts, l.room, parallel.NewStage(l.progress, "co-occurrence", len(l.terms)))
+			return v.ppmi(ctx, opts, room, parallel.NewStage(progress, "co-occurrence", len(v.terms)))
 		}},
 		{CooccurrencePart, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
-			return l.termDocuments(ctx, l.room, nil)
+			return v.termDocuments(ctx, room, nil)
 		}},
 	} {
-		if l.opts.Parts == part.not {
+		if opts.Parts == part.not {
 			continue
 		}
 		a, err := part.make()
 		if err != nil {
-			return nil, l.explain(err, part.entries)
+			return nil, explain(err, part.entries, opts.MaxMemory)
 		}
-		random := rand.New(rand.NewPCG(l.opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
-		v, sigma, err := truncatedSVD(ctx, a, l.opts.Dimensions, random, parallel.NewStage(l.progress, part.stage, Products))
+		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
+		axes, sigma, err := truncatedSVD(ctx, a, opts.Dimensions, random, parallel.NewStage(progress, part.stage, Products))
 		if err != nil {
 			return nil, err
 		}
-		if err := l.fold(ctx, a, v, sigma, part.sigmaPower, length, part.not == DocumentsPart); err != nil {
+		fill, space := rare.fillDocuments, axes // a document's row of a is made again
+		if part.not == DocumentsPart && len(rare.terms) > 0 {
+			fill = rare.fillContexts
+			if space, err = a.times(ctx, axes); err != nil {
+				return nil, err
+			}
+		}
+		if err := rare.fold(ctx, space, fill, sigma, part.sigmaPower, length, room, progress); err != nil {
 			return nil, err
 		}
-		table.addPart(v, sigma, part.sigmaPower, length)
+		table.addPart(axes, sigma, part.sigmaPower, length)
 	}
 	return table, nil
 }
-
-// Parts says which vectors [FromCorpus] learns from.
-type Parts string
-
-// The parts.
-const (
-	BothParts        Parts = "both"         // the mean of the two cosines
-	CooccurrencePart Parts = "cooccurrence" // co-occurrence in a window
-	DocumentsPart    Parts = "documents"    // the term-document matrix
-)
-
-// CorpusOptions are the settings of [FromCorpus].
-type CorpusOptions struct {
-	Source     string // becomes Meta.Source: in words, where the documents come from
-	MinDocFreq int    // the smallest document frequency of a term that is learned and may be a neighbor, at least 1
-	// RareTerms gives rows to terms in fewer documents, too, up to twice as many
-	// as are learned and to MaxTerms in all, those in most documents first.
-	RareTerms bool
-	// MaxTerms keeps the most frequent terms, those that are only a context
-	// included, ties by term in byte order; 0 is no bound.
-	MaxTerms     int
-	Parts        Parts   // which vectors are learned
-	Dimensions   int     // of each part of the term vectors, 1 to 1000
-	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
-	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
-	// Shift, at least 0, is subtracted from the pointwise mutual information
-	// before negative values are cut off: ln k has the effect of k negative
-	// samples (Levy and Goldberg, 2014).
-	Shift float64
-	// MinCooccurrence, at least 0, is the smallest Σ 1/distance over all the
-	// places where two terms meet that counts as co-occurring.
-	MinCooccurrence float64
-	Neighbors       int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
-	Power           float64 // p in s = max(0, cos)^p, above 0
-	Seed            uint64  // of the random projection of the singular value decomposition
-	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
-	// it take at once; 0 is no bound. It changes no result.
-	MaxMemory int64
-}
-
-// DefaultCorpusOptions returns the settings that raised the ranking quality
-// most over five judged collections.
-func DefaultCorpusOptions() CorpusOptions {
-	return CorpusOptions{
-		Source: "documents", MinDocFreq: 3, RareTerms: true, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
-		Neighbors: 200, Power: 3, Seed: 1,
-	}
-}
-
-// Validate reports every setting that is out of range.
-func (o *CorpusOptions) Validate() error {
-	var errs []error
-	if names := []Parts{BothParts, CooccurrencePart, DocumentsPart}; !slices.Contains(names, o.Parts) {
-		errs = append(errs, fmt.Errorf("parts: %q is none of %q", o.Parts, names))
-	}
-	if !(o.Shift >= 0 && !math.IsInf(o.Shift, 1)) { // written so that NaN fails, as below
-		errs = append(errs, fmt.Errorf("shift: %v is no number from 0 up", o.Shift))
-	}
-	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) {
-		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
-	}
-	return errors.Join(append(errs,
-		settings.NotNegative("max terms", o.MaxTerms),
-		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
-		settings.NotNegative("max memory", o.MaxMemory),
-		settings.InRange("min doc freq", o.MinDocFreq, math.MaxInt32),
-		settings.InRange("dimensions", o.Dimensions, 1000),
-		settings.InRange("window", o.Window, maxWindow),
-		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors),
-		settings.Positive("power", o.Power),
-	)...)
-}
-
-func (o *CorpusOptions) params() map[string]string {
-	p := map[string]string{
-		"min_doc_freq": strconv.Itoa(o.MinDocFreq),
-		"parts":        string(o.Parts),
-		"dimensions":   strconv.Itoa(o.Dimensions),
-		"neighbors":    strconv.Itoa(o.Neighbors),
-		"power":        settings.FormatFloat(o.Power),
-		"seed":         strconv.FormatUint(o.Seed, 10),
-	}
-	if o.MaxTerms > 0 {
-		p["max_terms"] = strconv.Itoa(o.MaxTerms)
-	}
-	if o.Parts != DocumentsPart {
-		p["window"] = strconv.Itoa(o.Window)
-		p["context_power"] = settings.FormatFloat(o.ContextPower)
-		p["shift"] = settings.FormatFloat(o.Shift)
-		p["min_cooccurrence"] = settings.FormatFloat(o.MinCooccurrence)
-	}
-	return p
-}
-
-type oversize struct{ need, room int64 }
-
-// Error implements error.
-func (o *oversize) Error() string {
-	return fmt.Sprintf("entries of about %s, room for %s", megabytes(o.need), megabytes(o.room))
-}
-
-func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
 
 // checkMemory reports whether the documents take more than limit, if any.
 func (c *Corpus) checkMemory(limit int64) error {
@@ -271,15 +167,4 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int6
 			simmatrix.ErrMemory, terms, megabytes(need), megabytes(o.MaxMemory))
 	}
 	return o.MaxMemory - corpus - decomposition, nil
-}
-
-// explain turns an oversize of the named entries into a [simmatrix.ErrMemory].
-func (l *learner) explain(err error, entries string) error {
-	o, ok := errors.AsType[*oversize](err)
-	if !ok {
-		return err
-	}
-	return fmt.Errorf("%w: the %s take about %s, %s of %s are left for them: lower the number of documents or of terms, "+
-		"or raise the smallest document frequency or co-occurrence",
-		simmatrix.ErrMemory, entries, megabytes(o.need), megabytes(o.room), megabytes(l.opts.MaxMemory))
 }

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -19,6 +20,8 @@ const rarePerTerm = 2
 // learned terms.
 type rareTerms struct {
 	corpus  *Corpus
+	learned *vocabulary
+	opts    *CorpusOptions
 	terms   []string  // ascending
 	places  [][]int32 // of each in the sequence of the corpus
 	vectors vectorTable
@@ -27,7 +30,7 @@ type rareTerms struct {
 // rareTerms returns the terms that occur in fewer than MinDocFreq documents:
 // the most frequent ones, if they are too many.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
-	r := &rareTerms{corpus: c}
+	r := &rareTerms{corpus: c, learned: v, opts: o}
 	most := rarePerTerm * v.rows
 	if o.MaxTerms > 0 {
 		most = min(most, o.MaxTerms-len(v.terms))
@@ -64,44 +67,37 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 // fold appends a part to the vectors of the rare terms. With a = U·σ·Vᵀ, a
 // learned term's vector is its column of a times U·σ^(sigmaPower−1), where
 // U = a·V·σ⁻¹, and a rare term's is the same of the column that it would have.
-// (Deerwester et al., 1990, fold in documents so.)
-func (l *learner) fold(
-	ctx context.Context, a *sparse, v blas64.General, sigma []float64, sigmaPower, length float64, cooccurrence bool,
+// (Deerwester et al., 1990, fold in documents so.) Space is a·V where newFill
+// makes that column, and V where it makes aᵀ times it.
+func (r *rareTerms) fold(
+	ctx context.Context, space blas64.General, newFill func() func() func(int, *sparseBlock), sigma []float64, sigmaPower, length float64,
+	room int64, progress simmatrix.Progress,
 ) error {
-	if len(l.rare.terms) == 0 {
+	if len(r.terms) == 0 {
 		return nil
 	}
-	space, newFill := v, l.fillDocuments // a document's row of a is made again
-	if cooccurrence {
-		var err error
-		if space, err = a.times(ctx, v); err != nil {
-			return err
-		}
-		newFill = l.fillContexts
-	}
-	rows, err := makeSparse(ctx, len(l.rare.terms), len(l.terms), l.room, newFill(),
-		parallel.NewStage(l.progress, "rare terms", len(l.rare.terms)))
+	rows, err := makeSparse(ctx, len(r.terms), len(r.learned.terms), room, newFill(), parallel.NewStage(progress, "rare terms", len(r.terms)))
 	if err != nil {
-		return l.explain(err, "contexts of rare terms")
+		return explain(err, "contexts of rare terms", r.opts.MaxMemory)
 	}
 	product, err := rows.times(ctx, space)
 	if err != nil {
 		return err
 	}
-	l.rare.vectors.addPart(product, sigma, sigmaPower-2, length)
+	r.vectors.addPart(product, sigma, sigmaPower-2, length)
 	return nil
 }
 
 // fillContexts makes rows of the association of a rare term with its contexts.
-func (l *learner) fillContexts() func() func(int, *sparseBlock) {
-	shares := contextShares(l.contextSums(l.opts.Window), l.opts.ContextPower)
+func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
+	shares := contextShares(r.learned.contextSums(r.opts.Window), r.opts.ContextPower)
 	return func() func(int, *sparseBlock) {
-		counter := &contextCounter{units: make([]int, len(l.terms))}
+		counter := &contextCounter{units: make([]int, len(r.learned.terms))}
 		return func(k int, b *sparseBlock) {
-			sum := l.countContexts(counter, l.rare.places[k])
+			sum := r.countContexts(counter, r.places[k])
 			slices.Sort(counter.found)
 			for _, j := range counter.found {
-				l.opts.associate(b, j, counter.units[j], sum, shares[j])
+				r.opts.associate(b, j, counter.units[j], sum, shares[j])
 			}
 		}
 	}
@@ -109,14 +105,14 @@ func (l *learner) fillContexts() func() func(int, *sparseBlock) {
 
 // countContexts counts the learned terms around places in the corpus, as ppmi
 // does, and returns the sum.
-func (l *learner) countContexts(counter *contextCounter, places []int32) (sum int) {
-	sequence := l.rare.corpus.sequence
+func (r *rareTerms) countContexts(counter *contextCounter, places []int32) (sum int) {
+	sequence := r.corpus.sequence
 	counter.reset()
 	for _, p := range places {
 		for _, step := range []int{-1, 1} {
 			distance := 1
-			for q := int(p) + step; distance <= l.opts.Window && sequence[q] >= 0; q += step {
-				if i := l.indices[sequence[q]]; i != absent {
+			for q := int(p) + step; distance <= r.opts.Window && sequence[q] >= 0; q += step {
+				if i := r.learned.indices[sequence[q]]; i != absent {
 					counter.add(i, distance)
 					sum += windowUnits / distance
 					distance++
@@ -129,8 +125,8 @@ func (l *learner) countContexts(counter *contextCounter, places []int32) (sum in
 
 // fillDocuments makes rows of the sum of a rare term's documents, each as
 // termDocuments has it and as much as the term weighs in it.
-func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
-	idf := l.idf()
+func (r *rareTerms) fillDocuments() func() func(int, *sparseBlock) {
+	idf := r.learned.idf()
 	type weight struct {
 		term  int32
 		value float32
@@ -141,9 +137,9 @@ func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
 		var sum []weight
 		return func(k int, b *sparseBlock) {
 			sum = sum[:0]
-			for places := l.rare.places[k]; len(places) > 0; {
+			for places := r.places[k]; len(places) > 0; {
 				var tf int
-				doc, tf = l.documentOf(doc[:0], places)
+				doc, tf = r.documentOf(doc[:0], places)
 				places = places[tf:]
 				one.index, one.value = one.index[:0], one.value[:0]
 				scale := float32(math.Log1p(float64(tf))) / weigh(doc, idf, &one)
@@ -162,8 +158,8 @@ func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
 
 // documentOf appends the learned terms of the document with the first of the
 // places of a rare term, and returns how many of the places are in it.
-func (l *learner) documentOf(doc, places []int32) (_ []int32, tf int) {
-	sequence, p := l.rare.corpus.sequence, int(places[0])
+func (r *rareTerms) documentOf(doc, places []int32) (_ []int32, tf int) {
+	sequence, p := r.corpus.sequence, int(places[0])
 	for sequence[p-1] != endOfDocument {
 		p--
 	}
@@ -171,8 +167,8 @@ func (l *learner) documentOf(doc, places []int32) (_ []int32, tf int) {
 		if tf < len(places) && p == int(places[tf]) {
 			tf++
 		}
-		if id := sequence[p]; id >= 0 && l.indices[id] != absent {
-			doc = append(doc, l.indices[id])
+		if id := sequence[p]; id >= 0 && r.learned.indices[id] != absent {
+			doc = append(doc, r.learned.indices[id])
 		}
 	}
 	return doc, tf

@@ -67,7 +67,9 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
 	o.MinCooccurrence, o.Shift = 0.5, 0.1
 	v := vocabularyOf(t, c, o.MinDocFreq)
-	r := &rareTerms{corpus: c, terms: v.terms, places: make([][]int32, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
+	r := &rareTerms{
+		corpus: c, learned: v, opts: &o, terms: v.terms, places: make([][]int32, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
+	}
 	for p, id := range c.sequence {
 		if id >= 0 && v.indices[id] != absent {
 			r.places[v.indices[id]] = append(r.places[v.indices[id]], int32(p))
@@ -75,8 +77,7 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	}
 	for _, parts := range []Parts{CooccurrencePart, DocumentsPart, BothParts} {
 		o.Parts, r.vectors = parts, vectorTable{rows: len(v.terms)}
-		l := learner{vocabulary: v, opts: &o, room: math.MaxInt64, rare: r}
-		want, err := l.vectors(t.Context())
+		want, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package learn
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -76,6 +78,28 @@ func makeSparse(
 	return s, nil
 }
 
+// An oversize is an error of entries for which there is no room.
+type oversize struct{ need, room int64 }
+
+// Error implements error.
+func (o *oversize) Error() string {
+	return fmt.Sprintf("entries of about %s, room for %s", megabytes(o.need), megabytes(o.room))
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
+
+// explain turns an oversize of the named entries into a [simmatrix.ErrMemory]
+// of a limit.
+func explain(err error, entries string, limit int64) error {
+	o, ok := errors.AsType[*oversize](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%w: the %s take about %s, %s of %s are left for them: lower the number of documents or of terms, "+
+		"or raise the smallest document frequency or co-occurrence",
+		simmatrix.ErrMemory, entries, megabytes(o.need), megabytes(o.room), megabytes(limit))
+}
+
 // gram sets dst = sᵀ·(s·src), adding in the order of the rows of s.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 	return EachPanel(ctx, dst, src, func() func(out, in []PanelRow) {
@@ -142,14 +166,7 @@ func gramRow(out, in []PanelRow, index []int32, value []float32) {
 
 // windowUnits is the weight of two neighboring terms. Terms k apart weigh
 // windowUnits/k, a whole number up to maxWindow, so that counts are exact.
-const (
-	windowUnits = 60
-	maxWindow   = 6
-)
-
-// defaultContextPower keeps rare contexts from getting the largest associations
-// (Levy, Goldberg and Dagan, 2015, section 3.1).
-const defaultContextPower = 0.75
+const windowUnits = 60
 
 // ppmi returns the positive pointwise mutual information of contexts and terms,
 //
