@@ -34,15 +34,21 @@ import (
 //	Σ length  the forms, UTF-8; likewise
 //	32        SHA-256 of everything before it
 const (
-	fileMagic    = "akin-S\r\n" // a transfer that changes line ends is noticed at once
-	fileVersion  = 2
-	maxHeader    = 1 << 20
-	checksumSize = sha256.Size
+	fileMagic   = "akin-S\r\n" // a transfer that changes line ends is noticed at once
+	fileVersion = 2
+	maxHeader   = 1 << 20
 	// chunkBytes is how much is read or written at a time. What a file claims to
 	// hold is allocated as it arrives: at most this much, and then at most
 	// readAhead times what has been read.
 	chunkBytes = 1 << 16
 	readAhead  = 8
+)
+
+// The errors of [Decode], wrapped by those that say more.
+var (
+	ErrFormat        = errors.New("not a valid matrix file") // or cut short, or with what no matrix can have
+	ErrFormatVersion = errors.New("matrix file of another format version")
+	ErrChecksum      = errors.New("matrix file is damaged: its checksum does not match")
 )
 
 // Encode writes m to w. The same matrix always gives the same bytes.

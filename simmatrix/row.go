@@ -13,6 +13,9 @@ import (
 	"sync"
 )
 
+// ErrRow is wrapped by the errors of [ParseRow] and [PackRow].
+var ErrRow = errors.New("bad neighbor row")
+
 // Limits of one row. They bound what a reader of rows has to accept from a
 // store that it does not trust.
 const (

@@ -1,0 +1,352 @@
+package simmatrix
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// The largest numbers of terms, and of [Meta.Origins].
+const (
+	MaxTerms   = math.MaxInt32
+	MaxOrigins = 8
+)
+
+// Meta describes a matrix and what it was made from. It is stored as JSON in
+// the header of the file, without a time stamp.
+type Meta struct {
+	Source string            `json:"source"`           // in words, what the matrix was made from
+	Params map[string]string `json:"params,omitempty"` // the settings it was made with, by name
+	// Origins names what the entries come from: bit k of [Neighbor.Origins] is
+	// Origins[k]. Names are unique, at most [MaxOrigins]; without names every
+	// entry comes from Source.
+	Origins []string `json:"origins,omitempty"`
+	// Docs is N, the number of documents that have the field, to which the
+	// document frequencies refer; 0 is unknown.
+	Docs         uint64 `json:"docs"`
+	Terms        uint64 `json:"terms"`           // rows, those without neighbors included
+	Forms        uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
+	NonZeros     uint64 `json:"non_zeros"`       // stored entries, the diagonal not counted
+	MaxNeighbors uint32 `json:"max_neighbors"`   // length of the longest row
+	Symmetric    bool   `json:"symmetric"`       // s_ij = s_ji for all i and j
+	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A matrix that is
+	// symmetric and dominant is positive definite.
+	Dominant bool `json:"dominant"`
+}
+
+// A Table is a matrix by term numbers: row and column i are those of Terms[i].
+type Table struct {
+	Meta     Meta
+	Terms    []string // ascending in byte order
+	DocFreqs []uint32 // one for each term, 0 where unknown
+	// Forms has for each term the form that people write most, such as "gas" for
+	// "ga", and "" where that is the term itself or is not known. It is nil where
+	// no term has one. [Table.TakeForms] sets it.
+	Forms []string
+	Entries
+}
+
+// Entries are the non-zero entries off the diagonal in compressed rows: row i
+// is at [offsets[i], offsets[i+1]) of cols and sims, in descending similarity,
+// ties in ascending column, which is ascending byte order of the term.
+type Entries struct {
+	Offsets []int
+	Cols    []uint32
+	Sims    []uint16 // s·65535, at least 1
+	Origins []uint8  // bits of Meta.Origins, nil where there are none
+}
+
+// Row returns the columns of row i and its similarities in units of 1/65535.
+func (e *Entries) Row(i int) (cols []uint32, sims []uint16) {
+	lo, hi := e.Offsets[i], e.Offsets[i+1]
+	return e.Cols[lo:hi], e.Sims[lo:hi]
+}
+
+// OriginsAt returns the origins of the k-th entry of row i.
+func (e *Entries) OriginsAt(i, k int) uint8 {
+	if e.Origins == nil {
+		return 0
+	}
+	return e.Origins[e.Offsets[i]+k]
+}
+
+// An Entry is one s_ij of a row i.
+type Entry struct {
+	Col     uint32
+	Units   uint16
+	Origins uint8
+}
+
+// CompareEntries orders a row: descending similarity, ascending column.
+func CompareEntries(a, b Entry) int {
+	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
+}
+
+// NewEntries returns Entries without rows, with room for so many.
+func NewEntries(rows, entries int, withOrigins bool) Entries {
+	e := Entries{Offsets: make([]int, 1, rows+1), Cols: make([]uint32, 0, entries), Sims: make([]uint16, 0, entries)}
+	if withOrigins {
+		e.Origins = make([]uint8, 0, entries)
+	}
+	return e
+}
+
+// AppendRow sorts row and appends it.
+func (e *Entries) AppendRow(row []Entry) {
+	slices.SortFunc(row, CompareEntries)
+	for _, n := range row {
+		e.AppendEntry(n)
+	}
+	e.Offsets = append(e.Offsets, len(e.Cols))
+}
+
+// AppendEntry appends e to the row that is being written.
+func (e *Entries) AppendEntry(n Entry) {
+	e.Cols, e.Sims = append(e.Cols, n.Col), append(e.Sims, n.Units)
+	if e.Origins != nil {
+		e.Origins = append(e.Origins, n.Origins)
+	}
+}
+
+// TakeForms sets the forms of the table's terms: of each that of the first
+// source that has one. Forms that [CheckForm] refuses are none.
+func (t *Table) TakeForms(sources ...func(term string) string) {
+	t.Forms = nil
+	for i, term := range t.Terms {
+		for _, form := range sources {
+			f := form(term)
+			if CheckForm(f) != nil {
+				continue
+			}
+			if f != term {
+				if t.Forms == nil {
+					t.Forms = make([]string, len(t.Terms))
+				}
+				t.Forms[i] = f
+			}
+			break
+		}
+	}
+}
+
+// Form returns the form in which people write a term, "" where that is the term
+// itself or is not known.
+func (t *Table) Form(term string) string {
+	if t.Forms == nil {
+		return ""
+	}
+	i, ok := slices.BinarySearch(t.Terms, term)
+	if !ok {
+		return ""
+	}
+	return t.Forms[i]
+}
+
+// checkForms returns an error for forms that TakeForms would not set.
+func (t *Table) checkForms() error {
+	if t.Forms == nil {
+		return nil
+	}
+	if len(t.Forms) != len(t.Terms) || t.countForms() == 0 {
+		return errors.New("forms of other terms, or none")
+	}
+	for i, form := range t.Forms {
+		if form == "" {
+			continue
+		}
+		if err := CheckForm(form); err != nil {
+			return err
+		}
+		if form == t.Terms[i] {
+			return fmt.Errorf("form %.40q is the term itself", form)
+		}
+	}
+	return nil
+}
+
+func (t *Table) countForms() (n uint64) {
+	for _, form := range t.Forms {
+		if form != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *Table) check() error {
+	if len(t.Terms) > MaxTerms {
+		return fmt.Errorf("%d terms, at most %d", len(t.Terms), MaxTerms)
+	}
+	names := t.Meta.Origins
+	if len(names) > MaxOrigins {
+		return fmt.Errorf("%d origins, at most %d", len(names), MaxOrigins)
+	}
+	for k, name := range names {
+		if name == "" || slices.Contains(names[:k], name) {
+			return fmt.Errorf("origin %q: empty or repeated", name)
+		}
+	}
+	for i, term := range t.Terms {
+		if err := CheckTerm(term); err != nil {
+			return err
+		}
+		switch {
+		case i > 0 && t.Terms[i-1] == term:
+			return fmt.Errorf("term %q occurs twice", term)
+		case i > 0 && t.Terms[i-1] > term:
+			return fmt.Errorf("term %q is out of order", term)
+		}
+	}
+	if err := t.checkForms(); err != nil {
+		return err
+	}
+	seenIn := make([]uint32, len(t.Terms)) // the last row, plus 1, that has the column
+	for i := range t.Terms {
+		if err := t.checkRow(uint32(i), seenIn); err != nil {
+			return fmt.Errorf("row of %q: %w", t.Terms[i], err)
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkRow(i uint32, seenIn []uint32) error {
+	cols, sims := t.Row(int(i))
+	if len(cols) > MaxNeighbors {
+		return fmt.Errorf("%d neighbors, at most %d", len(cols), MaxNeighbors)
+	}
+	named := len(t.Meta.Origins)
+	for k, col := range cols {
+		origins := t.OriginsAt(int(i), k)
+		switch {
+		case origins>>named != 0 || (origins == 0 && named > 0):
+			return fmt.Errorf("origins %b of an entry, of %d named", origins, named)
+		case int(col) >= len(t.Terms):
+			return fmt.Errorf("neighbor %d of %d terms", col, len(t.Terms))
+		case col == i:
+			return errors.New("is its own neighbor")
+		case seenIn[col] == i+1:
+			return fmt.Errorf("neighbor %q occurs twice", t.Terms[col])
+		case sims[k] == 0:
+			return fmt.Errorf("similarity 0 of neighbor %q", t.Terms[col])
+		case k > 0 && CompareEntries(Entry{Col: cols[k-1], Units: sims[k-1]}, Entry{Col: col, Units: sims[k]}) > 0:
+			return fmt.Errorf("neighbor %q is out of order", t.Terms[col])
+		}
+		seenIn[col] = i + 1
+	}
+	return nil
+}
+
+// describe returns the Meta of m with its counts computed.
+func (t *Table) describe() Meta {
+	meta := t.Meta
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // as JSON would store it
+	meta.Source, meta.Origins, meta.Params = valid(meta.Source), nil, nil
+	for _, name := range t.Meta.Origins {
+		meta.Origins = append(meta.Origins, valid(name))
+	}
+	if len(t.Meta.Params) > 0 {
+		meta.Params = make(map[string]string, len(t.Meta.Params))
+	}
+	for k, v := range t.Meta.Params {
+		meta.Params[valid(k)] = valid(v)
+	}
+	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
+	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
+	for i := range t.Terms {
+		cols, sims := t.Row(i)
+		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
+		sum := 0
+		for _, sim := range sims {
+			sum += int(sim)
+		}
+		meta.Dominant = meta.Dominant && sum < UnitsOfOne
+	}
+	return meta
+}
+
+// RowAt returns row i. The table has passed the checks of [PackRow].
+func (t *Table) RowAt(i int) Row {
+	cols, sims := t.Row(i)
+	termBytes := 0
+	for _, col := range cols {
+		termBytes += len(t.Terms[col])
+	}
+	p := newPacker(t.DocFreqs[i], len(cols), t.Origins != nil, termBytes)
+	for k, col := range cols {
+		p.add(sims[k], t.OriginsAt(i, k), t.DocFreqs[col], t.Terms[col])
+	}
+	return p.row()
+}
+
+// symmetric reports whether s_ij = s_ji for all i and j. Each row has to be in
+// the order of [CompareEntries], to be searched for the mirror of an entry.
+func (e *Entries) symmetric() bool {
+	mirrored := 0
+	for i := range len(e.Offsets) - 1 {
+		cols, sims := e.Row(i)
+		for k, j := range cols {
+			if int(j) > i {
+				continue
+			}
+			if !e.has(int(j), uint32(i), sims[k]) {
+				return false
+			}
+			mirrored++
+		}
+	}
+	return 2*mirrored == len(e.Cols) // else some entry over the diagonal has none under it
+}
+
+// has reports whether row i has a similarity in a column.
+func (e *Entries) has(i int, col uint32, units uint16) bool {
+	cols, sims := e.Row(i)
+	k := sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
+	return k < len(cols) && cols[k] == col && sims[k] == units
+}
+
+// A Columns lists the entries of a matrix column by column, 8 bytes each:
+// column j is at [offsets[j], offsets[j+1]) of the others, by row.
+type Columns struct {
+	offsets []int
+	rows    []uint32
+	places  []uint16 // of the entry in its row, under MaxNeighbors
+	sims    []uint16
+}
+
+// ByColumn returns the index of the entries with a mark; nil marks all.
+func (e *Entries) ByColumn(marks []uint8) Columns {
+	n := len(e.Offsets) - 1
+	c := Columns{offsets: make([]int, n+1)}
+	for at, col := range e.Cols {
+		if marks == nil || marks[at] != 0 {
+			c.offsets[col+1]++
+		}
+	}
+	for j := range n {
+		c.offsets[j+1] += c.offsets[j]
+	}
+	total := c.offsets[n]
+	c.rows, c.places, c.sims = make([]uint32, total), make([]uint16, total), make([]uint16, total)
+	next := slices.Clone(c.offsets[:n])
+	for i := range n {
+		first := e.Offsets[i]
+		for at := first; at < e.Offsets[i+1]; at++ {
+			if marks == nil || marks[at] != 0 {
+				to := next[e.Cols[at]]
+				next[e.Cols[at]]++
+				c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
+			}
+		}
+	}
+	return c
+}
+
+// Column returns the entries of column j: rows, places in them, similarities.
+func (c *Columns) Column(j int) (rows []uint32, places, sims []uint16) {
+	lo, hi := c.offsets[j], c.offsets[j+1]
+	return c.rows[lo:hi], c.places[lo:hi], c.sims[lo:hi]
+}

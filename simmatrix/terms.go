@@ -1,0 +1,48 @@
+package simmatrix
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// CheckTerm returns an error for a term that cannot have a row.
+func CheckTerm(t string) error {
+	switch {
+	case t == "":
+		return errors.New(`term "" is empty`)
+	case len(t) > MaxTermBytes:
+		return fmt.Errorf("term %.40q: too long, %d bytes of at most %d", t, len(t), MaxTermBytes)
+	case LooksUTF16(t):
+		return fmt.Errorf("term %.40q: not UTF-8, it looks like UTF-16", t)
+	case !utf8.ValidString(t):
+		return fmt.Errorf("term %.40q: not UTF-8", t)
+	}
+	return nil
+}
+
+// LooksUTF16 reports whether text begins with a UTF-16 byte order mark.
+func LooksUTF16(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
+}
+
+// MaxFormBytes is the length of the longest form of a term.
+const MaxFormBytes = 255
+
+// CheckForm returns an error for what is no form of a term: for what is empty,
+// too long or not UTF-8, or has characters that would change how the text
+// around it looks.
+func CheckForm(form string) error {
+	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	switch {
+	case form == "" || len(form) > MaxFormBytes:
+		return fmt.Errorf("form %.40q: %d bytes, want 1 to %d", form, len(form), MaxFormBytes)
+	case !utf8.ValidString(form):
+		return fmt.Errorf("form %.40q: not UTF-8", form)
+	case strings.ContainsFunc(form, odd):
+		return fmt.Errorf("form %.40q: has control characters", form)
+	}
+	return nil
+}
