@@ -33,8 +33,8 @@ const (
 )
 
 // A Config is a complete configuration. One that comes from [Default],
-// [Load] or [Parse] is valid. The tags are those of [expand.Profile]; the
-// comments say only what akin.yml does not.
+// [Load] or [Parse] is valid. The tags are those of [expand.Profile], with what
+// a text is, which rules says; the comments say only what akin.yml does not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`
@@ -48,7 +48,7 @@ type Config struct {
 	Matrices []Matrix `yaml:"matrices"`
 	Weights  []Matrix `yaml:"weights"`
 	// Vectors are the files of the models of documents' vectors.
-	Vectors []string `yaml:"vectors"`
+	Vectors []string `yaml:"vectors" is:"file"`
 	Redis   Redis    `yaml:"redis"`
 	Caches  Caches   `yaml:"caches"`
 	Memory  Memory   `yaml:"memory"`
@@ -60,7 +60,7 @@ type Config struct {
 
 // Listen is the listener that clients connect to.
 type Listen struct {
-	Address          string    `yaml:"address"` // host:port
+	Address          string    `yaml:"address" is:"address"` // host:port
 	ForwardedHeaders bool      `yaml:"forwarded_headers"`
 	TLS              ServerTLS `yaml:"tls"`
 	MaxConnections   int       `yaml:"max_connections" allowed:"0 1000000"` // 0: what the limit of open files allows
@@ -77,8 +77,8 @@ type ServerTLS struct {
 
 // Admin is the listener for operators.
 type Admin struct {
-	Address   string   `yaml:"address"` // host:port
-	Hosts     []string `yaml:"hosts"`
+	Address   string   `yaml:"address" is:"address"` // host:port
+	Hosts     []string `yaml:"hosts" is:"host"`
 	TokenFile string   `yaml:"token_file"`
 	Token     Secret   `yaml:"-"` // set by Load; "" is none
 }
@@ -99,7 +99,7 @@ type Shutdown struct {
 
 // Cluster is the search cluster.
 type Cluster struct {
-	URLs []string  `yaml:"urls"` // at least one
+	URLs []string  `yaml:"urls" is:"node"` // at least one
 	TLS  ClientTLS `yaml:"tls"`
 	Auth Auth      `yaml:"auth"`
 }
@@ -149,11 +149,11 @@ const ArmOff = "off"
 
 // A Trial compares two ways of searching, its arms, on live searches.
 type Trial struct {
-	Name    string   `yaml:"name"`    // unique, without a default
-	Indices []string `yaml:"indices"` // as in Matrix
-	Arms    []string `yaml:"arms"`    // the usual one and the new one: names of profiles, or ArmOff
+	Name    string   `yaml:"name" is:"name"`     // unique, without a default
+	Indices []string `yaml:"indices" is:"index"` // as in Matrix
+	Arms    []string `yaml:"arms"`               // the usual one and the new one: names of profiles, or ArmOff
 	Share   float64  `yaml:"share" allowed:"0 1"`
-	Header  string   `yaml:"header"` // "" is the client's address
+	Header  string   `yaml:"header" is:"header"` // "" is the client's address
 }
 
 // A Profile is another way of rewriting searches.
@@ -167,9 +167,9 @@ type Profile struct {
 // A Matrix binds a similarity matrix, or one used for term weights, to indices
 // and fields.
 type Matrix struct {
-	Name    string   `yaml:"name"` // unique in its list, without a default
-	Indices []string `yaml:"indices"`
-	Fields  []string `yaml:"fields"`
+	Name    string   `yaml:"name" is:"name"` // unique in its list, without a default
+	Indices []string `yaml:"indices" is:"index"`
+	Fields  []string `yaml:"fields" is:"pattern"`
 	File    string   `yaml:"file"` // "" takes it from Redis by its name; need not exist yet
 }
 
@@ -212,7 +212,7 @@ type Log struct {
 
 // Tracing says where spans of OpenTelemetry traces go, and of how many.
 type Tracing struct {
-	Endpoint    string  `yaml:"endpoint"` // a base URL; "" traces nothing
+	Endpoint    string  `yaml:"endpoint" is:"collector"` // a base URL; "" traces nothing
 	Sample      float64 `yaml:"sample" allowed:"0 1"`
 	HeadersFile string  `yaml:"headers_file"`
 	Headers     Secret  `yaml:"-"` // set by Load; see [Tracing.Header]

@@ -95,7 +95,7 @@ func (d *decoder) value(n *yaml.Node, key string, f field) {
 	case f.Type() == reflect.TypeFor[HideFrom]():
 		d.hideFrom(n, key, f.Addr().Interface().(*HideFrom))
 	case f.Kind() == reflect.Slice:
-		d.list(n, key, f.Value)
+		d.list(n, key, f)
 	case f.isSection():
 		d.section(n, key, f.Value)
 	default:
@@ -186,34 +186,47 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 	}
 }
 
-// list decodes a sequence into the slice v, replacing its content. Entries of
+// list decodes a sequence into the slice list, replacing its content. Entries of
 // matrices and weights start from [defaultMatrix], those of trials from
-// [defaultTrial], those of segments from [defaultSegments].
-func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
+// [defaultTrial], those of segments from [defaultSegments]. The first key of an
+// entry names it. No text and no name may be there twice.
+func (d *decoder) list(n *yaml.Node, key string, list field) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	list.Set(reflect.MakeSlice(list.Type(), len(n.Content), len(n.Content)))
+	first := map[string]int{}
 	for i, item := range n.Content {
 		path := fmt.Sprintf("%s[%d]", key, i)
 		d.lines[path] = item.Line
-		decode := func() { d.value(item, path, field{Value: v.Index(i)}) }
-		switch entry := v.Index(i).Addr().Interface().(type) {
+		f, twice := field{Value: list.Index(i), is: list.is}, "is the same as %[3]s[%[4]d]"
+		switch entry := f.Addr().Interface().(type) {
 		case *Matrix:
 			*entry = defaultMatrix()
-			decode()
 		case *Trial:
 			*entry = defaultTrial()
-			decode()
 		case *form.Segments:
 			*entry = defaultSegments()
-			decode()
-			for name, value := range map[string]*string{"text": &entry.Text, "position": &entry.Position, "share": &entry.Share} {
-				*value = cmp.Or(*value, entry.Path+"."+name)
+		}
+		d.value(item, path, f)
+		if s, ok := f.Addr().Interface().(*form.Segments); ok {
+			s.Text, s.Position = cmp.Or(s.Text, s.Path+".text"), cmp.Or(s.Position, s.Path+".position")
+			s.Share = cmp.Or(s.Share, s.Path+".share")
+		}
+		name := ""
+		if f.isSection() {
+			fields, names := fieldsOf(f.Value)
+			name, f = names[0], fields[names[0]]
+			path, twice = join(path, name), "%[1]q is the %[2]s of %[3]s[%[4]d] already; every entry has a %[2]s of its own"
+			if err := f.check(); err != nil { // it may be missing
+				d.add(path, "%w", err)
 			}
-		default:
-			decode()
+		}
+		if j, known := first[f.String()]; known {
+			d.add(path, twice, f.String(), name, key, j)
+		} else if !d.has(path) {
+			first[f.String()] = i
 		}
 	}
 }
@@ -222,7 +235,7 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 func (d *decoder) hideFrom(n *yaml.Node, key string, h *HideFrom) {
 	names := []string{n.Value}
 	if n.Kind != yaml.ScalarNode {
-		d.list(n, key, reflect.ValueOf(&names).Elem())
+		d.list(n, key, field{Value: reflect.ValueOf(&names).Elem()})
 	} else if n.Value != "auto" {
 		d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
 	}
@@ -241,26 +254,20 @@ func (d *decoder) hideFrom(n *yaml.Node, key string, h *HideFrom) {
 	})
 }
 
-// each reports repeated entries of the list at key and those for which wrong
-// returns an error.
+// each reports the entries of the list at key for which wrong returns an error.
 func (d *decoder) each(key string, list []string, wrong func(string) error) {
-	first := make(map[string]int, len(list))
 	for i, s := range list {
-		at := fmt.Sprintf("%s[%d]", key, i)
 		if err := wrong(s); err != nil {
-			d.add(at, "%w", err)
-		} else if j, twice := first[s]; twice {
-			d.add(at, "is the same as %s[%d]", key, j)
-		} else {
-			first[s] = i
+			d.add(fmt.Sprintf("%s[%d]", key, i), "%w", err)
 		}
 	}
 }
 
-// A field is one of a struct, and what its tag allows.
+// A field is one of a struct, what its tag allows, and the rule for its text.
 type field struct {
 	reflect.Value
 	allowed []string
+	is      string
 }
 
 // fieldsOf returns the fields of the struct v by their keys, and the keys in
@@ -276,7 +283,7 @@ func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
 			maps.Copy(fields, inside)
 			names = append(names, more...)
 		default:
-			fields[name] = field{v.Field(i), strings.Fields(tag.Get("allowed"))}
+			fields[name] = field{v.Field(i), strings.Fields(tag.Get("allowed")), tag.Get("is")}
 			names = append(names, name)
 		}
 	}
@@ -311,7 +318,9 @@ func (f field) decode(n *yaml.Node) (err error) {
 		float := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
 		*p, err = parse(n, tag, float, errors.New("must be a number"))
 	case *string:
-		*p, err = text(n)
+		if *p, err = text(n); err == nil {
+			err = f.check()
+		}
 	case *Secret:
 		secret := func(s string) (Secret, error) { return NewSecret(s), nil }
 		*p, err = parse(n, tagStr, secret, errors.New("must be a text"))
@@ -326,6 +335,14 @@ func (f field) decode(n *yaml.Node) (err error) {
 		return err
 	}
 	return f.checkRange()
+}
+
+// check returns an error for a text against its rule.
+func (f field) check() error {
+	if f.is == "" {
+		return nil
+	}
+	return rules[f.is](f.String())
 }
 
 // decodeWord sets f to what a word stands for.

@@ -261,6 +261,12 @@ func TestLimitsAreReadable(t *testing.T) {
 			if f.isSection() {
 				check(f.Value)
 			}
+			if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
+				check(reflect.New(f.Type().Elem()).Elem())
+			}
+			if f.is != "" && rules[f.is] == nil {
+				t.Errorf("%s: there is no rule %s", name, f.is)
+			}
 			if len(f.allowed) == 0 {
 				continue
 			}
@@ -281,7 +287,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 36 {
+	if limits != 40 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

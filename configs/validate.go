@@ -1,93 +1,50 @@
 package configs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// check reports the values of c that are wrong in themselves.
+// check reports the values of c that are wrong together with others.
 func (d *decoder) check(c *Config) {
-	d.address("listen.address", c.Listen.Address)
-	d.address("admin.address", c.Admin.Address)
-	d.each("admin.hosts", c.Admin.Hosts, func(s string) error {
-		if s == "" || strings.ContainsAny(s, ":/*") || hasSpace(s) {
-			return errors.New("must be the name of a host, without a port and wildcards")
-		}
-		return nil
-	})
-	d.nodes(c.Cluster.URLs)
+	if len(c.Cluster.URLs) == 0 {
+		d.add("cluster.urls", "must name at least one node of the cluster")
+	}
 	d.rewriting("expansion", &c.Expansion.Profile)
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
-	d.each("vectors", c.Vectors, func(s string) error {
-		if s == "" {
-			return errors.New("must be a file")
-		}
-		return nil
-	})
 	d.checkProfiles(c)
 	checkModes(d, c)
 	d.trials(c)
 	d.redisURL(c.Redis.URL.Reveal())
-	if s := c.Tracing.Endpoint; s != "" {
-		if err := wrongURL(s, "tracing.headers_file or in "+EnvTracingHeaders); err != nil {
-			d.add("tracing.endpoint", "%w", err)
-		}
-	}
 }
 
 // rewriting reports what is wrong with the keys at key that expansion and
 // profiles have in common, but for those that a profile inherits.
 func (d *decoder) rewriting(key string, p *expand.Profile) {
-	own := func(name string) bool { return d.lines[key+"."+name] > 0 }
-	if own("default_fields") {
-		d.each(key+".default_fields", p.DefaultFields, wrongField)
-	}
-	if own("segments") {
-		d.segments(key+".segments", p.Segments)
-	}
-	if len(p.Segments) > 0 && p.Mode != expand.ModeBM25 && (own("segments") || own("mode")) {
-		d.add(key+".segments", "must be empty in the mode %s, which scores whole documents", Keys(p)["mode"])
-	}
-}
-
-func wrongField(s string) error {
-	if strings.Contains("."+s+".", "..") || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
-		return errors.New("must be the full name of a field, without wildcards and boosts")
-	}
-	return nil
-}
-
-func (d *decoder) segments(list string, entries []form.Segments) {
-	for i, s := range entries {
-		key := fmt.Sprintf("%s[%d]", list, i)
-		for _, f := range []struct{ name, value, under string }{
-			{"field", s.Field, ""}, {"path", s.Path, ""},
-			{"text", s.Text, s.Path + "."}, {"position", s.Position, s.Path + "."}, {"share", s.Share, s.Path + "."},
-		} {
-			if f.under != "" && d.has(key+".path") {
-				continue
-			}
-			if err := wrongField(f.value); err != nil {
-				d.add(key+"."+f.name, "%w", err)
-			} else if !strings.HasPrefix(f.value, f.under) {
-				d.add(key+"."+f.name, "must be the full name of a field below path, such as %s.%s", s.Path, f.name)
+	list := key + ".segments"
+	own := d.lines[list] > 0
+	for i, s := range p.Segments {
+		at := fmt.Sprintf("%s[%d]", list, i)
+		for _, f := range []struct{ name, value string }{{"text", s.Text}, {"position", s.Position}, {"share", s.Share}} {
+			if err := wrongField(f.value); !own || d.has(at+".path") {
+				break
+			} else if err != nil {
+				d.add(at+"."+f.name, "%w", err)
+			} else if !strings.HasPrefix(f.value, s.Path+".") {
+				d.add(at+"."+f.name, "must be the full name of a field below path, such as %s.%s", s.Path, f.name)
 			}
 		}
-		if j := slices.IndexFunc(entries, func(other form.Segments) bool { return other.Field == s.Field }); j < i {
-			d.add(key+".field", "%q is the field of %s[%d] already", s.Field, list, j)
-		}
+	}
+	if len(p.Segments) > 0 && p.Mode != expand.ModeBM25 && (own || d.lines[key+".mode"] > 0) {
+		d.add(list, "must be empty in the mode %s, which scores whole documents", Keys(p)["mode"])
 	}
 }
 
@@ -125,17 +82,9 @@ func checkModes(d *decoder, c *Config) {
 
 func (d *decoder) trials(c *Config) {
 	const list = "expansion.trials"
-	names := make([]string, len(c.Expansion.Trials))
 	for i, t := range c.Expansion.Trials {
 		key := fmt.Sprintf("%s[%d]", list, i)
-		switch j := slices.Index(names[:i], t.Name); {
-		case !isName(t.Name):
-			d.add(key+".name", "must be "+nameRule)
-		case j >= 0:
-			d.add(key+".name", "%q is the name of %s[%d] already; every trial has a name of its own", t.Name, list, j)
-		}
-		names[i] = t.Name
-		d.globs(key+".indices", t.Indices, "-", `must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)
+		d.some(key+".indices", t.Indices)
 		if len(t.Arms) != 2 {
 			d.add(key+".arms", "must be two: the usual one and the new one")
 		}
@@ -145,76 +94,29 @@ func (d *decoder) trials(c *Config) {
 			}
 			return nil
 		})
-		if strings.Trim(t.Header, nameChars) != "" {
-			d.add(key+".header", "must be the name of a header")
-		}
 	}
-	if len(names) > 0 && c.Expansion.Shadow > 0 {
+	if len(c.Expansion.Trials) > 0 && c.Expansion.Shadow > 0 {
 		d.add(list, "must be empty where expansion.shadow is set, which gives every client the answer to its original search")
 	}
 }
 
-func (d *decoder) nodes(urls []string) {
-	const key = "cluster.urls"
-	if len(urls) == 0 {
-		d.add(key, "must name at least one node of the cluster")
-	}
-	d.each(key, urls, func(s string) error {
-		return wrongURL(s, fmt.Sprintf("cluster.auth or in %s, %s and %s", EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey))
-	})
-}
-
-// wrongURL returns what is wrong with the base URL of a server, nil for
-// nothing. Credentials belong elsewhere.
-func wrongURL(s, elsewhere string) error {
-	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
-	switch {
-	case err == nil && u.User != nil:
-		return fmt.Errorf("must not hold credentials; give them in %s", elsewhere)
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
-		return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
-	}
-	return nil
-}
-
-// matrices reports what is wrong with each entry of the list at key and with
-// the names together.
 func (d *decoder) matrices(list string, entries []Matrix) {
-	first := make(map[string]int, len(entries))
 	for i, m := range entries {
 		key := fmt.Sprintf("%s[%d]", list, i)
-		j, twice := first[m.Name]
-		switch {
-		case !isName(m.Name):
-			d.add(key+".name", "must be "+nameRule)
-		case twice:
-			d.add(key+".name", "%q is the name of %s[%d] already; every entry has a name of its own", m.Name, list, j)
-		default:
-			first[m.Name] = i
+		d.some(key+".indices", m.Indices)
+		if len(m.Fields) == 0 {
+			d.add(key+".fields", noPattern)
 		}
-		d.globs(key+".indices", m.Indices, "-", `must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)
-		d.globs(key+".fields", m.Fields, "", `must be a field name in which only * is a wildcard, such as "title*"`)
 	}
 }
 
-// globs reports what is wrong with the patterns at key, of which those that
-// begin with out, unless that is "", exclude names.
-func (d *decoder) globs(key string, globs []string, out, wrong string) {
-	keepsOut := func(s string) bool { return out != "" && strings.HasPrefix(s, out) }
-	if !slices.ContainsFunc(globs, func(s string) bool { return !keepsOut(s) }) {
-		d.add(key, `must have at least one pattern of what it applies to; "*" is everything`)
+const noPattern = `must have at least one pattern of what it applies to; "*" is everything`
+
+// some reports a list of patterns that all keep names out.
+func (d *decoder) some(key string, patterns []string) {
+	if !slices.ContainsFunc(patterns, func(s string) bool { return !strings.HasPrefix(s, "-") }) {
+		d.add(key, noPattern)
 	}
-	d.each(key, globs, func(s string) error {
-		if keepsOut(s) {
-			s = s[len(out):]
-		}
-		// The characters that an index name may not have, and those that
-		// other pattern languages give a meaning to.
-		if s == "" || s[0] == '-' || strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) || hasSpace(s) {
-			return errors.New(wrong)
-		}
-		return nil
-	})
 }
 
 // minToken is the length in bytes of the shortest token of the admin port:
@@ -288,25 +190,6 @@ func (d *decoder) together(key1, value1, key2, value2 string) {
 	} else if value2 != "" && value1 == "" {
 		d.add(key1, "must be set together with %s", key2)
 	}
-}
-
-func (d *decoder) address(key, s string) {
-	host, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil || hasSpace(host) || strings.Contains(host, "/") {
-		d.add(key, "must be host:port with a port of 0 to 65535, such as 127.0.0.1:9280")
-	}
-}
-
-// isHost reports whether u has a host, and a port, if any, from 1 to 65535.
-func isHost(u *url.URL) bool {
-	if u.Hostname() == "" || hasSpace(u.Hostname()) || strings.HasSuffix(u.Host, ":") {
-		return false
-	}
-	n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
-	return err == nil && n > 0
 }
 
 func (d *decoder) redisURL(s string) {

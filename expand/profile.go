@@ -27,7 +27,7 @@ const (
 // Package configs reads it by the tags: the key, and what is allowed, which is
 // the least and the largest number, "(" for one that is too small itself, or
 // the words that stand for 0, 1, 2 and so on. Of the words of a bool the second
-// is true.
+// is true. The tag "is" says that texts are full names of fields.
 type Profile struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
@@ -61,7 +61,7 @@ type Profile struct {
 	// Strength is λ.
 	Strength form.Lambda `yaml:"strength"`
 	// DefaultFields are the fields to add terms in when a request names none.
-	DefaultFields []string `yaml:"default_fields"`
+	DefaultFields []string `yaml:"default_fields" is:"field"`
 	// MarkRelated has highlighters mark the added terms, too.
 	MarkRelated bool `yaml:"highlight" allowed:"original related"`
 	// NormalizeScores divides the score of a clause such that the largest that it

@@ -11,8 +11,8 @@ import (
 // documents, which the engine scores one by one.
 type Segments struct {
 	// Field is the field whose text is in parts, and Path the nested field.
-	Field string `yaml:"field"`
-	Path  string `yaml:"path"`
+	Field string `yaml:"field" is:"field"`
+	Path  string `yaml:"path" is:"field"`
 	// Text is the field of a segment's text. Position counts the segments of a
 	// document from 1, and Share in (0, 1] is how much of the text a segment is.
 	Text      string    `yaml:"text"`

@@ -1,0 +1,86 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// rules has what is wrong with a text that is to be what the tag "is" says.
+var rules = map[string]func(string) error{
+	"address": func(s string) error {
+		host, port, err := net.SplitHostPort(s)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		return unless(err == nil && !hasSpace(host) && !strings.Contains(host, "/"),
+			"must be host:port with a port of 0 to 65535, such as 127.0.0.1:9280")
+	},
+	"host": func(s string) error {
+		return unless(s != "" && !strings.ContainsAny(s, ":/*") && !hasSpace(s), "must be the name of a host, without a port and wildcards")
+	},
+	"node": func(s string) error {
+		return wrongURL(s, "cluster.auth or in "+EnvClusterUsername+", "+EnvClusterPassword+" and "+EnvClusterAPIKey)
+	},
+	"collector": func(s string) error {
+		if s == "" {
+			return nil
+		}
+		return wrongURL(s, "tracing.headers_file or in "+EnvTracingHeaders)
+	},
+	"name":   func(s string) error { return unless(isName(s), "must be "+nameRule) },
+	"file":   func(s string) error { return unless(s != "", "must be a file") },
+	"header": func(s string) error { return unless(strings.Trim(s, nameChars) == "", "must be the name of a header") },
+	"field":  wrongField,
+	"index": func(s string) error {
+		return unless(isPattern(strings.TrimPrefix(s, "-")),
+			`must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)
+	},
+	"pattern": func(s string) error {
+		return unless(isPattern(s), `must be a field name in which only * is a wildcard, such as "title*"`)
+	},
+}
+
+func unless(right bool, wrong string) error {
+	if right {
+		return nil
+	}
+	return errors.New(wrong)
+}
+
+func wrongField(s string) error {
+	return unless(!strings.Contains("."+s+".", "..") && !strings.ContainsAny(s, "*?^,") && !hasSpace(s),
+		"must be the full name of a field, without wildcards and boosts")
+}
+
+// isPattern reports whether s has none of the characters that an index name may
+// not have, and of those that other pattern languages give a meaning to.
+func isPattern(s string) bool {
+	return s != "" && s[0] != '-' && !strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) && !hasSpace(s)
+}
+
+// wrongURL returns what is wrong with the base URL of a server, nil for
+// nothing. Credentials belong elsewhere.
+func wrongURL(s, elsewhere string) error {
+	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
+	switch {
+	case err == nil && u.User != nil:
+		return fmt.Errorf("must not hold credentials; give them in %s", elsewhere)
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
+		return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
+	}
+	return nil
+}
+
+// isHost reports whether u has a host, and a port, if any, from 1 to 65535.
+func isHost(u *url.URL) bool {
+	if u.Hostname() == "" || hasSpace(u.Hostname()) || strings.HasSuffix(u.Host, ":") {
+		return false
+	}
+	n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	return err == nil && n > 0
+}
