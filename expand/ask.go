@@ -11,6 +11,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 const (
@@ -72,7 +73,7 @@ func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) 
 	if len(some) == 0 {
 		return a.texts(ctx, open)
 	}
-	err = inParallel(2, 2, func(i int) (err error) {
+	err = recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 1 {
 			return each(some, func(t *target) error { return m.ask(ctx, t) })
 		}

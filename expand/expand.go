@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/cache"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 )
 
@@ -114,7 +115,7 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request, pins Pins) (
 		return &Result{Reason: why}, nil
 	}
 	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
-	_ = inParallel(len(parts), searchesSideBySide, func(i int) error {
+	_ = recovery.InParallel(len(parts), searchesSideBySide, func(i int) error {
 		if parts[i].Odd {
 			results[i] = &Result{Reason: reason.MultiSearch}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // [ModeHard] makes the score of a hit the length-normalized soft cosine of the
@@ -191,7 +192,7 @@ func gather(targets []*target, total int) {
 func (a hard) weigh(ctx context.Context, t *target, m *weighing) error {
 	m.terms = t.Terms.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
-	err := inParallel(2, 2, func(i int) (err error) {
+	err := recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
 			return failed(StageWeights, t.weights.Rows(ctx, m.terms, m.rows))
 		}

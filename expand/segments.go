@@ -9,6 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // How segments work: a clause that looks into a field whose text documents also
@@ -30,7 +31,7 @@ type nestable struct {
 func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
 	s := a.s
 	found := s.nestables()
-	if err := inParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
+	if err := recovery.InParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
 		return nil, failed(StageFields, err)
 	}
 	var notes []Explanation

@@ -9,6 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/expand/vectors"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -79,7 +80,7 @@ const sideBySide = 8
 
 // each calls f for every target, several at the same time.
 func each(targets []*target, f func(t *target) error) error {
-	return inParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
+	return recovery.InParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
 }
 
 // memory is what one expansion leaves to the next.
