@@ -90,7 +90,7 @@ type memory struct {
 	targets    []target
 	plan       []form.ClausePlan
 	selections []*terms.Selection
-	lent       int // of the selections
+	used       int // of the selections
 	weighing
 }
 
@@ -102,11 +102,11 @@ type weighing struct {
 }
 
 func (m *memory) selection() *terms.Selection {
-	if m.lent == len(m.selections) {
+	if m.used == len(m.selections) {
 		m.selections = append(m.selections, new(terms.Selection))
 	}
-	m.lent++
-	return m.selections[m.lent-1]
+	m.used++
+	return m.selections[m.used-1]
 }
 
 func (m *memory) release() {
@@ -118,7 +118,7 @@ func (m *memory) release() {
 	for _, sel := range m.selections {
 		sel.Context = nil
 	}
-	m.lent = 0
+	m.used = 0
 	clear(m.clauses)
 	clear(m.targets)
 	clear(m.plan)
