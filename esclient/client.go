@@ -141,8 +141,8 @@ type Call struct {
 	Limit   int64
 }
 
-// Request returns the call as a request to the node with that URL; "" leaves the
-// node to the transport. All engines take these plain JSON types.
+// Request returns the call as a request to the node with that URL; "" leaves
+// the node to the transport. All engines take these plain JSON types.
 func (c *Call) Request(ctx context.Context, node string) (*http.Request, error) {
 	var body io.Reader
 	if text, ok := c.Body.([]byte); ok {

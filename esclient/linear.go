@@ -143,7 +143,7 @@ func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field
 		if err != nil {
 			return "", mapping.Linearity{}, err
 		}
-		if common == nil {
+		if i == 0 {
 			common = found
 			continue
 		}

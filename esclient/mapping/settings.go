@@ -55,8 +55,8 @@ func (s Settings) section(prefix string) string {
 }
 
 // defined returns the names of the analyzers that the index defines, or of
-// another kind of component. A custom analyzer may leave out its type, never its
-// tokenizer; the others have a type.
+// another kind of component. A custom analyzer may leave out its type, never
+// its tokenizer; the others have a type.
 func (s Settings) defined(kind string) []string {
 	prefix := analysisPrefix + kind + "."
 	var names []string
