@@ -35,7 +35,7 @@ func (a API) CreateIndex(ctx context.Context, index string, body []byte) (create
 // makes them visible to searches. Its error names the first document that
 // was refused.
 func (a API) Index(ctx context.Context, index string, docs []Document) error {
-	var lines []any
+	lines := make([]any, 0, 2*len(docs))
 	for _, d := range docs {
 		action := esclient.Object{}
 		if d.ID != "" {
@@ -120,7 +120,7 @@ type UpdateResult struct {
 // returns what has become of each, in their order. After an error nobody knows
 // which were made.
 func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
-	var lines []any
+	lines := make([]any, 0, 2*len(updates))
 	for _, u := range updates {
 		part := jsontext.Value(u.Part)
 		if !part.IsValid() || part.Kind() != jsontext.KindBeginObject {
