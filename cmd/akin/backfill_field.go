@@ -74,8 +74,9 @@ func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, e
 	return cluster, err
 }
 
-// countable returns the concrete indices that map the field. It refuses a field whose terms cannot be counted, and one whose norms would
-// be taken for those of another.
+// countable returns the concrete indices that map the field. It refuses a field
+// whose terms cannot be counted, and one whose norms would be taken for those
+// of another.
 func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) (indices []string, err error) {
 	found, err := cluster.Countable(ctx, f.Index, f.field)
 	for _, i := range found {

@@ -35,10 +35,10 @@ const (
 	batchDocs, batchBytes = 500, 8 << 20
 	// DefaultWorkers is how many batches are under way at the same time by default.
 	DefaultWorkers = 3
-	// MaxTries is how often a call is made that the cluster interrupts, and
-	// FirstPause the pause before the second. Each later one is twice as long, so
-	// that a node has half a minute to come back.
-	MaxTries   = 6
+	// MaxTries is how often a call is made that the cluster interrupts.
+	MaxTries = 6
+	// FirstPause is the pause before the second try. Each later one is twice as
+	// long, so that a node has half a minute to come back.
 	FirstPause = time.Second
 )
 
