@@ -16,13 +16,7 @@ type group struct {
 	name, analyzer  string
 	indices, fields []string
 	docs            int64 // in the indices
-	key             groupKey
-}
-
-// A groupKey is the same for groups of several indices that are one group.
-type groupKey struct {
-	treatment mapping.Treatment
-	fields    string // quoted
+	treatment       mapping.Treatment
 }
 
 func (g *group) file() string { return g.name + ".akin" }
@@ -41,15 +35,13 @@ func withoutSystem(names []string) []string {
 // same names get entries of their own. left says what is in no group. A group
 // of all that was asked for has the expression for its indices.
 func grouped(names []string, texts map[string][]mapping.Text, expression string) (groups []group, left []string, err error) {
-	at := map[groupKey]int{}
 	for _, name := range names {
 		alike, other := analyzedAlike(name, texts[name])
 		left = append(left, other...)
 		for _, g := range alike {
-			k, there := at[g.key]
-			if !there {
+			k := slices.IndexFunc(groups, func(o group) bool { return o.treatment == g.treatment && slices.Equal(o.fields, g.fields) })
+			if k < 0 {
 				k = len(groups)
-				at[g.key] = k
 				groups = append(groups, g)
 			}
 			groups[k].indices = append(groups[k].indices, name)
@@ -80,17 +72,14 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 			left = append(left, fmt.Sprintf("%q of %s: no configuration can name such a field", t.Name, index))
 			continue
 		}
-		k := slices.IndexFunc(groups, func(g group) bool { return g.key.treatment == t.Treatment() })
+		k := slices.IndexFunc(groups, func(g group) bool { return g.treatment == t.Treatment() })
 		if k < 0 {
 			k = len(groups)
-			groups = append(groups, group{key: groupKey{treatment: t.Treatment()}, analyzer: analyzerName(t.IndexAnalyzer)})
+			groups = append(groups, group{treatment: t.Treatment(), analyzer: analyzerName(t.IndexAnalyzer)})
 		}
 		if g := &groups[k]; !slices.Contains(g.fields, t.Name) { // the indices of a data stream have the same
 			g.fields = append(g.fields, t.Name)
 		}
-	}
-	for k := range groups {
-		groups[k].key.fields = fmt.Sprintf("%q", groups[k].fields)
 	}
 	return groups, left
 }

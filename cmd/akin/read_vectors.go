@@ -82,9 +82,9 @@ func (s *vectorSource) Sample(ctx context.Context, n int) ([][]vectors.Coordinat
 		return scatter(h.Sum64())
 	}
 	type sampled struct {
-		hash uint64
-		id   string
-		y    []vectors.Coordinate
+		hash      uint64
+		id, index string
+		y         []vectors.Coordinate
 	}
 	var docs []sampled
 	var mu sync.Mutex
@@ -94,11 +94,13 @@ func (s *vectorSource) Sample(ctx context.Context, n int) ([][]vectors.Coordinat
 			func(doc *documents.DocRef, y []vectors.Coordinate) error {
 				mu.Lock()
 				defer mu.Unlock()
-				docs = append(docs, sampled{hash(doc), doc.ID + "\x00" + doc.Index, y})
+				docs = append(docs, sampled{hash(doc), doc.ID, doc.Index, y})
 				return nil
 			})
 	})
-	slices.SortFunc(docs, func(a, b sampled) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(docs, func(a, b sampled) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id), cmp.Compare(a.index, b.index))
+	})
 	out := make([][]vectors.Coordinate, len(docs))
 	for i := range docs {
 		out[i] = docs[i].y
