@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -188,7 +189,7 @@ func TestClausesAreReadOnce(t *testing.T) {
 		`{"term":{"a":"b"}}`: `query.term, (term_level)`,
 		`{"nested":{"path":"n","query":{"match":{"n.a":"car"}}}}`: `query.nested.query.match "car" n.a, same matches`,
 	} {
-		if got := strings.TrimSuffix(parse(t, `{"query":`+query+`}`).String(), "\nother scores\n"); strings.TrimSpace(got) != want {
+		if got := strings.TrimSuffix(parse(t, `{"query":`+query+`}`).shown(), "\nother scores\n"); strings.TrimSpace(got) != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", query, got, want)
 		}
 	}
@@ -204,7 +205,75 @@ bare hits
 own rescore
 no rescore: rescore
 `
-	if diff := cmp.Diff(want, parse(t, body).String()); diff != "" {
+	if diff := cmp.Diff(want, parse(t, body).shown()); diff != "" {
 		t.Errorf("search (-want +got):\n%s", diff)
 	}
+}
+
+// shown returns a search as a line for each clause, and what else it says.
+func (s *Search) shown() string {
+	var b strings.Builder
+	for i := range s.Clauses {
+		b.WriteString(s.Clauses[i].shown() + "\n")
+	}
+	for _, flag := range []struct {
+		on   bool
+		name string
+	}{
+		{s.PIT.Has, "point in time"},
+		{s.Scores.Min, "min_score"},
+		{s.Scores.Sorted, "sorted"},
+		{s.Scores.Tracked, "scores tracked"},
+		{s.Scores.Aggregated, "scores aggregated"},
+		{s.Scores.Others, "other scores"},
+		{s.Scores.FirstOnly, "first matches only"},
+		{s.Hits.None, "no hits"},
+		{s.Hits.Bare || s.Hits.Ext, "bare hits"},
+		{s.OwnRescore, "own rescore"},
+		{s.KNN, "knn"},
+		{s.NoRescore != "", "no rescore: " + string(s.NoRescore)},
+	} {
+		if flag.on {
+			b.WriteString(flag.name + "\n")
+		}
+	}
+	return b.String()
+}
+
+// shown returns a clause: its path, the text, the fields, what is not
+// usual, and the reason to leave it alone.
+func (c *Clause) shown() string {
+	var b strings.Builder
+	b.WriteString(c.Path)
+	if !c.Note {
+		fmt.Fprintf(&b, " %q", c.Text)
+	}
+	for _, f := range c.Fields {
+		b.WriteString(" " + f.Name)
+		if f.Boost != 1 {
+			fmt.Fprintf(&b, "^%v", f.Boost)
+		}
+	}
+	for _, option := range []struct {
+		on   bool
+		text string
+	}{
+		{c.Analyzer != "", "analyzer=" + c.Analyzer},
+		{c.OperatorAnd, "operator=and"},
+		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
+		{c.Boost != 1 && !c.Note, fmt.Sprintf("boost=%v", c.Boost)},
+		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
+		{!c.Additive && !c.Note, "not additive"},
+		{c.SameMatches, "same matches"},
+		{c.TermCentric, "term-centric"},
+		{c.Prefix, "prefix"},
+		{c.Phrase, "phrase"},
+		{c.Fuzzy, "fuzzy"},
+		{c.Reason != "", "(" + string(c.Reason) + ")"},
+	} {
+		if option.on {
+			b.WriteString(", " + option.text)
+		}
+	}
+	return b.String()
 }

@@ -4,9 +4,7 @@ package dsl
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -90,37 +88,6 @@ func (s *Search) Redefines(field string) bool {
 	return !rm.IsZero() && bytes.Contains(rm.Of(s.Body), []byte(`"`+field+`"`))
 }
 
-// String shows the search as tests and people read it: a line for each
-// clause, and what else it says.
-func (s *Search) String() string {
-	var b strings.Builder
-	for i := range s.Clauses {
-		b.WriteString(s.Clauses[i].String() + "\n")
-	}
-	for _, flag := range []struct {
-		on   bool
-		name string
-	}{
-		{s.PIT.Has, "point in time"},
-		{s.Scores.Min, "min_score"},
-		{s.Scores.Sorted, "sorted"},
-		{s.Scores.Tracked, "scores tracked"},
-		{s.Scores.Aggregated, "scores aggregated"},
-		{s.Scores.Others, "other scores"},
-		{s.Scores.FirstOnly, "first matches only"},
-		{s.Hits.None, "no hits"},
-		{s.Hits.Bare || s.Hits.Ext, "bare hits"},
-		{s.OwnRescore, "own rescore"},
-		{s.KNN, "knn"},
-		{s.NoRescore != "", "no rescore: " + string(s.NoRescore)},
-	} {
-		if flag.on {
-			b.WriteString(flag.name + "\n")
-		}
-	}
-	return b.String()
-}
-
 // A Clause is one query of the body that looks for a text in fields.
 type Clause struct {
 	// At is where the whole query object stands, {"match": …}, and Path leads to
@@ -173,44 +140,6 @@ type Traits struct {
 type BoostedField struct {
 	Name  string
 	Boost float64
-}
-
-// String shows the clause: its path, the text, the fields, what is not
-// usual, and the reason to leave it alone.
-func (c *Clause) String() string {
-	var b strings.Builder
-	b.WriteString(c.Path)
-	if !c.Note {
-		fmt.Fprintf(&b, " %q", c.Text)
-	}
-	for _, f := range c.Fields {
-		b.WriteString(" " + f.Name)
-		if f.Boost != 1 {
-			fmt.Fprintf(&b, "^%v", f.Boost)
-		}
-	}
-	for _, option := range []struct {
-		on   bool
-		text string
-	}{
-		{c.Analyzer != "", "analyzer=" + c.Analyzer},
-		{c.OperatorAnd, "operator=and"},
-		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
-		{c.Boost != 1 && !c.Note, fmt.Sprintf("boost=%v", c.Boost)},
-		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
-		{!c.Additive && !c.Note, "not additive"},
-		{c.SameMatches, "same matches"},
-		{c.TermCentric, "term-centric"},
-		{c.Prefix, "prefix"},
-		{c.Phrase, "phrase"},
-		{c.Fuzzy, "fuzzy"},
-		{c.Reason != "", "(" + string(c.Reason) + ")"},
-	} {
-		if option.on {
-			b.WriteString(", " + option.text)
-		}
-	}
-	return b.String()
 }
 
 // FieldCount returns the number of fields of all clauses to expand; one that
