@@ -15,7 +15,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -379,25 +378,3 @@ func (sel *Selection) Terms(dst []string) []string {
 	}
 	return dst
 }
-
-// Own returns a copy of what was chosen that shares no memory with others:
-// without the rows, and without what led to the choice unless entries are
-// asked for.
-func (sel *Selection) Own(entries bool) *Selection {
-	own := &Selection{Origins: slices.Clone(sel.Origins)}
-	for i := range own.Origins {
-		o := &own.Origins[i]
-		o.Row, o.Term = simmatrix.Row{}, strings.Clone(o.Term)
-	}
-	own.LeftOut = slices.Clone(sel.LeftOut)
-	for i := range own.LeftOut {
-		own.LeftOut[i].Term = strings.Clone(own.LeftOut[i].Term)
-	}
-	if entries {
-		own.entries = slices.Clone(sel.entries)
-	}
-	return own
-}
-
-// Entries returns how many similarities led to the choice.
-func (sel *Selection) Entries() int { return len(sel.entries) }
