@@ -11,6 +11,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,7 +93,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if answer, ok := w.(*relay); ok {
 			answer.search = true
 		}
-		s.search(w, r, m)
+		s.search(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, limits.Client(r.RemoteAddr))), m)
 		return
 	}
 	s.metrics.PassedThrough.Inc()

@@ -76,10 +76,10 @@ type rewrittenSearch struct {
 	strict   bool // the cluster rejects the search where a shard fails
 }
 
-// search forwards a search, rewritten where that is possible.
+// search forwards a search of the client that the context names, rewritten
+// where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	x := s.arrive(w, r, m)
-	r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.client.Name))
 	defer s.leave(r.Context(), x)
 	expander, why := s.choose(x)
 	var err error
@@ -131,7 +131,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 // of akin.
 func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search {
 	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
-		Name: limits.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
+		Name: ClientOf(r.Context()), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
 	report.Name(r, m.shape)
@@ -683,7 +683,7 @@ func (s *Server) accepted(ctx context.Context, x *search) {
 }
 
 // sendShadowed sends the original search, whose answer the client gets, and has
-// it expanded and sent after that, so that the shadow finds the cluster a little
+// it expanded and sent after that: the shadow finds the cluster a little
 // warmer.
 func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, error) {
 	hold := s.shadows.place(x.client.Name, x.body.plain, x.body.raw)

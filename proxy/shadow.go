@@ -46,9 +46,9 @@ func (s *shadows) place(client string, plain, raw []byte) *limits.Hold {
 	return nil
 }
 
-// An expandedSearch asks for the hits of a search that was expanded. took is the
-// time until the cluster's answer began; the outcome is [report.ShadowCompared]
-// where there are hits to compare.
+// An expandedSearch asks for the hits of a search that was expanded. took is
+// the time until the cluster's answer began; the outcome is
+// [report.ShadowCompared] where there are hits to compare.
 type expandedSearch func(ctx context.Context) (hits topHits, took time.Duration, outcome string)
 
 // compare compares the answer to an original search, which the cluster began to

@@ -25,10 +25,10 @@ func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Reques
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
-// as makes calls of akin's own with the credentials of a client: its headers but
-// those about body, connection and answer, and where the cluster has security
-// its parameters. A call reads at most MaxBody bytes into hold, with nil into
-// one that ends with the call.
+// as makes calls of akin's own with the credentials of a client: its headers
+// but those about body, connection and answer, and where the cluster has
+// security its parameters. A call reads at most MaxBody bytes into hold, with
+// nil into one that ends with the call.
 func (s *Server) as(client caller, hold *limits.Hold) sender {
 	return func(ctx context.Context, c esclient.Call) (status int, text []byte, err error) {
 		out, err := c.Request(ctx, "")

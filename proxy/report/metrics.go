@@ -132,8 +132,8 @@ func (m *Metrics) addClients(r *registering) {
 	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
 }
 
-// countClauses counts what was done with each field of each clause, and searches
-// with words that are not in the matrix.
+// countClauses counts what was done with each field of each clause, and
+// searches with words that are not in the matrix.
 func (m *Metrics) countClauses(res *expand.Result) {
 	for i := range res.Clauses {
 		outcome := Unchanged
