@@ -23,8 +23,8 @@ func Decode(b []byte, out any) error { return json.Unmarshal(b, out, Lenient()) 
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Type and Reason are the root cause as the cluster gives it, both empty where
-	// the answer is none of its own. Reason is cut to 300 bytes, and may quote the
+	// Type and Reason are the root cause as the cluster gives it, both empty if
+	// the answer does not come from the cluster itself. Reason is cut to 300 bytes, and may quote the
 	// call.
 	Type, Reason string
 }

@@ -73,7 +73,7 @@ const maxProbeTerms = 32
 
 // probeScale learns the scale of the field's BM25 from the explanation of a
 // document that has one of the terms. It returns 0 if no document has one, or
-// its explanation is none of BM25.
+// its explanation is not one of BM25.
 func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
 	var should []Object
 	for _, t := range terms[:min(len(terms), maxProbeTerms)] {

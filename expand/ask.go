@@ -57,7 +57,7 @@ type measure interface {
 // bound to these, the terms of the texts, and the rows of the terms. It returns
 // the targets that are still open.
 func (a *asker) ask(ctx context.Context, m measure) (open []*target, err error) {
-	if err := ctx.Err(); err != nil { // before what is known is weighed and written
+	if err := ctx.Err(); err != nil { // nobody waits any more
 		return nil, err
 	}
 	a.start()

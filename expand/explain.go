@@ -47,7 +47,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if f.Analysis != nil {
 		e.Terms, e.Written = f.Analysis.Terms, f.Analysis.Written
 	}
-	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // else none was looked up
+	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // otherwise no neighbors were looked up
 		e.LeftOut = leftOut(f.Terms)
 		f.Terms.Expanded(func(o *terms.Origin) {
 			if o.Row.IsZero() {
@@ -55,7 +55,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 			}
 		})
 	}
-	if e.Reason == "" && c.Scoring == form.Auto { // it shares what the first has
+	if e.Reason == "" && c.Scoring == form.Auto { // the fields share the terms of the first one, and its reason
 		e.Reason = c.Fields[0].Reason
 	}
 	switch {

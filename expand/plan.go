@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A planner makes the plan of a search of the terms that were chosen, and
-// another one with fewer terms where the cluster would not take the search.
+// A planner makes the plan of a search from the terms that were chosen, and
+// another one with fewer terms if the cluster would not take the search.
 type planner struct {
 	*asker
 

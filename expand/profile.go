@@ -58,7 +58,7 @@ type Profile struct {
 	// MaxDocShare in (0, 1] is the largest share of the documents with the
 	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64 `yaml:"max_doc_share" allowed:"(0 1"`
-	// Strength is λ.
+	// Strength is λ, the factor of what added terms count for.
 	Strength form.Lambda `yaml:"strength"`
 	// DefaultFields are the fields to add terms in when a request names none.
 	DefaultFields []string `yaml:"default_fields" is:"field"`

@@ -114,7 +114,7 @@ type Result struct {
 	// more than are read.
 	TooManyFirstPasses int
 	// ClauseCount estimates from above how many clauses the query has for the
-	// engine, of several searches that with the most.
+	// engine; of several searches, the largest number.
 	ClauseCount int
 	// Clauses explains every clause that was recognized, in the order of the
 	// body.

@@ -27,8 +27,8 @@ type target struct {
 	weights Weights
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
-	// exact is what the mode hard needs, vector what the mode vectors does, nil where
-	// the field cannot have it.
+	// exact is what the mode hard needs, and vector what the mode vectors needs; nil
+	// if the field cannot have it.
 	exact  *exactField
 	vector *vectorField
 }

@@ -27,8 +27,8 @@ const (
 	controlNoFeedback = "no-feedback" // none are
 )
 
-// A control is what a client asks of akin for one search, of no client the zero
-// value. The profile "" is the configuration's own.
+// A control is what a client asks of akin for one search; the zero value asks
+// for nothing. The profile "" is the configuration's own.
 type control struct {
 	off, dryRun, explain bool
 	feedback             expand.FeedbackWish

@@ -22,7 +22,7 @@ const (
 	hitTermBytes = 200
 )
 
-// HitTerms tells the terms of hits. Package rerank implements it.
+// HitTerms tells the terms of hits. Package expand/soft implements it.
 type HitTerms interface {
 	// Terms returns the terms of each hit by field, nil for a hit that is no longer
 	// as it was found, or whose terms are not to be had. It must not modify fields

@@ -81,8 +81,8 @@ func (p *pause) enter() (ticket uint64, paused bool) {
 	return p.trial, false
 }
 
-// leave notes that a search has ended. Where it was a trial that told nothing,
-// since nothing was added to it for one, the next search is the trial.
+// leave notes that a search has ended. If it was a trial that told nothing, for
+// example since nothing was added to it, the next search is the trial.
 func (p *pause) leave(ticket uint64) {
 	if ticket == 0 {
 		return
@@ -117,9 +117,9 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 
 // refused notes that the cluster refused a rewritten search as a whole, and
 // what it said to the original: one of originalAccepted, originalRejected and
-// originalNotSent. Where it refused both, nothing is learned: one client's bad
-// search must not switch expansion off for the others. A search whose original
-// was not sent counts while the cluster is known to take originals.
+// originalNotSent. If it refused both, nothing is learned: one client's bad
+// search must not switch expansion off for the others. If the original was not
+// sent, the refusal counts as long as the cluster is known to take originals.
 func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r *answer.Failure, original string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

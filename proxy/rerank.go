@@ -14,7 +14,7 @@ import (
 // errScores says that a reranker did not return a score for each hit.
 var errScores = errors.New("not a score for each hit")
 
-// A Reranker scores the hits of searches. Package rerank implements it.
+// A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
 	// Scores returns a score for each of hits, until ctx ends at the latest. With
 	// an error the engine's order goes out. It may be called concurrently, and must

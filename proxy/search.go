@@ -23,10 +23,11 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// The way of a search, in the order of this file: Server.search takes it in,
-// reads it, and has it rewritten; forward sends it: with ask the rewritten one
-// and, where the cluster does not take that, the original. The answer goes the
-// way of all answers (forward.go).
+// The life of a search, in the order of this file: Server.search takes it in,
+// reads it and has it rewritten; forward sends it, and where the cluster does
+// not take the rewritten search, ask sends the original. The answer goes out as
+// all answers do (forward.go). Behind these stand what is learned from the
+// cluster, shadows, and what is reported.
 
 const (
 	// maxKeptBody is the largest body that is kept though akin does not look at it.
@@ -148,63 +149,6 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search
 	return x
 }
 
-// leave lets a search go.
-func (s *Server) leave(ctx context.Context, x *search) {
-	s.tell(ctx, x, nil)
-	if x.shadow == nil { // else the shadow is the trial of a pause
-		s.pause.leave(x.ticket)
-	}
-	x.hold.Release()
-	x.body.arriving.Free()
-}
-
-// explanationHeader names the record of a search that asked for it in its
-// answer.
-const explanationHeader = "X-Akin-Explanation"
-
-// tell tells what became of a search, once, and names its record in the answer
-// res if the client asked for it.
-func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
-	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
-	if x.report.ID != "" && res != nil && x.control.asks() {
-		res.Header.Set(explanationHeader, x.report.ID)
-	}
-}
-
-func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
-
-// sent is what an answer to it is the answer to.
-func (x *search) sent() *sentSearch {
-	to := &sentSearch{client: &x.client, endpoint: x.endpoint}
-	if w := x.rewritten; w != nil {
-		if to.strict = w.strict; !w.filtered {
-			to.rewrote = w.rewrote
-		}
-	}
-	return to
-}
-
-// shapeOf returns the hash by which it is remembered that the cluster rejects
-// searches like x of its client.
-func (s *Server) shapeOf(x *search) uint64 {
-	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
-}
-
-// lookedAt reports which search it is.
-func (s *Server) lookedAt(x *search) {
-	coding, _ := answer.ContentEncoding(x.header)
-	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
-	x.report.Original, x.report.Packed = report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, coding != ""
-	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
-}
-
-// made reports what the expander made of the search.
-func (x *search) made(res *expand.Result) {
-	shown := *res
-	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
-	x.report.Result, x.report.Reason = &shown, reasonOf(res)
-}
-
 // choose returns the expander for a search, or why it is forwarded as it came.
 func (s *Server) choose(x *search) (e Expander, reason string) {
 	switch {
@@ -319,6 +263,14 @@ func (s *Server) backsOff(x *search) (why string) {
 		return reasonPaused
 	}
 	return ""
+}
+
+// lookedAt sets in the report which search it is.
+func (s *Server) lookedAt(x *search) {
+	coding, _ := answer.ContentEncoding(x.header)
+	x.report.Endpoint, x.report.Index, x.report.Profile = x.endpoint, x.index, x.control.profile
+	x.report.Original, x.report.Packed = report.Message{RawQuery: answer.Known(x.rawQuery), Body: x.body.raw}, coding != ""
+	x.report.AsItCame = x.control.dryRun || s.opts.Shadow > 0
 }
 
 // rewrite returns what a search becomes that is rewritten; nil where the
@@ -488,6 +440,13 @@ func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request
 	return out, feedbackUsed
 }
 
+// made reports what the expander made of the search.
+func (x *search) made(res *expand.Result) {
+	shown := *res
+	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
+	x.report.Result, x.report.Reason = &shown, reasonOf(res)
+}
+
 // reasonOf returns why nothing was rewritten, in the whole or a first clause.
 func reasonOf(res *expand.Result) string {
 	if res.Reason != "" {
@@ -537,10 +496,11 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 	return s.transport.RoundTrip(out)
 }
 
-// ask sends the rewritten search. After a 4xx or 5xx, or a failure inside a
-// 200, and where the client's pages cannot be cut out of the answer, it sends
-// the original once, whose answer counts: not if the client may not search or
-// nobody answers, and within the retry budget if the cluster is overloaded.
+// ask sends the rewritten search. After a 4xx or 5xx, a failure inside a 200,
+// or an answer that the client's pages cannot be cut out of, it sends the
+// original once, and the client gets that answer. It does not if the client may
+// not search there, if no node answers, or if the cluster is overloaded and the
+// retry budget is spent.
 func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
@@ -560,7 +520,7 @@ func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 	case refused == nil:
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
-	case !s.sendsOriginal(ctx, x, refused): // the client gets what there is
+	case !s.sendsOriginal(ctx, x, refused): // the client gets this answer
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
 		refused = nil
 	}
@@ -583,6 +543,37 @@ func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 		s.refused(ctx, x, taken, refused)
 	}
 	return res, err
+}
+
+// asRewritten returns a copy of out with the rewritten search, of the same
+// method and media type.
+func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Request {
+	sent := out.Clone(ctx)
+	sent.URL.RawQuery = x.rewritten.rawQuery
+	sent.TransferEncoding = nil
+	sent.ContentLength = int64(len(x.rewritten.body))
+	setBody(sent, x.rewritten.body)
+	h := sent.Header
+	h.Del("Content-Encoding")
+	if len(x.rewritten.Reranks()) > 0 {
+		h.Del("Accept-Encoding") // the answer is read and changed
+	}
+	if len(x.body.raw) == 0 {
+		// There was no body to have a type. Elasticsearch 8 wants the versions in
+		// Accept and Content-Type to be the same.
+		h["Content-Type"] = []string{"application/json"}
+		if answer.IsJSON(h["Accept"]) {
+			h["Content-Type"] = h["Accept"]
+		}
+	}
+	return sent
+}
+
+// setBody sets the body, not its length: a chunked original stays chunked.
+// GetBody lets a connection that was closed while idle be replaced.
+func setBody(out *http.Request, body []byte) {
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
 // rerank reranks the hits of an answer, if asked to, and cuts the client's
@@ -643,6 +634,14 @@ func (s *Server) sendsOriginal(ctx context.Context, x *search, r *answer.Failure
 	return true
 }
 
+// accepted notes that the cluster accepted a rewritten search.
+func (s *Server) accepted(ctx context.Context, x *search) {
+	s.pause.accepted(ctx, s.log, x.ticket)
+	if s.shapes.count.Load() > 0 {
+		s.shapes.reset(s.shapeOf(x))
+	}
+}
+
 // refused notes that the cluster rejected a rewritten search, and whether it
 // accepted the original. Where it did not, the mistake is the client's, and
 // nothing is learned from it.
@@ -671,14 +670,6 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
 	if !news { // the next one like it would probably be refused, too
 		s.shapes.failure(s.shapeOf(x))
-	}
-}
-
-// accepted notes that the cluster accepted a rewritten search.
-func (s *Server) accepted(ctx context.Context, x *search) {
-	s.pause.accepted(ctx, s.log, x.ticket)
-	if s.shapes.count.Load() > 0 {
-		s.shapes.reset(s.shapeOf(x))
 	}
 }
 
@@ -752,35 +743,56 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 	return readTopHits(res.Header, answer, x.hold)
 }
 
-// asRewritten returns a copy of out with the rewritten search, of the same
-// method and media type.
-func (x *search) asRewritten(ctx context.Context, out *http.Request) *http.Request {
-	sent := out.Clone(ctx)
-	sent.URL.RawQuery = x.rewritten.rawQuery
-	sent.TransferEncoding = nil
-	sent.ContentLength = int64(len(x.rewritten.body))
-	setBody(sent, x.rewritten.body)
-	h := sent.Header
-	h.Del("Content-Encoding")
-	if len(x.rewritten.Reranks()) > 0 {
-		h.Del("Accept-Encoding") // the answer is read and changed
+// explanationHeader names the record of a search that asked for it in its
+// answer.
+const explanationHeader = "X-Akin-Explanation"
+
+// tell reports what became of a search, once, and names its record in the answer
+// res if the client asked for it.
+func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
+	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
+	if x.report.ID != "" && res != nil && x.control.asks() {
+		res.Header.Set(explanationHeader, x.report.ID)
 	}
-	if len(x.body.raw) == 0 {
-		// There was no body to have a type. Elasticsearch 8 wants the versions in
-		// Accept and Content-Type to be the same.
-		h["Content-Type"] = []string{"application/json"}
-		if answer.IsJSON(h["Accept"]) {
-			h["Content-Type"] = h["Accept"]
-		}
-	}
-	return sent
 }
 
-// setBody sets the body, not its length: a chunked original stays chunked.
-// GetBody lets a connection that was closed while idle be replaced.
-func setBody(out *http.Request, body []byte) {
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	out.Body = io.NopCloser(bytes.NewReader(body))
+// leave lets a search go.
+func (s *Server) leave(ctx context.Context, x *search) {
+	s.tell(ctx, x, nil)
+	if x.shadow == nil { // else the shadow is the trial of a pause
+		s.pause.leave(x.ticket)
+	}
+	x.hold.Release()
+	x.body.arriving.Free()
+}
+
+func (x *search) kind() kind { return kind{x.endpoint, x.index, x.control.profile} }
+
+// shapeOf returns the hash by which it is remembered that the cluster rejects
+// searches like x of its client.
+func (s *Server) shapeOf(x *search) uint64 {
+	return s.shapes.shapeOf(x.kind(), x.client.Name, x.header, x.rawQuery, x.body.plain)
+}
+
+// sent returns what it takes to judge an answer to the search.
+func (x *search) sent() *sentSearch {
+	to := &sentSearch{client: &x.client, endpoint: x.endpoint}
+	if w := x.rewritten; w != nil {
+		if to.strict = w.strict; !w.filtered {
+			to.rewrote = w.rewrote
+		}
+	}
+	return to
+}
+
+// rewrote reports whether the k-th search of a request with several is another
+// than the client's: something was added, or it asks for other hits.
+func (w *rewrittenSearch) rewrote(k int) bool {
+	if k < len(w.Parts) && w.Parts[k].Rerank != nil {
+		return true
+	}
+	prefix := "[" + strconv.Itoa(k) + "]"
+	return slices.ContainsFunc(w.Clauses, func(c expand.Explanation) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }
 
 // indexOf returns the index expression of the k-th search of a request whose
@@ -796,14 +808,4 @@ func (w *rewrittenSearch) indexOf(path string, k int) string {
 		return ""
 	}
 	return w.Parts[0].Index
-}
-
-// rewrote reports whether the k-th search of a request with several is another
-// than the client's: something was added, or it asks for other hits.
-func (w *rewrittenSearch) rewrote(k int) bool {
-	if k < len(w.Parts) && w.Parts[k].Rerank != nil {
-		return true
-	}
-	prefix := "[" + strconv.Itoa(k) + "]"
-	return slices.ContainsFunc(w.Clauses, func(c expand.Explanation) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }

@@ -63,7 +63,7 @@ type Options struct {
 	// after that, and metrics compare the two.
 	Shadow float64
 	// Trials try two arms, which are [Off] or names of Profiles; a search
-	// takes part in the first that covers its index. They go without Shadow.
+	// takes part in the first that covers its index. They cannot be combined with Shadow.
 	Trials []Trial
 	// Budget bounds the time of one call of Expander; 0 means 50 ms.
 	Budget time.Duration

@@ -22,7 +22,7 @@ const (
 	roleOther   role = iota + 1
 	roleQuery        // a part of the query of a request without a body
 	roleSource       // the body of a request without one
-	rolePage         // says which hits come back, or with what that they are ordered by
+	rolePage         // says which hits come back, or that they come back with versions
 	roleIndices      // says how the index expression is resolved
 	roleHeader       // roleOther that may stand in a header of _msearch
 )
@@ -58,7 +58,7 @@ func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 	}
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		if strings.Contains(name, "%") { // nobody needs to, and Rewritten would not see it
+		if strings.Contains(name, "%") { // an escaped name, which no client needs and Rewritten would not recognize
 			return Parameters{}, reason.Parameters
 		}
 		role := roles[name]

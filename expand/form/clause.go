@@ -285,8 +285,8 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`}}}}`)
 }
 
-// written reports whether the field has a part in the scoring. But in the
-// linear form its own terms have to score there.
+// written reports whether the field has a part in the scoring. In the linear
+// form the original scores its terms, and only a field with added terms has one.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:

@@ -39,8 +39,9 @@ func (c *Clause) countField(i int) (n int) {
 	return n
 }
 
-// Cut takes back n added terms: those of the first hits, then each time the
-// weakest of the field that has the most, the last of several.
+// Cut takes back n added terms: first those of the first hits, then again and
+// again the weakest term of the field that has the most. If several fields have
+// as many, the last one loses a term.
 func Cut(clauses []Clause, n int) {
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))

@@ -60,7 +60,7 @@ type Plan struct {
 	Clauses []ClausePlan
 	// Edits are what else is changed of the body, in its order.
 	Edits []jsonspan.Edit
-	// Strength is λ.
+	// Strength is λ, the factor of what added terms count for.
 	Strength Lambda
 	// Normalize divides scores so that the largest stays that of the original.
 	Normalize bool

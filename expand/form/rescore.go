@@ -49,7 +49,7 @@ type division struct {
 }
 
 // divisions returns those of all fields of the plan. All forms and phases find
-// the same documents, but where the text itself finds many.
+// the same documents, except where the text itself finds many.
 func (p *Plan) divisions() []division {
 	fields, added := 0, 0
 	for i := range p.Clauses {
@@ -66,7 +66,8 @@ func (p *Plan) divisions() []division {
 	return out
 }
 
-// divide divides the added terms of a field, of so many that all have.
+// divide divides the added terms of a field; all is the number of those of all
+// fields of the search.
 func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 	switch {
 	case p.FindOnly, c.Rescored:

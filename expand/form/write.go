@@ -61,7 +61,7 @@ func (p *Plan) room() int {
 }
 
 // copy copies bytes of the body, with every clause and highlight in them as it
-// is written. None stands across start or end.
+// is written. No clause or highlight crosses start or end.
 func (w *writer) copy(start, end int) {
 	divisions := w.divisions
 	for i := range w.plan.Clauses {

@@ -227,7 +227,7 @@ func (v *vocabulary) add(text string) int32 {
 		return n
 	}
 	if len(v.terms) == math.MaxInt32 {
-		panic("rerank: more terms than there are numbers") // 170 GB of them
+		panic("soft: more terms than there are numbers") // 170 GB of them
 	}
 	text = strings.Clone(text) // it may be a piece of something large
 	n := int32(len(v.terms))   //nolint:gosec // seen to be less

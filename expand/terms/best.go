@@ -103,9 +103,10 @@ func (sel *Selection) partition(r []rank, n int) {
 	}
 }
 
-// Share divides total between those who can use so many each: all get the
-// same, and what one has no use for goes to the others. Who can use more
-// than quota gets that, and the first rest of these one more. It sorts sizes.
+// Share divides total fairly: everybody gets the same, and what one does not
+// need goes to the others. sizes says how many each can use. Those who can use
+// more than quota get quota, and the first rest of them get one more. It sorts
+// sizes.
 func Share(sizes []int, total int) (quota, rest int) {
 	slices.Sort(sizes)
 	quota = total

@@ -9,7 +9,8 @@ const (
 	token      = 1000 // one retry
 	// firstTokens are there from the start.
 	firstTokens = 10 * token
-	// spare is what an overloaded cluster leaves for requests not answered at all.
+	// spare is kept back for requests that were not answered at all: repeating what
+	// an overloaded cluster refused must not use it up.
 	spare = firstTokens - token
 	// maxTokens are for a node that dies under load with dozens of searches.
 	maxTokens = 50 * token

@@ -59,7 +59,7 @@ type Options struct {
 // again. Where all are down they are asked all the same.
 //
 // It implements [http.RoundTripper], except that it replaces the URL of a
-// request, of which path and query count, and may wrap its body. Its methods
+// request, keeping path and query, and may wrap its body. Its methods
 // may be called concurrently.
 type Pool struct {
 	transport http.RoundTripper // the connections; replaced by tests

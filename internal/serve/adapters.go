@@ -127,7 +127,7 @@ func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row)
 	return w.rows.Rows(ctx, terms, rows)
 }
 
-// termVectors answers rerank from esclient.
+// termVectors answers package soft from esclient.
 type termVectors struct{ documents.API }
 
 // maxNames is how many bytes of names of indices go in one request: the engines

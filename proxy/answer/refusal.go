@@ -43,9 +43,6 @@ type Failure struct {
 	Busy bool
 	// Whole says that a whole search was refused, and not only some of its shards.
 	Whole bool
-	// Unserved says that no node has the shards of its indices, it seems: that
-	// tells nothing of the rest of the cluster.
-	Unserved bool
 	// Search is the number of the search, [UnknownSearch] where it is not known.
 	Search int
 }
@@ -93,22 +90,13 @@ func ReadRefusal(answer io.Reader, status int, strict bool) *Failure {
 	partly := strict && slices.ContainsFunc(causes.all, func(c expand.Cause) bool { return c.Reason == "Partial shards failure" })
 	return &Failure{
 		Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Whole: !partly,
-		Unserved: isUnserved(status, causes.all), Search: UnknownSearch,
+		Search: UnknownSearch,
 	}
 }
 
 // unserved are failures of shards that no node serves (Elasticsearch 8), or
 // that the client may not search: they would fail for the original, too.
 var unserved = []string{"no_shard_available_action_exception", "security_exception"}
-
-// isUnserved reports whether the cluster answers as for indices whose shards
-// all fail or are on no node, without a shard that is too busy.
-func isUnserved(status int, causes []expand.Cause) bool {
-	return status == http.StatusServiceUnavailable && !IsBusy(0, causes) &&
-		slices.ContainsFunc(causes, func(c expand.Cause) bool {
-			return c.Type == "search_phase_execution_exception" || slices.Contains(unserved, c.Type)
-		})
-}
 
 // A causeReader gathers errors. It looks only at the members of error objects:
 // other texts may be those of a request.

@@ -85,7 +85,7 @@ func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 		return nil, err
 	}
 	return &Failure{
-		Causes: causes.all, Busy: IsBusy(status, causes.all), Whole: true, Unserved: isUnserved(status, causes.all), Search: UnknownSearch,
+		Causes: causes.all, Busy: IsBusy(status, causes.all), Whole: true, Search: UnknownSearch,
 	}, err
 }
 
