@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,23 +34,23 @@ func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
 // maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
 const maxWorkers = 32
 
-func (f *indexFieldFlags) check() []error {
-	errs := required("cluster", f.URL, "index", f.Index, "field", f.field)
+func (f *indexFieldFlags) check() error {
+	err := required("cluster", f.URL, "index", f.Index, "field", f.field)
 	if f.workers < 1 || f.workers > maxWorkers {
-		errs = append(errs, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
+		err = errors.Join(err, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
 	}
-	return errs
+	return err
 }
 
 // required returns an error for each flag without a value. namesAndValues has
 // the name of each before its value.
-func required(namesAndValues ...string) (errs []error) {
+func required(namesAndValues ...string) (err error) {
 	for flag := range slices.Chunk(namesAndValues, 2) {
 		if flag[1] == "" {
-			errs = append(errs, fmt.Errorf("give --%s", flag[0]))
+			err = errors.Join(err, fmt.Errorf("give --%s", flag[0]))
 		}
 	}
-	return errs
+	return err
 }
 
 // openWeights opens what norms snapshot made, and refuses a similarity matrix.

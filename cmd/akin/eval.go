@@ -86,9 +86,7 @@ The exit status is 3 where a condition of --fail-under is not met.
   akin eval --akin http://127.0.0.1:9280 --akin-admin http://127.0.0.1:9281 --index docs \
     --template search.json --judgments judged.csv --arm direct --arm akin --fail-under nDCG@10=+0%`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	f.register(cmd.Flags())
 	return cmd
@@ -133,7 +131,8 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 	return measures, conditions, nil
 }
 
-func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	measures, conditions, err := f.check()
 	if err != nil {
 		return cli.Usage(err)
@@ -171,7 +170,7 @@ func (f *evalFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := f.write(ctx, result, set, answered); err != nil {
 		return err
 	}
-	if err := cli.Print(stdout, f.json, result, result.WriteTable); err != nil {
+	if err := cli.Print(cmd.OutOrStdout(), f.json, result, result.WriteTable); err != nil {
 		return err
 	}
 	return conditions.Check(result)
@@ -231,10 +230,8 @@ body of yours with {{query}} in place of the text.
     --log queries.txt --arm direct --arm new=matrix:docs.akin --title title --judge pairs.csv
   akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
     --judgments pairs.csv --arm direct --arm new=matrix:docs.akin`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	f.register(cmd.Flags(), 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
@@ -243,29 +240,27 @@ body of yours with {{query}} in place of the text.
 	return cmd
 }
 
-func (f *compareFlags) check() error {
+func (f *compareFlags) check(*cobra.Command, []string) error {
 	switch {
 	case f.log == "":
-		return errors.New("give --log FILE")
+		return cli.Usage(errors.New("give --log FILE"))
 	case len(f.arms.Arms) != 2:
-		return errors.New("give two arms, --arm ARM --arm ARM")
+		return cli.Usage(errors.New("give two arms, --arm ARM --arm ARM"))
 	case f.pairs < 1:
-		return fmt.Errorf("--pairs: %d is below 1", f.pairs)
+		return cli.Usage(fmt.Errorf("--pairs: %d is below 1", f.pairs))
 	case f.judge == "":
 		return nil
 	case f.arms.Title == "":
-		return errors.New("--judge: give --title FIELD, the text of documents that the judge sees")
+		return cli.Usage(errors.New("--judge: give --title FIELD, the text of documents that the judge sees"))
 	}
 	if err := cli.CheckTarget(f.judge); err != nil {
-		return fmt.Errorf("--judge: %w", err)
+		return cli.Usage(fmt.Errorf("--judge: %w", err))
 	}
 	return nil
 }
 
-func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if err := f.check(); err != nil {
-		return cli.Usage(err)
-	}
+func (f *compareFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	log, err := reweigh.ReadQueryLog(ctx, f.log, stderr)
 	if err != nil {
 		return err
@@ -303,5 +298,5 @@ func (f *compareFlags) run(ctx context.Context, stdout, stderr io.Writer) error 
 		}
 		fmt.Fprintf(stderr, "%d pairs to be judged are in %s\n", len(pairs), f.judge)
 	}
-	return cli.Print(stdout, f.json, c, c.WriteTable)
+	return cli.Print(cmd.OutOrStdout(), f.json, c, c.WriteTable)
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 
@@ -16,13 +14,13 @@ import (
 
 type learnFlags struct {
 	cluster cli.Cluster
+	redis   cli.Redis
 	source  reweigh.Source
 	out     string
 }
 
 func newMatrixLearn() *cobra.Command {
 	var f learnFlags
-	var redis cli.Redis
 	cmd := &cobra.Command{
 		Use: "learn MATRIX --out FILE", Short: "Learn from judgments or clicks which entries help",
 		Long: `learn reads the documents of an index, ranks what judges or users said of them, and
@@ -48,15 +46,10 @@ times as often as at the first.
     --queries queries.jsonl --judgments qrels.tsv --out learned.akin
   akin matrix learn docs.akin --cluster http://127.0.0.1:9200 --index docs --field body \
     --clicks clicks.jsonl --out learned.akin`,
-		Args: cli.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags().Changed("bias")); err != nil {
-				return cli.Usage(err)
-			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
-		},
+		Args:    cli.ExactArgs(1),
+		PreRunE: f.check, RunE: f.run,
 	}
-	redis.RegisterServer(cmd)
+	f.redis.RegisterServer(cmd)
 	flags := cmd.Flags()
 	f.cluster.Register(flags, "URL of the cluster")
 	flags.StringVar(&f.source.Field, "field", "", "text field that is searched")
@@ -69,7 +62,7 @@ times as often as at the first.
 	return cmd
 }
 
-func (f *learnFlags) check(biasGiven bool) error {
+func (f *learnFlags) check(cmd *cobra.Command, _ []string) error {
 	var errs []error
 	if f.cluster.URL == "" || f.cluster.Index == "" || f.source.Field == "" || f.out == "" {
 		errs = append(errs, errors.New("give --cluster, --index, --field and --out"))
@@ -86,14 +79,15 @@ func (f *learnFlags) check(biasGiven bool) error {
 	if f.source.Queries != "" && f.source.Judgments == "" {
 		errs = append(errs, errors.New("--queries goes with --judgments"))
 	}
-	if !(f.source.Bias >= 0) || biasGiven && f.source.Judgments != "" {
+	if !(f.source.Bias >= 0) || cmd.Flags().Changed("bias") && f.source.Judgments != "" {
 		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks and --ubi"))
 	}
-	return errors.Join(append(errs, cli.CheckTarget(f.out))...)
+	return cli.Usage(errors.Join(append(errs, cli.CheckTarget(f.out))...))
 }
 
-func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, redis *cli.Redis) error {
-	m, err := redis.Matrix(ctx, stderr, name)
+func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
+	ctx := cmd.Context()
+	m, err := f.redis.Matrix(ctx, cmd.ErrOrStderr(), args[0])
 	if err != nil {
 		return err
 	}
@@ -102,7 +96,7 @@ func (f *learnFlags) run(ctx context.Context, stderr io.Writer, name string, red
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	report := cli.NewProgress(stderr)
+	report := cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
 	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.Index, report
 	searches, unit, err := f.source.Searches(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"strings"
 
@@ -58,13 +57,8 @@ the file smaller and changes no weight.
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(); err != nil {
-				return cli.Usage(err)
-			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags)
@@ -74,18 +68,17 @@ the file smaller and changes no weight.
 	return cmd
 }
 
-func (f *snapshotFlags) parse() error {
-	errs := f.check()
-	var err error
+func (f *snapshotFlags) check(*cobra.Command, []string) (err error) {
 	f.memory, err = parseMemory(f.maxMemory)
-	return errors.Join(append(errs, err, cli.CheckOut(f.out))...)
+	return cli.Usage(errors.Join(f.indexFieldFlags.check(), err, cli.CheckOut(f.out)))
 }
 
 // countingShare of --max-memory is what the terms may take while they are
 // counted; to make the file of them takes about three times as much.
 const countingShare = 0.2
 
-func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
+func (f *snapshotFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx := cmd.Context()
 	cluster, err := f.connect(ctx)
 	if err != nil {
 		return err
@@ -96,7 +89,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := cli.NewProgress(stderr)
+	report := cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
 	skipped := 0
 	m, err := enrich.Snapshot(ctx, cluster, enrich.SnapshotOptions{
@@ -155,13 +148,8 @@ func newNormsBackfill() *cobra.Command {
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(); err != nil {
-				return cli.Usage(err)
-			}
-			return f.start(cmd.Context(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags, "lengths")
@@ -170,16 +158,13 @@ func newNormsBackfill() *cobra.Command {
 	return cmd
 }
 
-func (f *backfillFlags) parse() error {
-	errs := f.check()
-	if f.weights == "" {
-		errs = append(errs, errors.New("give --weights MATRIX"))
-	}
-	return errors.Join(errs...)
+func (f *backfillFlags) check(*cobra.Command, []string) error {
+	return cli.Usage(errors.Join(f.indexFieldFlags.check(), required("weights MATRIX", f.weights)))
 }
 
-func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
-	m, err := f.openWeights(ctx, stderr, f.weights, &f.redis)
+func (f *backfillFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx := cmd.Context()
+	m, err := f.openWeights(ctx, cmd.ErrOrStderr(), f.weights, &f.redis)
 	if err != nil {
 		return err
 	}
@@ -187,7 +172,7 @@ func (f *backfillFlags) start(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
-	return f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
+	return f.fill(ctx, cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
 		indices, err := f.countable(ctx, cluster)
 		if err == nil {
 			err = f.checkMapping(ctx, cluster, indices)

@@ -283,8 +283,10 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.written = cancel
 	var said strings.Builder
-	f := backfillFlags{fillFlags: fillFlags{indexFieldFlags: indexFieldFlags{Cluster: cli.Cluster{URL: url, Index: "docs"}, field: "body", workers: 1}}, weights: file}
-	err := f.start(ctx, &said)
+	root := newRoot()
+	root.SetArgs([]string{"norms", "backfill", "--cluster", url, "--index", "docs", "--field", "body", "--workers", "1", "--weights", file})
+	root.SetErr(&said)
+	err := root.ExecuteContext(ctx)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
 		t.Errorf("error %v", err)
 	}

@@ -114,7 +114,7 @@ func newSegmentsBackfill() *cobra.Command {
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
+			if err := errors.Join(f.check(), cut.parse(cmd.Flags())); err != nil {
 				return cli.Usage(err)
 			}
 			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
@@ -148,7 +148,7 @@ none that the script can make, is indexed without them, and found by the backfil
   akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 100 --overlap 20`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(append(f.check(), cut.parse(cmd.Flags()))...); err != nil {
+			if err := errors.Join(f.check(), cut.parse(cmd.Flags())); err != nil {
 				return cli.Usage(err)
 			}
 			client, err := f.Open()

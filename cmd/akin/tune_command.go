@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -55,15 +54,9 @@ only analyzes the queries. Several matrices are combined with weights.
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
     --template search.json --queries queries.jsonl --judgments qrels.tsv --out tuned.yml`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: c.run,
 	}
-	c.register(cmd.Flags())
-	return cmd
-}
-
-func (c *command) register(set *pflag.FlagSet) {
+	set := cmd.Flags()
 	c.cluster.Register(set, "URL of the cluster")
 	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
 	set.StringSliceVar(&c.matrices, "matrix", nil, "matrix file; several are combined with weights (required)")
@@ -76,10 +69,12 @@ func (c *command) register(set *pflag.FlagSet) {
 	set.Uint64Var(&c.tune.Seed, "seed", c.tune.Seed, "seed of all that is random")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
 	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
+	return cmd
 }
 
-func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	c.report = cli.NewProgress(stderr)
+func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
+	ctx := cmd.Context()
+	c.report = cli.NewProgress(cmd.ErrOrStderr())
 	defer c.report.End()
 	if c.client, err = c.cluster.Open(); err != nil {
 		return err
@@ -97,7 +92,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := c.write(ctx, b, result); err != nil {
 		return err
 	}
-	return cli.Print(stdout, c.asJSON, result, result.Print)
+	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
 }
 
 // read checks what the flags say, and reads the files that they name.

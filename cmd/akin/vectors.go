@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -75,13 +74,8 @@ The index is only read. ` + cli.MatrixHelp + `
 ` + cli.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
   akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(); err != nil {
-				return cli.Usage(err)
-			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags)
@@ -98,8 +92,8 @@ The index is only read. ` + cli.MatrixHelp + `
 	return cmd
 }
 
-func (f *vectorModelFlags) parse() error {
-	errs := slices.Concat(f.check(), required("matrix", f.matrix, "weights", f.weights, "store", f.store))
+func (f *vectorModelFlags) check(*cobra.Command, []string) error {
+	errs := []error{f.indexFieldFlags.check(), required("matrix", f.matrix, "weights", f.weights, "store", f.store), cli.CheckOut(f.out)}
 	if f.sample < 1 || f.sample > maxVectorSample {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
@@ -113,10 +107,11 @@ func (f *vectorModelFlags) parse() error {
 	if f.store != "" {
 		errs = append(errs, f.meta.Check())
 	}
-	return errors.Join(append(errs, cli.CheckOut(f.out))...)
+	return cli.Usage(errors.Join(errs...))
 }
 
-func (f *vectorModelFlags) run(ctx context.Context, stderr io.Writer) error {
+func (f *vectorModelFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	s, err := f.redis.Matrix(ctx, stderr, f.matrix)
 	if err != nil {
 		return err
@@ -228,17 +223,8 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 ` + cli.Credentials,
 		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			errs := f.check()
-			if f.model == "" {
-				errs = append(errs, errors.New("give --model FILE"))
-			}
-			if err := errors.Join(errs...); err != nil {
-				return cli.Usage(err)
-			}
-			return f.start(cmd.Context(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags, "vectors")
@@ -246,7 +232,12 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 	return cmd
 }
 
-func (f *vectorFillFlags) start(ctx context.Context, stderr io.Writer) error {
+func (f *vectorFillFlags) check(*cobra.Command, []string) error {
+	return cli.Usage(errors.Join(f.indexFieldFlags.check(), required("model FILE", f.model)))
+}
+
+func (f *vectorFillFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	m, err := f.readModel(ctx, f.model)
 	if err != nil {
 		return err
@@ -289,17 +280,8 @@ One that comes again is written once. The index is only read.
 ` + cli.Credentials,
 		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
   akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --queries queries.txt --out queries.jsonl`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			errs := append(f.check(), cli.CheckOut(f.out))
-			if f.model == "" {
-				errs = append(errs, errors.New("give --model FILE"))
-			}
-			if err := errors.Join(errs...); err != nil {
-				return cli.Usage(err)
-			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags)
@@ -309,7 +291,12 @@ One that comes again is written once. The index is only read.
 	return cmd
 }
 
-func (f *vectorExportFlags) run(ctx context.Context, stderr io.Writer) error {
+func (f *vectorExportFlags) check(*cobra.Command, []string) error {
+	return cli.Usage(errors.Join(f.indexFieldFlags.check(), cli.CheckOut(f.out), required("model FILE", f.model)))
+}
+
+func (f *vectorExportFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	m, err := f.readModel(ctx, f.model)
 	if err != nil {
 		return err
