@@ -137,7 +137,7 @@ type Counts struct {
 // When ctx ends no call begins any more. Those that write are given some
 // seconds to end, so that what they have written is counted.
 func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
-	b := &backfill{cluster: c, task: t, o: o, failed: map[docKey]bool{}}
+	b := &backfill{cluster: c, task: t, o: o, failed: map[[2]string]bool{}}
 	b.meter = &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
@@ -151,10 +151,6 @@ func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
 	return b.counts, err
 }
 
-type docKey struct{ index, id string }
-
-func keyOf(d *documents.DocRef) docKey { return docKey{d.Index, d.ID} }
-
 type backfill struct {
 	cluster   Cluster
 	task      Task
@@ -162,9 +158,9 @@ type backfill struct {
 	meter     *Meter
 	mu        sync.Mutex
 	counts    Counts
-	failed    map[docKey]bool
-	conflicts []string // the ids of this round's, the first maxRemembered
-	forgotten int      // how many more there were, which no later round knows
+	failed    map[[2]string]bool // by index and id
+	conflicts []string           // the ids of this round's, the first maxRemembered
+	forgotten int                // how many more there were, which no later round knows
 }
 
 func (b *backfill) run(ctx context.Context) error {
@@ -238,79 +234,72 @@ func (b *backfill) left() []byte {
 }
 
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
-	all, unanswered := len(docs), 0
-	var lastBusy error
-	err := Retry(ctx, func() error {
-		left, err := b.try(ctx, docs)
-		if err != nil {
-			lastBusy, unanswered = nil, max(unanswered, left.unanswered)
-			if left.docs != nil {
-				docs = left.docs
-			}
-			return err
-		}
-		docs, lastBusy, unanswered = left.docs, left.err, 0
-		return lastBusy
-	})
-	if err != nil && lastBusy != nil && ctx.Err() == nil {
-		for i := range docs { // the cluster has answered every call, and never had time for these
-			if err := b.fail(&docs[i], lastBusy); err != nil {
+	left := remainder{docs: docs}
+	err := Retry(ctx, func() error { return b.try(ctx, &left) })
+	if err != nil && left.busy != nil && ctx.Err() == nil {
+		for i := range left.docs { // the cluster has answered every call, and never had time for these
+			if err := b.fail(&left.docs[i], left.busy); err != nil {
 				return err
 			}
 		}
 		err = nil
 	}
-	b.count(func() {
-		switch {
-		case err == nil:
-			b.meter.Add(all)
-		case ctx.Err() != nil:
-			b.counts.Unanswered += unanswered
-		}
-	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.meter.Add(len(docs))
+	case ctx.Err() != nil:
+		b.counts.Unanswered += left.unanswered
+	}
 	return err
 }
 
-// A remainder is what is left of a batch: what the cluster was too busy to
-// write and why, or what an error has left, and how many of that were in a call
-// that came to no answer and may be written.
+// A remainder is what is left of a batch.
 type remainder struct {
 	docs       []documents.DocRef
-	err        error
-	unanswered int
+	busy       error // why the cluster had no time for them; nil where an error has left them
+	unanswered int   // of them were in a call that came to no answer, and may be written
 }
 
-// try gives documents what they lack and returns those to try again.
-func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder, error) {
-	updates, empty, err := b.updates(ctx, docs)
-	if err != nil || len(updates) == 0 {
-		return remainder{}, err
+// try gives the documents that are left what they lack, and leaves those to try
+// again.
+func (b *backfill) try(ctx context.Context, left *remainder) error {
+	left.busy = nil
+	updates, empty, err := b.updates(ctx, left.docs)
+	if err != nil {
+		return err
 	}
-	var left remainder
+	var again []documents.DocRef
+	var busy error
+	before := left.unanswered
 	for len(updates) > 0 {
 		n := fitting(updates)
 		var results []documents.UpdateResult
 		err := ctx.Err()
 		if err == nil {
-			left.unanswered = n
+			left.unanswered = max(before, n)
 			results, err = b.write(ctx, updates[:n])
 		}
 		if err != nil {
 			for i := range updates {
-				left.docs = append(left.docs, updates[i].Doc)
+				again = append(again, updates[i].Doc)
 			}
-			return left, err
+			left.docs = again
+			return err
 		}
+		left.unanswered = before
 		for i, result := range results {
 			if result.Status == documents.Busy {
-				left.docs, left.err = append(left.docs, updates[i].Doc), result.Err
+				again, busy = append(again, updates[i].Doc), result.Err
 			} else if err := b.note(&updates[i].Doc, result, empty[i]); err != nil {
-				return remainder{}, err
+				return err
 			}
 		}
-		updates, empty, left.unanswered = updates[n:], empty[n:], 0
+		updates, empty = updates[n:], empty[n:]
 	}
-	return left, nil
+	*left = remainder{docs: again, busy: busy}
+	return busy
 }
 
 // fitting returns how many of some updates go into one call.
@@ -339,7 +328,7 @@ func (b *backfill) write(ctx context.Context, updates []documents.DocUpdate) ([]
 // not written only when the parts of all are there: it may be called again.
 func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, empty []bool, err error) {
 	b.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[keyOf(&d)] }) // in an earlier round
+	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[[2]string{d.Index, d.ID}] }) // in an earlier round
 	b.mu.Unlock()
 	parts, err := b.task.Fill(ctx, left)
 	if err == nil && len(parts) != len(left) {
@@ -365,44 +354,38 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult, em
 	if result.Status == documents.Refused {
 		return b.fail(doc, result.Err)
 	}
-	b.count(func() {
-		switch result.Status {
-		case documents.Updated:
-			b.counts.Written++
-			if empty {
-				b.counts.Empty++
-			}
-		case documents.Unchanged:
-			b.counts.Unchanged++
-		case documents.Gone:
-			b.counts.Gone++
-		case documents.Conflict:
-			b.counts.Conflicts++
-			if len(b.conflicts) < maxRemembered {
-				b.conflicts = append(b.conflicts, doc.ID)
-			}
-		case documents.Busy, documents.Refused:
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch result.Status {
+	case documents.Updated:
+		b.counts.Written++
+		if empty {
+			b.counts.Empty++
 		}
-	})
+	case documents.Unchanged:
+		b.counts.Unchanged++
+	case documents.Gone:
+		b.counts.Gone++
+	case documents.Conflict:
+		b.counts.Conflicts++
+		if len(b.conflicts) < maxRemembered {
+			b.conflicts = append(b.conflicts, doc.ID)
+		}
+	case documents.Busy, documents.Refused:
+	}
 	return nil
 }
 
+// fail counts a document that fails. Its error says that there are too many.
 func (b *backfill) fail(doc *documents.DocRef, err error) error {
-	var last error
-	b.count(func() {
-		b.failed[keyOf(doc)] = true
-		if len(b.failed) >= maxFailures {
-			last = fmt.Errorf("%d %w, the last one, %q of index %q, with: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
-		}
-		if b.o.OnFailure != nil {
-			b.o.OnFailure(*doc, err)
-		}
-	})
-	return last
-}
-
-func (b *backfill) count(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	change()
+	b.failed[[2]string{doc.Index, doc.ID}] = true
+	if b.o.OnFailure != nil {
+		b.o.OnFailure(*doc, err)
+	}
+	if len(b.failed) >= maxFailures {
+		return fmt.Errorf("%d %w, the last one, %q of index %q, with: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
+	}
+	return nil
 }

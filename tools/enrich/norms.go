@@ -29,31 +29,28 @@ var ErrNoDocs = errors.New("the matrix does not know the number of documents")
 // Weights are W of a moment: the inverse document frequencies of a matrix's
 // terms. They are immutable.
 type Weights struct {
-	id       string
-	docs     int64
-	docFreqs map[string]uint32
+	matrix *simmatrix.Matrix
+	docs   int64
 }
 
-// NewWeights returns the weights that a matrix makes. It keeps the terms of m
-// and not its entries. The error wraps [ErrNoDocs].
+// NewWeights returns the weights that a matrix makes. The error wraps
+// [ErrNoDocs].
 func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 	docs := m.Meta().Docs
 	if docs == 0 {
 		return nil, ErrNoDocs
 	}
-	w := &Weights{id: esclient.NormWeightsID(m.Checksum()), docs: int64(min(docs, math.MaxInt64)), docFreqs: make(map[string]uint32, m.Len())}
-	for term, row := range m.Rows() {
-		w.docFreqs[term] = row.DocFreq()
-	}
-	return w, nil
+	return &Weights{m, int64(min(docs, math.MaxInt64))}, nil
 }
 
 // ID returns the id of the weights, see [esclient.NormWeightsID].
-func (w *Weights) ID() string { return w.id }
+func (w *Weights) ID() string { return esclient.NormWeightsID(w.matrix.Checksum()) }
 
 // Weight returns the weight of a term, positive. A term without a row counts as
 // one that a single document has.
-func (w *Weights) Weight(term string) float64 { return simmatrix.IDF(int64(w.docFreqs[term]), w.docs) }
+func (w *Weights) Weight(term string) float64 {
+	return simmatrix.IDF(int64(w.matrix.Row(term).DocFreq()), w.docs)
+}
 
 // Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field,
 // each there once; 0 for no terms. It sorts the terms, so that the same
