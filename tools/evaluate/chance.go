@@ -1,11 +1,12 @@
 package evaluate
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // trials is how often [Randomization] and [Bootstrap] draw.
@@ -19,10 +20,7 @@ const trials = 10_000
 // The draws are the same in every call.
 func Randomization(differences []float64) float64 {
 	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // has to give the same numbers every time
-	sum := 0.0
-	for _, d := range differences {
-		sum += d
-	}
+	sum := floats.Sum(differences)
 	signs := make([]uint64, (len(differences)+63)/64)
 	asLarge := 1
 	for range trials {
@@ -74,16 +72,12 @@ func Bootstrap(differences []float64, confidence float64) (low, high float64) {
 // at together, in their order: the k-th smallest of n times n+1−k, never below
 // one that was smaller, and at most 1 (Holm 1979).
 func Holm(probabilities []float64) []float64 {
-	order := make([]int, len(probabilities))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(probabilities[a], probabilities[b]) })
-	corrected := make([]float64, len(probabilities))
+	sorted, order, corrected := slices.Clone(probabilities), make([]int, len(probabilities)), make([]float64, len(probabilities))
+	floats.ArgsortStable(sorted, order)
 	least := 0.0
-	for k, i := range order {
-		least = max(least, min(1, probabilities[i]*float64(len(order)-k)))
-		corrected[i] = least
+	for k, p := range sorted {
+		least = max(least, min(1, p*float64(len(order)-k)))
+		corrected[order[k]] = least
 	}
 	return corrected
 }

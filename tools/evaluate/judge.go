@@ -1,9 +1,11 @@
 package evaluate
 
 import (
-	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 const confidence = 0.95
@@ -79,17 +81,12 @@ func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 }
 
 func latency(took []float64) Latency {
-	slices.Sort(took)
-	return Latency{percentile(took, 0.50), percentile(took, 0.95), percentile(took, 0.99)}
-}
-
-// percentile returns the smallest value that the share p of the sorted ones
-// does not exceed, 0 of none.
-func percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return 0
+	if len(took) == 0 {
+		return Latency{}
 	}
-	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
+	slices.Sort(took)
+	percentile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, took, nil) }
+	return Latency{percentile(0.50), percentile(0.95), percentile(0.99)}
 }
 
 // compare estimates a measure of all arms, and their gains over the first.
@@ -119,9 +116,6 @@ func compare(r *Result, name string) {
 }
 
 func estimate(values []float64) (mean float64, i Interval) {
-	for _, v := range values {
-		mean += v
-	}
 	i.Low, i.High = Bootstrap(values, confidence)
-	return mean / float64(max(len(values), 1)), i
+	return floats.Sum(values) / float64(max(len(values), 1)), i
 }

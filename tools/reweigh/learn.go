@@ -28,6 +28,9 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -138,7 +141,7 @@ func (l *learner) learn(ctx context.Context, all []*search, result *Result, prog
 		stage(1)
 	}
 	scale := tried.best()
-	result.Before, result.After = mean(epochs[0]), mean(tried[scale])
+	result.Before, result.After = stat.Mean(epochs[0], nil), stat.Mean(tried[scale], nil)
 	if steps == 0 && scale == 0 {
 		return nil, nil
 	}
@@ -185,27 +188,12 @@ func (l *learner) try(ctx context.Context, t *trials, setting int, held []*searc
 func (t trials) best() int {
 	best, most := 0, 0.0
 	for k, found := range t {
-		gains := make([]float64, len(found))
-		for i := range found {
-			gains[i] = found[i] - t[0][i]
-		}
-		gain, variance := mean(gains), 0.0
-		for _, g := range gains {
-			variance += (g - gain) * (g - gain)
-		}
-		n := float64(len(gains))
-		if sure := gain - math.Sqrt(variance/n/(n-1))/2; sure > most {
+		gain, deviation := stat.MeanStdDev(floats.SubTo(make([]float64, len(found)), found, t[0]), nil)
+		if sure := gain - stat.StdErr(deviation, float64(len(found)))/2; sure > most {
 			best, most = k, sure
 		}
 	}
 	return best
-}
-
-func mean(values []float64) (m float64) {
-	for _, v := range values {
-		m += v / float64(len(values))
-	}
-	return m
 }
 
 // fit learns factors in so many steps, and calls after, which may be nil,
