@@ -21,7 +21,6 @@ import (
 
 // searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
-	cluster  cli.Cluster
 	arms     armOptions
 	searches searchCount
 	json     bool
@@ -29,8 +28,7 @@ type searchFlags struct {
 
 // register adds them, with a default for the number of hits.
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
-	f.cluster.Register(flags, "URL of the cluster")
-	f.arms.Register(flags)
+	f.arms.register(flags)
 	f.searches.Register(flags, depth)
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
@@ -42,15 +40,8 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	if err := f.searches.Open(); err != nil {
 		return nil, err
 	}
-	o := f.arms
-	o.Cluster, o.CAFile, o.Index = f.cluster.URL, f.cluster.CAFile, f.cluster.Index
-	o.Version, o.Log = buildVersion(), stderr
-	o.Client = func(url string) (*esclient.Client, error) {
-		other := f.cluster
-		other.URL = url
-		return other.Open()
-	}
-	return openArms(ctx, o)
+	f.arms.Log = stderr
+	return openArms(ctx, f.arms)
 }
 
 type evalFlags struct {

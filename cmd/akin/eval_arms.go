@@ -36,27 +36,32 @@ const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
 
 // armOptions say which ways to search are compared, and where.
 type armOptions struct {
-	Arms        []string // as [armHelp] says
-	Cluster     string   // its URL
-	CAFile      string   // of the cluster
-	Index       string
-	Akin, Admin string // URLs of a running akin
-	Title       string // the field with the titles of documents; "" for none
-	// Client opens a client for the URL of a cluster or of an akin.
-	Client  func(url string) (*esclient.Client, error)
-	Version string    // of akin
-	Log     io.Writer // of an akin in this process
+	cli.Cluster // URL may be "" where an akin is asked
+
+	Arms        []string  // as [armHelp] says
+	Akin, Admin string    // URLs of a running akin
+	Title       string    // the field with the titles of documents; "" for none
+	Anonymous   bool      // the cluster asks for no credentials
+	Log         io.Writer // of an akin in this process
 }
 
-// Register adds the flags of the options but for those of the cluster.
-func (o *armOptions) Register(flags *pflag.FlagSet) {
+func (o *armOptions) register(flags *pflag.FlagSet) {
+	o.Register(flags, "URL of the cluster")
 	flags.StringVar(&o.Akin, "akin", "", "URL of a running akin")
 	flags.StringVar(&o.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
 	flags.StringArrayVar(&o.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
 	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
 }
 
-// A armSet is arms that can be searched with.
+// open opens a client for the URL of a cluster or of an akin.
+func (o *armOptions) open(url string) (*esclient.Client, error) {
+	if o.Anonymous {
+		return esclient.New(esclient.Options{URL: url})
+	}
+	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open()
+}
+
+// An armSet is arms that can be searched with.
 type armSet struct {
 	List    []evaluate.Arm
 	first   target
@@ -77,7 +82,7 @@ var (
 
 // openArms makes the arms. Its caller closes them.
 func openArms(ctx context.Context, o armOptions) (s *armSet, err error) {
-	if o.Index == "" || o.Cluster == "" && o.Akin == "" {
+	if o.Index == "" || o.URL == "" && o.Akin == "" {
 		return nil, cli.Usage(errors.New("give --index, and --cluster or --akin"))
 	}
 	s = &armSet{}
@@ -106,8 +111,8 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	t := target{index: o.Index, title: o.Title}
 	switch m[2] {
 	case "direct":
-		t.off = o.Cluster == ""
-		t.client, err = s.client(o, cmp.Or(o.Cluster, o.Akin))
+		t.off = o.URL == ""
+		t.client, err = s.keep(o.open(cmp.Or(o.URL, o.Akin)))
 	case "matrix":
 		err = s.candidate(ctx, o, &t, &arm, m[3])
 	default:
@@ -128,9 +133,8 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	return nil
 }
 
-// client opens a client of the cluster or of an akin, which Close closes.
-func (s *armSet) client(o *armOptions, url string) (*esclient.Client, error) {
-	client, err := o.Client(url)
+// keep leaves it to Close to close a client.
+func (s *armSet) keep(client *esclient.Client, err error) (*esclient.Client, error) {
 	if err == nil {
 		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
 	}
@@ -140,21 +144,20 @@ func (s *armSet) client(o *armOptions, url string) (*esclient.Client, error) {
 // ask sets the target to an akin and its admin port, which gets its token
 // and no credentials for the cluster.
 func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
-	if t.client, err = s.client(o, akin); err != nil {
+	if t.client, err = s.keep(o.open(akin)); err != nil {
 		return err
 	}
 	known := esclient.Options{URL: admin, Password: os.Getenv(configs.EnvAdminToken)}
 	if known.Password != "" {
 		known.Username = "akin" // any will do
 	}
-	plain := armOptions{Client: func(string) (*esclient.Client, error) { return esclient.New(known) }}
-	t.admin, err = s.client(&plain, admin)
+	t.admin, err = s.keep(esclient.New(known))
 	return err
 }
 
 // candidate sets the target of an arm to an akin in this process.
 func (s *armSet) candidate(ctx context.Context, o *armOptions, t *target, arm *evaluate.Arm, what string) error {
-	if o.Cluster == "" {
+	if o.URL == "" {
 		return cli.Usage(errors.New("give --cluster"))
 	}
 	file, settings, _ := strings.Cut(what, ",")
@@ -179,15 +182,14 @@ func directArm(client *esclient.Client, index string) evaluate.Arm {
 	return evaluate.Arm{Name: "direct", Search: (&target{client: client, index: index}).search}
 }
 
-// candidateArm returns an arm that is an akin in this process, before a cluster
-// that asks for no credentials, with a matrix and the keys of a profile. Its
-// caller calls end, with an error, too.
+// candidateArm returns an arm that is an akin in this process with a matrix and
+// the keys of a profile. Its caller calls end, with an error, too.
 func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simmatrix.Matrix) (arm evaluate.Arm, end func(), err error) {
 	s, t := &armSet{}, &target{index: o.Index, profile: "candidate"}
 	cfg, err := o.configure(t.profile, "in memory", "")
 	if err == nil {
 		p := cfg.Profiles[t.profile]
-		p.Profile, cfg.Cluster.Auth = how, configs.Auth{}
+		p.Profile = how
 		cfg.Profiles[t.profile] = p
 		err = s.serve(ctx, &o, t, cfg, m)
 	}
@@ -197,7 +199,7 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 // serve sets the target to an akin in this process.
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]store.Loader{t.profile: store.InMemory(m)}, Build: serve.Build{Version: o.Version},
+		Config: cfg, Files: map[string]store.Loader{t.profile: store.InMemory(m)}, Build: thisBuild(),
 		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -227,7 +229,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	cfg := configs.Default()
 	profile := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile, Matrices: []string{name}}
 	for setting := range strings.SplitSeq(settings, ",") {
-		key, value, _ := strings.Cut(setting, "=")
+		key, value, given := strings.Cut(setting, "=")
 		keys := []string{key}
 		switch key {
 		case "":
@@ -235,9 +237,12 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 		case "strength":
 			keys = []string{"strength.linear", "strength.grouped", "strength.saturated"}
 		}
+		if !given {
+			return nil, fmt.Errorf("%s: want KEY=VALUE", setting)
+		}
 		for _, key := range keys {
 			if err := configs.Set(&profile.Profile, key, value); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("profiles.%s.%w", name, err)
 			}
 		}
 	}
@@ -248,10 +253,14 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	cfg.Profiles = map[string]configs.Profile{name: profile}
 	cfg.Expansion.Budget, cfg.Expansion.RerankBudget = configs.Duration(10*time.Second), configs.Duration(10*time.Second) // what counts is the ranking
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.Cluster}, o.CAFile
-	cfg.Cluster.Auth.Username = os.Getenv(configs.EnvClusterUsername)
-	cfg.Cluster.Auth.Password = configs.NewSecret(os.Getenv(configs.EnvClusterPassword))
-	cfg.Cluster.Auth.APIKey = configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey))
+	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.URL}, o.CAFile
+	if !o.Anonymous {
+		cfg.Cluster.Auth = configs.Auth{
+			Username: os.Getenv(configs.EnvClusterUsername),
+			Password: configs.NewSecret(os.Getenv(configs.EnvClusterPassword)),
+			APIKey:   configs.NewSecret(os.Getenv(configs.EnvClusterAPIKey)),
+		}
+	}
 	cfg.Shutdown.Delay = 0
 	return cfg, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -32,7 +33,7 @@ func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
 }
 
 func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
-	cfg, err := (&armOptions{Cluster: "http://c"}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
+	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +55,8 @@ func TestSearchesInATrialAreNotMeasured(t *testing.T) {
 		return s.URL
 	}
 	set, err := openArms(t.Context(), armOptions{
-		Arms: []string{"akin"}, Index: "i", Akin: serve(map[string]string{"/i/_search": `{"hits": {"hits": []}}`}),
-		Admin:  serve(map[string]string{"/_akin/explanations/7": `{"outcome": "unchanged", "trial": "canary", "arm": "off", "clauses": []}`}),
-		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
+		Arms: []string{"akin"}, Cluster: cli.Cluster{Index: "i"}, Akin: serve(map[string]string{"/i/_search": `{"hits": {"hits": []}}`}),
+		Admin: serve(map[string]string{"/_akin/explanations/7": `{"outcome": "unchanged", "trial": "canary", "arm": "off", "clauses": []}`}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +69,8 @@ func TestSearchesInATrialAreNotMeasured(t *testing.T) {
 
 // The admin port is another server than the cluster, often without encryption.
 func TestCredentialsGoToSearchesOnly(t *testing.T) {
+	t.Setenv(configs.EnvClusterUsername, "u")
+	t.Setenv(configs.EnvClusterPassword, "p")
 	var asked []string
 	serve := func(answer string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,10 +83,7 @@ func TestCredentialsGoToSearchesOnly(t *testing.T) {
 		return s.URL
 	}
 	set, err := openArms(t.Context(), armOptions{
-		Arms: []string{"akin"}, Index: "i", Akin: serve(`{"hits": {"hits": []}}`), Admin: serve(`{"outcome": "failed_open", "clauses": []}`),
-		Client: func(url string) (*esclient.Client, error) {
-			return esclient.New(esclient.Options{URL: url, Username: "u", Password: "p"})
-		},
+		Arms: []string{"akin"}, Cluster: cli.Cluster{Index: "i"}, Akin: serve(`{"hits": {"hits": []}}`), Admin: serve(`{"outcome": "failed_open", "clauses": []}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +175,7 @@ func TestAdminPortGetsItsToken(t *testing.T) {
 	}))
 	defer akin.Close()
 	set, err := openArms(t.Context(), armOptions{
-		Arms: []string{"akin"}, Index: "i", Akin: akin.URL, Admin: admin.URL,
-		Client: func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) },
+		Arms: []string{"akin"}, Cluster: cli.Cluster{Index: "i"}, Akin: akin.URL, Admin: admin.URL,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -65,9 +66,8 @@ func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, 
 
 // Rank returns the hits of each search under a setting, nil for direct search.
 func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit, error) {
-	open := func(url string) (*esclient.Client, error) { return esclient.New(esclient.Options{URL: url}) }
 	if s == nil {
-		client, err := open(b.URL)
+		client, err := esclient.New(esclient.Options{URL: b.URL})
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate
 	if err != nil {
 		return nil, err
 	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: b.URL, Index: loadedIndex, Client: open, Log: io.Discard}, s.Profile, m)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, s.Profile, m)
 	defer end()
 	if err != nil {
 		return nil, err
