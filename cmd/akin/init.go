@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
 )
 
 func newInit() *cobra.Command {
-	var cluster cli.Cluster
-	var r initRequest
+	p := &proposal{}
 	cmd := &cobra.Command{
 		Use: "init --url URL", Short: "Ask a cluster what text it has, and write a configuration for it",
 		Long: `init asks a cluster which indices have text fields and how those are analyzed, and
@@ -30,56 +26,53 @@ with a dot, are left out unless --index names them.
   akin init --url http://127.0.0.1:9200 --index 'products*' --out products.yml`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r.Cluster, r.CAFile, r.Index = cluster.URL, cluster.CAFile, cluster.Index
-			r.Credentials = os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != ""
-			if err := r.Check(); err != nil {
+			if err := p.check(); err != nil {
 				return cli.Usage(err)
 			}
-			client, err := cluster.Open()
-			if err != nil {
-				return err
-			}
-			defer func() { _ = client.Close() }() // nothing was written
-			return runInit(cmd.Context(), client, &r, cmd.OutOrStdout())
+			return p.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
-	cmd.Flags().StringVar(&cluster.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
-	cmd.Flags().StringVar(&r.Out, "out", "akin.yml", "file to write; - for standard output")
-	cmd.Flags().BoolVar(&r.Force, "force", false, "replace a file that is there")
+	p.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	cmd.Flags().StringVar(&p.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
+	cmd.Flags().StringVar(&p.out, "out", "akin.yml", "file to write; - for standard output")
+	cmd.Flags().BoolVar(&p.force, "force", false, "replace a file that is there")
 	return cmd
 }
 
-// Check returns what is wrong with the request.
-func (r *initRequest) Check() error {
+// check returns what is wrong with the flags.
+func (p *proposal) check() error {
 	switch {
-	case r.Cluster == "":
+	case p.URL == "":
 		return errors.New("give --url URL of your cluster")
-	case r.Out == cli.Stdout:
+	case p.out == cli.Stdout:
 		return nil
 	}
-	if err := cli.CheckOut(r.Out); err != nil {
+	if err := cli.CheckOut(p.out); err != nil {
 		return err
 	}
-	if there, err := cli.Exists(r.Out); err != nil || there && !r.Force {
-		return errors.Join(err, fmt.Errorf("%s is there already: give another --out, or --force to replace it", r.Out))
+	if there, err := cli.Exists(p.out); err != nil || there && !p.force {
+		return errors.Join(err, fmt.Errorf("%s is there already: give another --out, or --force to replace it", p.out))
 	}
 	return nil
 }
 
-// runInit asks the cluster, writes the file, and prints on out what to do next.
-func runInit(ctx context.Context, client *esclient.Client, r *initRequest, out io.Writer) error {
-	p := &proposal{initRequest: r}
+// run asks the cluster, writes the file, and prints on out what to do next.
+func (p *proposal) run(ctx context.Context, out io.Writer) error {
+	client, err := p.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
 	if err := p.ask(ctx, client); err != nil {
 		return err
 	}
-	if r.Out == cli.Stdout {
+	if p.out == cli.Stdout {
 		return p.write(out)
 	}
-	if err := cli.Write(ctx, r.Out, p.write); err != nil {
+	if err := cli.Write(ctx, p.out, p.write); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is written. Look through it, then:\n", r.Out)
+	fmt.Fprintf(out, "%s is written. Look through it, then:\n", p.out)
 	for _, line := range p.next() {
 		fmt.Fprintf(out, "  %s\n", line)
 	}

@@ -8,20 +8,15 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/internal/cli"
 )
-
-// An initRequest is what is asked for: the flags of "init".
-type initRequest struct {
-	Cluster, CAFile string
-	Index           string // "" is all that are no system indices
-	Out             string // "-" is standard output
-	Force           bool   // a file that is there is replaced
-	Credentials     bool   // there are some for the cluster
-}
 
 // A proposal is what was found out, and what is made of it.
 type proposal struct {
-	*initRequest
+	// The flags.
+	cli.Cluster        // an Index of "" is all that are no system indices
+	out         string // "-" is standard output
+	force       bool   // a file that is there is replaced
 
 	info    esclient.Info
 	nodes   int  // 0: not known

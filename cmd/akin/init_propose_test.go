@@ -93,7 +93,7 @@ func TestFieldsThatNoConfigurationCanNameAreLeftOut(t *testing.T) {
 // Whatever names a cluster has, the file is one that akin reads, and none of them
 // ends a line.
 func TestOddNamesAreWrittenSoThatTheyAreReadAgain(t *testing.T) {
-	p := &proposal{initRequest: &initRequest{Cluster: "http://127.0.0.1:9200", Out: cli.Stdout, CAFile: "ca's.pem"}, nodes: 3}
+	p := &proposal{Cluster: cli.Cluster{URL: "http://127.0.0.1:9200", CAFile: "ca's.pem"}, out: cli.Stdout, nodes: 3}
 	p.info.Version = "1\nexpansion: {}"
 	p.left = []string{"a\nlisten: {}"}
 	odd := []string{"true", "1e3", "null", "~", "naïve", "x.y"}

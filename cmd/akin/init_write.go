@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -58,7 +59,7 @@ func (p *proposal) writeCluster(line func(format string, args ...any)) {
 	default:
 		line("  # Where searches go.")
 	}
-	line("  urls: [%s]", scalar(p.Cluster))
+	line("  urls: [%s]", scalar(p.URL))
 	if p.CAFile != "" {
 		path, err := filepath.Abs(p.CAFile)
 		if err != nil {
@@ -66,7 +67,7 @@ func (p *proposal) writeCluster(line func(format string, args ...any)) {
 		}
 		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
 	}
-	if p.Credentials {
+	if os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "" {
 		line("  # Credentials for akin's own calls never stand here. They come from the environment,\n  # %s and %s, or %s.",
 			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
 	} else {
@@ -88,13 +89,13 @@ func (g *group) write(line func(format string, args ...any)) {
 
 // next returns the commands to run next, in order.
 func (p *proposal) next() (lines []string) {
-	config := p.Out
+	config := p.out
 	if config == cli.Stdout {
 		config = "akin.yml"
 	}
 	for k := range p.groups {
 		g := &p.groups[k]
-		args := []string{"matrix", "build", "--from-index", p.Cluster}
+		args := []string{"matrix", "build", "--from-index", p.URL}
 		if p.CAFile != "" {
 			args = append(args, "--ca-file", p.CAFile)
 		}
