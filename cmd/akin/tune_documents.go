@@ -10,6 +10,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 // maxTerms bounds the terms of all documents together, each term of a field
@@ -84,37 +85,21 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 	if err != nil {
 		return err
 	}
-	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
+	terms := &enrich.Terms{Read: func(ctx context.Context, refs []documents.DocRef) ([]documents.DocTerms, error) {
 		page := make([]documents.VectorRequest, len(refs))
 		for i, r := range refs {
 			page[i] = documents.VectorRequest{Index: r.Index, ID: r.ID, Routing: r.Routing, Fields: fields}
 		}
-		vectors, err := readVectors(ctx, api, page)
-		for i, v := range vectors {
-			if err == nil {
-				err = d.add(refs[i].ID, v, yield)
-			}
-		}
+		return api.DocVectors(ctx, page)
+	}}
+	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
+		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error { return d.add(refs[i].ID, doc, yield) })
 		progress("reading documents", len(d.ids), int(total))
 		return err
 	})
 }
 
-// readVectors reads the terms of documents, in several calls where one answer
-// would be too large.
-func readVectors(ctx context.Context, api documents.API, page []documents.VectorRequest) ([]documents.DocTerms, error) {
-	all, err := api.DocVectors(ctx, page)
-	if half := len(page) / 2; half > 0 && errors.Is(err, esclient.ErrTooLarge) {
-		if all, err = readVectors(ctx, api, page[:half]); err == nil {
-			var rest []documents.DocTerms
-			rest, err = readVectors(ctx, api, page[half:])
-			all = append(all, rest...)
-		}
-	}
-	return all, err
-}
-
-func (d *tuneDocuments) add(id string, doc documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
+func (d *tuneDocuments) add(id string, doc *documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
 	if doc.Err != nil {
 		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
 	}
