@@ -84,23 +84,6 @@ func ExampleParseSMARTPair() {
 	// bad term weighting "lzc": want a letter of the term frequency (one of bntalLd), of the document frequency (xnftp) and of the norm (xncub)
 }
 
-func ExampleSMART_Apply() {
-	docs := []softcosine.Vector{
-		softcosine.NewVector(map[int32]float64{0: 2, 1: 1}),
-		softcosine.NewVector(map[int32]float64{0: 1}),
-	}
-	w, err := softcosine.ParseSMART("ntn")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	st := softcosine.CountFrequencies(2, docs, nil)
-	v, err := w.Apply(docs[0], 0, &st)
-	fmt.Printf("%.3f %v\n", v.Values, err) // 2·ln(3/2) and 1·ln(3/1)
-	// Output:
-	// [0.811 1.099] <nil>
-}
-
 func ExampleNewPhi2() {
 	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5}))
 	if err != nil {

@@ -8,6 +8,49 @@ type Nugget struct {
 	Bytes int64   // its length in bytes, which only norm b reads
 }
 
+// frequencies returns f_i, how often each term occurs.
+func (n Nugget) frequencies() Vector {
+	counts := map[int32]float64{}
+	for _, t := range n.Terms {
+		counts[t]++
+	}
+	return NewVector(counts)
+}
+
+// Statistics are those of a collection of nuggets. A [SMART] reads those of its
+// letters in parentheses, which are about documents there.
+type Statistics struct {
+	Docs       int64   // N, the number of nuggets, at least 1 (f, t, p)
+	DocFreqs   []int64 // n_t by term, at most N (f, t, p)
+	MeanTerms  float64 // avg u, the mean number of different terms, above 0 (u)
+	MeanBytes  float64 // avg b, the mean length in bytes, above 0 (b)
+	MeanTokens float64 // avg_i Σ_t f_it, the mean number of tokens
+	// Slope is s in [0, 1]; 0 makes m = 1, and 0.2 to 0.3 is usual (Singhal,
+	// Buckley, Mitra: Pivoted Document Length Normalization, 1996) (u, b).
+	Slope float64
+}
+
+// Count returns the statistics of nuggets over n terms. The slope is 0, and
+// nuggets without terms do not count.
+func Count(n int, nuggets []Nugget) *Statistics {
+	st := &Statistics{DocFreqs: make([]int64, n)}
+	terms, bytes, tokens := 0.0, 0.0, 0.0
+	for _, nugget := range nuggets {
+		if len(nugget.Terms) == 0 {
+			continue
+		}
+		different := nugget.frequencies().Terms
+		for _, t := range different {
+			st.DocFreqs[t]++
+		}
+		st.Docs++
+		terms, bytes, tokens = terms+float64(len(different)), bytes+float64(nugget.Bytes), tokens+float64(len(nugget.Terms))
+	}
+	docs := float64(max(1, st.Docs))
+	st.MeanTerms, st.MeanBytes, st.MeanTokens = terms/docs, bytes/docs, tokens/docs
+	return st
+}
+
 // A Document is its nuggets in order. The first is the title, without terms
 // where there is none.
 type Document []Nugget

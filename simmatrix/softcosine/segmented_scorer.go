@@ -27,7 +27,8 @@ type vectorizer func(Document, Nugget) (Vector, error)
 // with t, d and m of the SMART letters and the supplementary weights e. For
 // letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
 // is the soft cosine measure; S has to be symmetric there, and with no negative
-// wᵀSw. Errors are those of [softcosine.NewSpace] and [softcosine.SMART.Apply].
+// wᵀSw. Errors are those of [NewSpace], or wrap [ErrWeighting] where letters
+// need a statistic that is out of range.
 func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
@@ -47,28 +48,23 @@ func unweighted(st *Statistics, s *Similarities) (*Space, error) {
 }
 
 func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
-	nuggetFreqFactors, err := w.Letters.TermWeights(&st.Frequencies)
-	if err != nil {
+	if err := w.Letters.check(st); err != nil {
 		return nil, err
 	}
 	return func(d Document, n Nugget) (Vector, error) {
 		f := n.frequencies()
-		v, err := w.Letters.TermFrequencies(f)
-		if err != nil || v.Len() == 0 {
-			return Vector{}, err
-		}
 		var e map[int32]float64
 		if w.Terms != nil {
 			e = w.Terms(d, n)
 		}
-		v = v.mapped(func(t int32, value float64) float64 {
+		v := w.Letters.termFreqFactors(f).mapped(func(t int32, value float64) float64 {
 			if e != nil {
 				value *= e[t]
 			}
-			return value * nuggetFreqFactors[t]
+			return value * w.Letters.docFreqFactor(st, t)
 		})
-		m, err := w.Letters.Pivot(f, n.Bytes, &st.Frequencies)
-		if err == nil && w.Letters.ByNorm() {
+		m, err := w.Letters.pivot(f, n.Bytes, st), error(nil)
+		if w.Letters[2] == 'c' {
 			m, err = space.SoftNorm(v)
 		}
 		if err != nil || m == 0 {

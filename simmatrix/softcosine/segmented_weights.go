@@ -5,38 +5,6 @@ import (
 	"slices"
 )
 
-// Statistics are those of a collection of nuggets.
-type Statistics struct {
-	Frequencies         // N, n_t, avg u, avg b, and the slope s
-	MeanTokens  float64 // avg_i Σ_t f_it, the mean number of tokens
-}
-
-// Count returns the statistics of nuggets over n terms. The slope is 0, and
-// nuggets without terms do not count.
-func Count(n int, nuggets []Nugget) *Statistics {
-	var vectors []Vector
-	var bytes []int64
-	tokens := 0
-	for _, nugget := range nuggets {
-		if len(nugget.Terms) > 0 {
-			vectors, bytes, tokens = append(vectors, nugget.frequencies()), append(bytes, nugget.Bytes), tokens+len(nugget.Terms)
-		}
-	}
-	return &Statistics{
-		Frequencies: CountFrequencies(n, vectors, bytes),
-		MeanTokens:  float64(tokens) / float64(max(1, len(vectors))),
-	}
-}
-
-// frequencies returns f_i, how often each term occurs.
-func (n Nugget) frequencies() Vector {
-	counts := map[int32]float64{}
-	for _, t := range n.Terms {
-		counts[t]++
-	}
-	return NewVector(counts)
-}
-
 // TermWeights returns the supplementary weights e of a nugget's terms, by term,
 // for the nugget as a part of a document (the thesis, 3.3.2).
 type TermWeights func(d Document, n Nugget) map[int32]float64

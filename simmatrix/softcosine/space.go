@@ -59,7 +59,6 @@ import (
 var (
 	ErrWeights      = errors.New("bad term weights")
 	ErrWeighting    = errors.New("bad term weighting")
-	ErrRange        = errors.New("outside of the range of a float64")
 	ErrNotReal      = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
 	ErrNegative     = errors.New("negative entries")                         // of S or a document
 	ErrPairs        = errors.New("no features of pairs")                     // that are real, and right

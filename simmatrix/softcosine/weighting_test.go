@@ -3,10 +3,12 @@ package softcosine
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func mustSMART(tb testing.TB, letters string) SMART {
@@ -16,6 +18,31 @@ func mustSMART(tb testing.TB, letters string) SMART {
 		tb.Fatal(err)
 	}
 	return w
+}
+
+// apply returns the vector of a nugget with frequencies f.
+func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics) Vector {
+	tb.Helper()
+	sp := mustSpace(tb, ones(10), Identity(10))
+	of, err := standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n := Nugget{Bytes: bytes}
+	for k, term := range f.Terms {
+		n.Terms = append(n.Terms, slices.Repeat([]int32{term}, int(f.Values[k]))...)
+	}
+	v, err := of(nil, n)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// statisticsOf returns statistics of 10 terms with the document frequencies
+// given first.
+func statisticsOf(docs int64, docFreqs ...int64) *Statistics {
+	return &Statistics{Docs: docs, DocFreqs: append(docFreqs, make([]int64, 10-len(docFreqs))...)}
 }
 
 func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
@@ -29,9 +56,9 @@ func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 		"L": func(f float64) float64 { return (1 + math.Log(f)) / (1 + math.Log(2)) },
 		"d": func(f float64) float64 { return 1 + math.Log(1+math.Log(f)) },
 	} {
-		got, err := mustSMART(t, letter+"nn").Apply(f, 0, &Frequencies{})
-		if err != nil || got.Len() != 3 {
-			t.Fatalf("%s: %v, %v", letter, got, err)
+		got := apply(t, letter+"nn", f, 0, statisticsOf(0))
+		if got.Len() != 3 {
+			t.Fatalf("%s: %v", letter, got)
 		}
 		for k, term := range f.Terms {
 			if !near(got.At(term), want(f.Values[k]), 1e-15) {
@@ -42,49 +69,38 @@ func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 }
 
 func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
-	st := &Frequencies{Docs: 8, DocFreqs: []int64{1, 2, 4, 6, 8, 0, 9}}
+	st := statisticsOf(8, 1, 2, 4, 6, 8, 0)
 	for letter, want := range map[string][]float64{
-		"x": {1, 1, 1, 1, 1, 1, 1},
-		"n": {1, 1, 1, 1, 1, 1, 1},
-		// The last two are a term that no document holds, taken for n_t = 1, and one
-		// of more documents than there are, taken for n_t = N.
-		"f": {math.Log(8), math.Log(4), math.Log(2), math.Log(8.0 / 6), 0, math.Log(8), 0},
-		"t": {math.Log(9), math.Log(4.5), math.Log(2.25), math.Log(1.5), math.Log(1.125), math.Log(9), math.Log(1.125)},
+		"x": {1, 1, 1, 1, 1, 1},
+		"n": {1, 1, 1, 1, 1, 1},
+		// The last is a term that no document holds, taken for n_t = 1.
+		"f": {math.Log(8), math.Log(4), math.Log(2), math.Log(8.0 / 6), 0, math.Log(8)},
+		"t": {math.Log(9), math.Log(4.5), math.Log(2.25), math.Log(1.5), math.Log(1.125), math.Log(9)},
 		// ln(7/1), ln(6/2), ln(4/4), and then 0 for what is negative: ln(2/6), ln 0.
-		"p": {math.Log(7), math.Log(3), 0, 0, 0, math.Log(7), 0},
+		"p": {math.Log(7), math.Log(3), 0, 0, 0, math.Log(7)},
 	} {
-		w := mustSMART(t, "n"+letter+"n")
-		weights, err := w.TermWeights(st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for term, weight := range weights {
-			if !near(weight, want[term], 1e-15) {
-				t.Errorf("%s of n_t = %d: %v, want %v", letter, st.DocFreqs[term], weight, want[term])
+		for term, factor := range want {
+			got := apply(t, "n"+letter+"n", NewVector(map[int32]float64{int32(term): 3}), 0, st)
+			if !near(got.At(int32(term)), 3*factor, 1e-15) {
+				t.Errorf("%s of n_t = %d: %v, want 3 times %v", letter, st.DocFreqs[term], got, factor)
 			}
-			got, err := w.Apply(NewVector(map[int32]float64{int32(term): 3}), 0, st)
-			if err != nil || !near(got.At(int32(term)), 3*want[term], 1e-15) {
-				t.Errorf("%s applied to n_t = %d: %v, %v", letter, st.DocFreqs[term], got, err)
-			}
-		}
-		if _, err := NewSpace(weights, Identity(len(weights))); err != nil {
-			t.Errorf("%s: no weights of a space: %v", letter, err)
 		}
 	}
 }
 
 func TestNormsAreThoseOfTheTable(t *testing.T) {
 	f := NewVector(map[int32]float64{0: 3, 2: 4})
-	st := &Frequencies{MeanTerms: 8, MeanBytes: 100, Slope: 0.25}
+	st := statisticsOf(0)
+	st.MeanTerms, st.MeanBytes, st.Slope = 8, 100, 0.25
 	for letter, want := range map[string]float64{
 		"x": 1, "n": 1,
 		"c": 5,
 		"u": 0.75 + 0.25*2/8,
 		"b": 0.75 + 0.25*40/100,
 	} {
-		got, err := mustSMART(t, "nn"+letter).Apply(f, 40, st)
-		if err != nil || !near(got.At(0), 3/want, 1e-15) || !near(got.At(2), 4/want, 1e-15) {
-			t.Errorf("%s: %v, %v; want the frequencies over %v", letter, got, err, want)
+		got := apply(t, "nn"+letter, f, 40, st)
+		if !near(got.At(0), 3/want, 1e-15) || !near(got.At(2), 4/want, 1e-15) {
+			t.Errorf("%s: %v; want the frequencies over %v", letter, got, want)
 		}
 	}
 }
@@ -95,67 +111,22 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 	// the document "car insurance auto insurance", N = 1,000,000. Their logarithms
 	// to base 10 make it 1·2.0/√6 + 2·3.0/√6 = 8/√6; ours are ln 10 times that.
 	const auto, best, car, insurance = 0, 1, 2, 3
-	st := &Frequencies{Docs: 1_000_000, DocFreqs: []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}}
-	document, query, err := ParseSMARTPair("nnc.nfn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := document.Apply(NewVector(map[int32]float64{auto: 1, car: 1, insurance: 2}), 0, st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := query.Apply(NewVector(map[int32]float64{best: 1, car: 1, insurance: 1}), 0, st)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := statisticsOf(1_000_000, []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}...)
+	d := apply(t, "nnc", NewVector(map[int32]float64{auto: 1, car: 1, insurance: 2}), 0, st)
+	q := apply(t, "nfn", NewVector(map[int32]float64{best: 1, car: 1, insurance: 1}), 0, st)
 	if got, want := q.Dot(d), math.Ln10*8/math.Sqrt(6); !near(got, want, 1e-14) {
 		t.Errorf("score %v, want %v", got, want)
 	}
 }
 
-func TestAWeightingIsASpaceAndANorm(t *testing.T) {
-	// v = (t ∘ d) / m: with norm c the dot product of two of them is the cosine of
-	// t in the space of weights d.
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		docs := randomDocuments(rng, 10, 6)
-		st := CountFrequencies(10, docs, nil)
-		w := mustSMART(t, string([]byte{
-			termFreqLetters[rng.IntN(len(termFreqLetters))], docFreqLetters[rng.IntN(len(docFreqLetters))], 'c',
-		}))
-		weights, err := w.TermWeights(&st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sp := mustSpace(t, weights, Identity(10))
-		var x, v [2]Vector
-		for k := range v {
-			if x[k], err = w.TermFrequencies(docs[k]); err != nil {
-				t.Fatal(err)
-			}
-			if v[k], err = w.Apply(docs[k], 0, &st); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, want := v[0].Dot(v[1]), sp.Cosine(x[0], x[1]); !near(got, want, 1e-12) {
-			t.Errorf("%v: %v, want %v", w, got, want)
-		}
-	})
-}
-
-func TestFrequenciesAreCounted(t *testing.T) {
-	docs := []Vector{NewVector(map[int32]float64{0: 5, 2: 1}), {}, NewVector(map[int32]float64{2: 2})}
-	st := CountFrequencies(4, docs, []int64{30, 0, 15})
-	if st.Docs != 3 || st.MeanTerms != 1 || st.MeanBytes != 15 || st.Slope != 0 {
-		t.Errorf("got %+v", st)
+func TestStatisticsAreCounted(t *testing.T) {
+	nuggets := []Nugget{{Terms: []int32{0, 0, 0, 2}, Bytes: 30}, {}, {Terms: []int32{2, 2}, Bytes: 15}}
+	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5, MeanTokens: 3}
+	if diff := gocmp.Diff(want, Count(4, nuggets)); diff != "" {
+		t.Errorf("statistics (-want +got):\n%s", diff)
 	}
-	for term, want := range []int64{1, 0, 2, 0} {
-		if st.DocFreqs[term] != want {
-			t.Errorf("term %d is in %d documents, want %d", term, st.DocFreqs[term], want)
-		}
-	}
-	if empty := CountFrequencies(1, nil, nil); empty.Docs != 0 || empty.MeanTerms != 0 {
-		t.Errorf("of no documents %+v", empty)
+	if diff := gocmp.Diff(&Statistics{DocFreqs: []int64{0}}, Count(1, nil)); diff != "" {
+		t.Errorf("of no nuggets (-want +got):\n%s", diff)
 	}
 }
 
@@ -174,84 +145,48 @@ func TestUnknownLettersAreRefusedWithThoseThatAreKnown(t *testing.T) {
 	}
 }
 
-func TestSynonymousLettersAreTheSameWeighting(t *testing.T) {
-	if mustSMART(t, "txx") != mustSMART(t, "nnn") || mustSMART(t, "nnn") != (SMART{}) || (SMART{}).String() != "nnn" {
-		t.Error("txx is not nnn, or that is not the zero SMART")
-	}
-	if mustSMART(t, "ntc") == mustSMART(t, "nxc") {
-		t.Error("t as second letter is taken for none")
-	}
+func TestThreeLettersAreForBoth(t *testing.T) {
 	document, query, err := ParseSMARTPair("ltc")
-	if err != nil || document != query || document.String() != "ltc" {
+	if err != nil || document != query || document != "ltc" {
 		t.Errorf("%v and %v, %v", document, query, err)
 	}
 }
 
-func TestWeightingsRefuseWhatHasNoLogarithmOrMean(t *testing.T) {
-	one := func(value float64) Vector { return Vector{Terms: []int32{1}, Values: []float64{value}} }
-	good := Frequencies{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
+func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 	for _, c := range []struct {
 		name, letters string
-		f             Vector
-		bytes         int64
-		change        func(st *Frequencies)
+		change        func(st *Statistics)
 	}{
-		{"negative frequency", "nnn", one(-1), 1, nil},
-		{"frequency NaN", "bnn", one(math.NaN()), 1, nil},
-		{"infinite frequency", "bnn", one(math.Inf(1)), 1, nil},
-		{"part of an occurrence, l", "lnn", one(0.5), 1, nil},
-		{"part of an occurrence, L", "Lnn", one(0.5), 1, nil},
-		{"part of an occurrence, d", "dnn", one(0.5), 1, nil},
-		{"no documents", "nfn", one(1), 1, func(st *Frequencies) { st.Docs = 0 }},
-		{"term without document frequency", "npn", one(1), 1, func(st *Frequencies) { st.DocFreqs = st.DocFreqs[:1] }},
-		{"mean of terms", "nnu", one(1), 1, func(st *Frequencies) { st.MeanTerms = 0 }},
-		{"mean of bytes", "nnb", one(1), 1, func(st *Frequencies) { st.MeanBytes = math.NaN() }},
-		{"slope above 1", "nnu", one(1), 1, func(st *Frequencies) { st.Slope = 1.5 }},
-		{"slope NaN", "nnb", one(1), 1, func(st *Frequencies) { st.Slope = math.NaN() }},
-		{"negative length", "nnb", one(1), -1, nil},
-		{"no length at all", "nnb", one(1), 0, func(st *Frequencies) { st.Slope = 1 }},
+		{"no documents", "nfn", func(st *Statistics) { st.Docs = 0 }},
+		{"mean of terms", "nnu", func(st *Statistics) { st.MeanTerms = 0 }},
+		{"mean of bytes", "nnb", func(st *Statistics) { st.MeanBytes = math.NaN() }},
+		{"slope above 1", "nnu", func(st *Statistics) { st.Slope = 1.5 }},
+		{"slope NaN", "nnb", func(st *Statistics) { st.Slope = math.NaN() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st := good
-			if c.change != nil {
-				c.change(&st)
+			st := &Statistics{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
+			w := Weighting{Letters: mustSMART(t, c.letters)}
+			if _, err := NewStandard(w, w, st, Identity(2)); err != nil {
+				t.Fatal(err)
 			}
-			if _, err := mustSMART(t, c.letters).Apply(c.f, c.bytes, &st); !errors.Is(err, ErrWeighting) {
+			c.change(st)
+			if _, err := NewStandard(w, w, st, Identity(2)); !errors.Is(err, ErrWeighting) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
-	if _, err := mustSMART(t, "ntn").TermWeights(&Frequencies{DocFreqs: []int64{1}}); !errors.Is(err, ErrWeighting) {
-		t.Errorf("weights without documents: error %v", err)
-	}
-	if v, err := mustSMART(t, "nnn").Apply(one(0.5), 0, &Frequencies{}); err != nil || v.At(1) != 0.5 {
-		t.Errorf("part of an occurrence by itself: %v, %v", v, err)
-	}
 }
 
-func TestAnEmptyDocumentStaysEmpty(t *testing.T) {
+func TestAnEmptyNuggetStaysEmpty(t *testing.T) {
+	st := statisticsOf(4, 4)
+	st.MeanTerms, st.MeanBytes, st.Slope = 1, 1, 1
 	for _, letters := range []string{"ltc", "Lpu", "anb", "nfc"} {
-		if v, err := mustSMART(t, letters).Apply(Vector{}, 0, &Frequencies{}); err != nil || v.Len() != 0 {
-			t.Errorf("%s: %v, %v", letters, v, err)
+		if v := apply(t, letters, Vector{}, 0, st); v.Len() != 0 {
+			t.Errorf("%s: %v", letters, v)
 		}
 	}
 	// All documents hold the term, so its weight is ln 1, and there is no length.
-	st := &Frequencies{Docs: 4, DocFreqs: []int64{4}}
-	if v, err := mustSMART(t, "nfc").Apply(NewVector(map[int32]float64{0: 2}), 0, st); err != nil || v.Len() != 0 {
-		t.Errorf("of weight 0: %v, %v", v, err)
-	}
-}
-
-func TestWeightingsRefuseWhatIsNotFinite(t *testing.T) {
-	st := &Frequencies{Docs: 1000, DocFreqs: []int64{1, 1}, MeanTerms: math.MaxFloat64, MeanBytes: math.SmallestNonzeroFloat64, Slope: 1}
-	large := NewVector(map[int32]float64{0: math.MaxFloat64, 1: math.MaxFloat64})
-	for _, letters := range []string{"nfn", "nfc", "Lnn", "nnc", "nnu", "nnb"} {
-		w, _, err := ParseSMARTPair(letters)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v, err := w.Apply(large, 100, st); !errors.Is(err, ErrWeighting) || v.Len() != 0 {
-			t.Errorf("%s: %v, %v", letters, v, err)
-		}
+	if v := apply(t, "nfc", NewVector(map[int32]float64{0: 2}), 0, st); v.Len() != 0 {
+		t.Errorf("of weight 0: %v", v)
 	}
 }
