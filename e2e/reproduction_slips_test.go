@@ -349,7 +349,7 @@ func TestSlipZeroCoordinates(t *testing.T) {
 // TestSlipRootsOfPairs is of Sidorov 2.3 and 2.4.
 func TestSlipRootsOfPairs(t *testing.T) {
 	space := slipSpace(t, 2, nil, bothWays(map[[2]int32]float64{{0, 1}: -0.5}))
-	if _, err := softcosine.NewPairs(space); !errors.Is(err, softcosine.ErrPairs) {
+	if _, err := softcosine.NewPhi2(space); !errors.Is(err, softcosine.ErrPairs) {
 		t.Errorf("error %v, want one that wraps ErrPairs", err)
 	}
 	got, err := space.Soft(slipVector(1), slipVector(0, 1)) // equation 14

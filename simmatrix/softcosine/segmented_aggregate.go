@@ -6,13 +6,7 @@ import "slices"
 // for each nugget of the result document.
 type Matrix struct {
 	Scores        [][]float64
-	query, result side
-}
-
-// A side is what operators know of the nuggets of a document.
-type side struct {
-	lengths     []float64 // in tokens
-	titleScores []float64 // with the title of the document
+	query, result []float64 // the lengths of the nuggets, in tokens
 }
 
 // Features returns x_uv, the rows of the matrix behind each other, for a
@@ -25,24 +19,18 @@ func (m Matrix) Features() []float64 { return slices.Concat(m.Scores...) }
 //	wavg(x) = Σ_i w_i·x_i / Σ_i w_i
 type Operator string
 
-// The operators, with the weights w_i of a nugget i. Scores of nuggets with
-// negative weights do not count, and a mean is 0 where all weights are.
+// The operators, with the weights w_i of a nugget i. A mean is 0 where all
+// weights are.
 const (
 	Min        Operator = "min"
 	Max        Operator = "max"
 	Avg        Operator = "avg"
 	WavgLength Operator = "wavg length" // the number of tokens
-	WavgKoetal Operator = "wavg Koetal" // the score with the title of the document, after Ko et al. (2002)
 	WavgGodwin Operator = "wavg Godwin" // 1/i, as later comments are less likely to be to the point
 )
 
-// Operators returns all of them.
-func Operators() []Operator {
-	return []Operator{Min, Max, Avg, WavgLength, WavgKoetal, WavgGodwin}
-}
-
-// over returns the value of the operator for scores of the nuggets of a side.
-func (op Operator) over(scores []float64, of side) float64 {
+// over returns the value of the operator for scores of nuggets with lengths.
+func (op Operator) over(scores, lengths []float64) float64 {
 	switch {
 	case len(scores) == 0:
 		return 0
@@ -53,27 +41,19 @@ func (op Operator) over(scores []float64, of side) float64 {
 	}
 	weighted, sum := 0.0, 0.0
 	for i, score := range scores {
-		w := op.weight(i, of)
+		w := 1.0
+		switch op {
+		case WavgLength:
+			w = lengths[i]
+		case WavgGodwin:
+			w = 1 / float64(i+1)
+		}
 		weighted, sum = weighted+w*score, sum+w
 	}
 	if sum == 0 {
 		return 0
 	}
 	return weighted / sum
-}
-
-// weight returns w_i, of the nuggets counted from 0.
-func (op Operator) weight(i int, of side) float64 {
-	switch op {
-	case WavgLength:
-		return of.lengths[i]
-	case WavgKoetal:
-		return max(0, of.titleScores[i])
-	case WavgGodwin:
-		return 1 / float64(i+1)
-	case Min, Max, Avg:
-	}
-	return 1
 }
 
 // An Aggregate makes S'(u, v) of a matrix by two operators, ⊖ over the nuggets
@@ -90,15 +70,15 @@ type Aggregate struct {
 
 // Score returns S'(u, v), 0 where a document has no nuggets.
 func (a Aggregate) Score(m Matrix) float64 {
-	rows, last, first, lastSide, firstSide := m.Scores, a.Query, a.Result, m.query, m.result
+	rows, last, first, lastLengths, firstLengths := m.Scores, a.Query, a.Result, m.query, m.result
 	if a.QueryFirst {
-		rows, last, first, lastSide, firstSide = transposed(rows), a.Result, a.Query, m.result, m.query
+		rows, last, first, lastLengths, firstLengths = transposed(rows), a.Result, a.Query, m.result, m.query
 	}
 	scores := make([]float64, 0, len(rows))
 	for _, row := range rows {
-		scores = append(scores, first.over(row, firstSide))
+		scores = append(scores, first.over(row, firstLengths))
 	}
-	return last.over(scores, lastSide)
+	return last.over(scores, lastLengths)
 }
 
 func transposed(rows [][]float64) [][]float64 {

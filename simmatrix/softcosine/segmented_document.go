@@ -64,6 +64,15 @@ func (d Document) joined() Nugget {
 	return all
 }
 
+// lengths returns the number of tokens of each nugget.
+func (d Document) lengths() []float64 {
+	var lengths []float64
+	for _, n := range d {
+		lengths = append(lengths, float64(len(n.Terms)))
+	}
+	return lengths
+}
+
 // A Filter keeps the nuggets of a document that are likely to say what it is
 // about, the title always (the thesis, 3.3.1, after Kołcz et al., 2001).
 type Filter func(Document) Document

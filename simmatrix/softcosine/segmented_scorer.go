@@ -115,7 +115,7 @@ func (s *Scorer) Unsegmented(u, v Document) (float64, error) {
 
 // Matrix returns M_uv for a query document u and a result document v.
 func (s *Scorer) Matrix(u, v Document) (Matrix, error) {
-	var m Matrix
+	m := Matrix{query: u.lengths(), result: v.lengths()}
 	queries, err := vectors(u, s.query)
 	if err != nil {
 		return m, err
@@ -131,29 +131,7 @@ func (s *Scorer) Matrix(u, v Document) (Matrix, error) {
 		}
 		m.Scores = append(m.Scores, row)
 	}
-	if m.query, err = s.side(u); err != nil {
-		return m, err
-	}
-	m.result, err = s.side(v)
-	return m, err
-}
-
-// side returns what weighs the nuggets of a document. Their scores with the
-// title have the title as the query.
-func (s *Scorer) side(d Document) (side, error) {
-	var out side
-	for _, n := range d {
-		out.lengths = append(out.lengths, float64(len(n.Terms)))
-	}
-	results, err := vectors(d, s.result)
-	if err != nil || len(d) == 0 {
-		return out, err
-	}
-	title, err := s.query(d, d[0])
-	for _, y := range results {
-		out.titleScores = append(out.titleScores, s.space.InnerProduct(title, y))
-	}
-	return out, err
+	return m, nil
 }
 
 func vectors(d Document, of vectorizer) ([]Vector, error) {

@@ -164,40 +164,23 @@ func (s *Similarities) Symmetric() bool {
 	return true
 }
 
-// columns are S by column: the entries of column j are those of the rows
-// rows[k], at places[k] of S, for k in [offsets[j], offsets[j+1]).
-type columns struct {
-	offsets []int
-	rows    []int32 // ascending within a column
-	places  []int
-}
-
-func (s *Similarities) columns() columns {
-	n := s.Len()
-	c := columns{offsets: make([]int, n+1), rows: make([]int32, len(s.cols)), places: make([]int, len(s.cols))}
-	for _, j := range s.cols {
-		c.offsets[j+1]++
-	}
-	for j := range n {
-		c.offsets[j+1] += c.offsets[j]
-	}
-	next := slices.Clone(c.offsets)
-	for i := range n {
-		for at := s.offsets[i]; at < s.offsets[i+1]; at++ {
-			j := s.cols[at]
-			c.rows[next[j]], c.places[next[j]] = int32(i), at
-			next[j]++
-		}
-	}
-	return c
-}
-
 // Transposed returns Sᵀ, in O(nnz).
 func (s *Similarities) Transposed() *Similarities {
-	c := s.columns()
-	t := &Similarities{offsets: c.offsets, cols: c.rows, sims: make([]float64, len(s.sims))}
-	for k, at := range c.places {
-		t.sims[k] = s.sims[at]
+	n := s.Len()
+	t := &Similarities{offsets: make([]int, n+1), cols: make([]int32, len(s.cols)), sims: make([]float64, len(s.sims))}
+	for _, j := range s.cols {
+		t.offsets[j+1]++
+	}
+	for j := range n {
+		t.offsets[j+1] += t.offsets[j]
+	}
+	next := slices.Clone(t.offsets)
+	for i := range n {
+		cols, sims := s.Row(i)
+		for k, j := range cols {
+			t.cols[next[j]], t.sims[next[j]] = int32(i), sims[k]
+			next[j]++
+		}
 	}
 	return t
 }

@@ -68,10 +68,9 @@ var (
 // A Space is the soft vector space model (ℝⁿ, W, S) of the notes, definition
 // 3.1. It is immutable and safe for use by any number of goroutines.
 type Space struct {
-	weights     []float64 // the diagonal of W
-	s           *Similarities
-	nonNegative bool      // s.NonNegative()
-	scratch     sync.Pool // of *scratch over terms
+	weights []float64 // the diagonal of W
+	s       *Similarities
+	scratch sync.Pool // of *scratch over terms
 }
 
 // NewSpace returns the space of the terms 0 to n-1 with the diagonal of W. The
@@ -86,7 +85,7 @@ func NewSpace(weights []float64, s *Similarities) (*Space, error) {
 			return nil, fmt.Errorf("%w: %v of term %d is not in [0, ∞)", ErrWeights, w, i)
 		}
 	}
-	sp := &Space{weights: slices.Clone(weights), s: s, nonNegative: s.NonNegative()}
+	sp := &Space{weights: slices.Clone(weights), s: s}
 	sp.scratch.New = func() any { return newScratch(s.Len()) }
 	return sp, nil
 }

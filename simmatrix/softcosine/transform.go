@@ -60,7 +60,7 @@ func (sp *Space) CosineQuery(x Vector) Vector {
 // theorem 4.3). A document without a weighted term becomes [0, 1], of cosine 0
 // with every query. The error wraps [ErrNegative] where S or y is negative.
 func (sp *Space) CosineDocument(y Vector) (Vector, error) {
-	if !sp.nonNegative {
+	if !sp.s.NonNegative() {
 		return Vector{}, fmt.Errorf("%w in S, so that ⟨y, y⟩ may lie under ‖Wy‖²", ErrNegative)
 	}
 	for k, v := range y.Values {
