@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
@@ -88,13 +89,13 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	if p.out.dim == 0 { // the first word of a file without a header
 		dim := countNumbers(line)
 		if dim == 0 || dim > MaxVectorDims {
-			return fmt.Errorf("word %.40q: %d dimensions, want 1 to %d finite decimal numbers", bytes.FieldsFunc(line, isBlankRune)[0], dim, MaxVectorDims)
+			return fmt.Errorf("word %.40q: %d dimensions, want 1 to %d finite decimal numbers", bytes.FieldsFunc(line, isBlank)[0], dim, MaxVectorDims)
 		}
 		p.out.dim = dim
 	}
 	word, numbers, ok := cutNumbers(line, p.out.dim)
 	if !ok || holdsNumber(word) {
-		fields := bytes.FieldsFunc(line, isBlankRune)
+		fields := bytes.FieldsFunc(line, isBlank)
 		return fmt.Errorf("word %.40q: %d dimensions, want %d", fields[0], len(fields)-1, p.out.dim)
 	}
 	w, keep := p.take(word)
@@ -109,19 +110,12 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 }
 
 func (p *vectorsParser) addNumbers(numbers string) error {
-	for start := 0; start < len(numbers); {
-		end := start
-		for end < len(numbers) && !isBlank(numbers[end]) {
-			end++
-		}
-		x, ok := lines.ParseDecimal(numbers[start:end], 32)
+	for number := range strings.FieldsFuncSeq(numbers, isBlank) {
+		x, ok := lines.ParseDecimal(number, 32)
 		if !ok {
-			return notDecimal(numbers[start:end])
+			return notDecimal(number)
 		}
 		p.out.values = append(p.out.values, float32(x))
-		for start = end; start < len(numbers) && isBlank(numbers[start]); {
-			start++
-		}
 	}
 	return nil
 }
@@ -132,14 +126,7 @@ func notDecimal(field string) error {
 
 // lastField returns where the last field of line starts, perhaps 0.
 func lastField(line []byte) int {
-	at := len(line)
-	for at > 0 && isBlank(line[at-1]) {
-		at--
-	}
-	for at > 0 && !isBlank(line[at-1]) {
-		at--
-	}
-	return at
+	return bytes.LastIndexAny(bytes.TrimRight(line, blanks), blanks) + 1
 }
 
 // cutNumbers splits line before its last n fields, if anything is there.
@@ -169,7 +156,7 @@ func countNumbers(line []byte) int {
 // holdsNumber reports whether a part of word other than the first is a number:
 // the sign of a line with too many numbers.
 func holdsNumber(word []byte) bool {
-	parts := bytes.FieldsFunc(word, isBlankRune)
+	parts := bytes.FieldsFunc(word, isBlank)
 	return len(parts) > 1 && slices.ContainsFunc(parts[1:], func(part []byte) bool {
 		_, ok := lines.ParseDecimal(string(part), 32)
 		return ok

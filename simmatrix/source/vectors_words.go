@@ -127,13 +127,11 @@ func (p *vectorsParser) setHeader(words, dim int) error {
 // blanks separate fields. Other Unicode spaces are parts of words.
 const blanks = " \t"
 
-func isBlank(c byte) bool { return c == ' ' || c == '\t' }
-
-func isBlankRune(r rune) bool { return r == ' ' || r == '\t' }
+func isBlank(r rune) bool { return r == ' ' || r == '\t' }
 
 // vectorsHeader reads a line of two whole numbers and nothing else.
 func vectorsHeader(line []byte) (words, dim int, ok bool) {
-	fields := bytes.FieldsFunc(line, isBlankRune)
+	fields := bytes.FieldsFunc(line, isBlank)
 	if len(fields) != 2 {
 		return 0, 0, false
 	}
