@@ -91,26 +91,19 @@ func degradation(err error) (d report.Degradation, ok bool) {
 	return d, true
 }
 
-// A failure is a cause of failing open: the name in the metrics, the errors
-// that it is about, and what an operator can do about it.
+// A failure is a cause of failing open: the name in the metrics, whether an
+// error is of it, and what an operator can do about it.
 type failure struct {
 	cause string
-	is    func(error) bool
+	is    bool
 	hint  string
 }
 
 // failures returns the causes that have errors of their own. The first one that
-// is about an error counts.
-func failures() []failure {
-	is := func(targets ...error) func(error) bool {
-		return func(err error) bool {
-			return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
-		}
-	}
-	refused := func(so func(*esclient.Error) bool) func(error) bool {
-		return func(err error) bool { e, ok := errors.AsType[*esclient.Error](err); return ok && so(e) }
-	}
-	throttled := func(e *esclient.Error) bool { return e.Status == http.StatusTooManyRequests }
+// err is of counts.
+func failures(err error) []failure {
+	is := func(target error) bool { return errors.Is(err, target) }
+	refusal, refused := errors.AsType[*esclient.Error](err)
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
 		{"busy", is(cache.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
@@ -119,10 +112,10 @@ func failures() []failure {
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
 		{"missing", is(soft.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
 		{"no_terms", is(soft.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
-		{report.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
-		{report.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
-		{"expensive_queries_disabled", esclient.IsBarred, "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
-		{"unknown_to_cluster", esclient.IsUnknown, "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
+		{report.Credentials, refused && unauthorized(refusal), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the role in docs/security.md"},
+		{report.Throttled, refused && refusal.Status == http.StatusTooManyRequests, "the cluster answers 429 to akin's own calls: it has more to do than it can"},
+		{"expensive_queries_disabled", esclient.IsBarred(err), "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
+		{"unknown_to_cluster", esclient.IsUnknown(err), "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
 		{"budget", is(context.DeadlineExceeded), "akin's own work takes longer than expansion.budget (rerank_budget): see akin_search_stage_duration_seconds; cold caches pass"},
 		{"client_gone", is(context.Canceled), "clients go away before their search is sent"},
 	}
@@ -134,7 +127,7 @@ func causes() map[string]string {
 		"authorization": "the cluster could not be asked whether a client may search: see akin_authorization_checks_total",
 		"error":         "see the log at level debug",
 	}
-	for _, f := range failures() {
+	for _, f := range failures(nil) {
 		if f.hint != "" {
 			hints[f.cause] = f.hint
 		}
@@ -149,8 +142,8 @@ func causes() map[string]string {
 
 // cause names why a search was not expanded, for the metrics.
 func cause(err error) string {
-	for _, f := range failures() {
-		if f.is(err) {
+	for _, f := range failures(err) {
+		if f.is {
 			return f.cause
 		}
 	}
