@@ -8,6 +8,9 @@ type kind struct {
 	// read takes a clause that looks for text and notes its fields and
 	// options; the clause is the unit that is rewritten.
 	read func(c *Clause, value []byte)
+	// oneField says that such a clause is an object whose only member is named
+	// like the field and has the text or the options.
+	oneField bool
 	// inside names the members in which further queries stand, as one query
 	// object or as a list of them. All other members stay as they are.
 	inside []string
@@ -29,10 +32,10 @@ type kind struct {
 // shows it; a query that does not stand here is left alone with
 // [reason.Unknown].
 var kinds = map[string]kind{
-	"match":               {read: (*Clause).match},
-	"match_bool_prefix":   {read: (*Clause).matchBoolPrefix},
-	"match_phrase":        {read: (*Clause).matchPhrase},
-	"match_phrase_prefix": {read: (*Clause).matchPhrasePrefix},
+	"match":               {read: (*Clause).match, oneField: true},
+	"match_bool_prefix":   {read: (*Clause).matchBoolPrefix, oneField: true},
+	"match_phrase":        {read: (*Clause).matchPhrase, oneField: true},
+	"match_phrase_prefix": {read: (*Clause).matchPhrasePrefix, oneField: true},
 	"multi_match":         {read: (*Clause).multiMatch},
 	"combined_fields":     {read: (*Clause).combinedFields},
 	"query_string":        {read: (*Clause).queryString},
@@ -75,6 +78,10 @@ var kinds = map[string]kind{
 	"text_expansion": {reason: reason.Other}, "weighted_tokens": {reason: reason.Other},
 	"wrapper": {reason: reason.Other},
 }
+
+// HasOneField reports whether a clause of the kind looks into one field, by the
+// name of which the options stand.
+func HasOneField(kind string) bool { return kinds[kind].oneField }
 
 // retrievers names, for each kind of retriever, the member in which a query
 // or further retrievers stand. Others, such as knn, are left alone.

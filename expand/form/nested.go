@@ -138,7 +138,7 @@ func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
 		w.raw(`{`)
 		w.string(string(kind))
 		w.raw(`:{`)
-		if several := !slices.Contains(oneField, string(kind)); several {
+		if several := !dsl.HasOneField(string(kind)); several {
 			w.raw(`"fields":[`)
 			w.string(boosted(s.Text, boost))
 			w.raw(`]`)
@@ -161,6 +161,3 @@ func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
 		return nil
 	})
 }
-
-// oneField are the kinds of clauses that are the options of one field by name.
-var oneField = []string{"match", "match_bool_prefix", "match_phrase", "match_phrase_prefix"}
