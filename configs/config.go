@@ -128,20 +128,14 @@ type Expansion struct {
 	Enabled        bool `yaml:"enabled"`
 	expand.Profile `yaml:",inline"`
 
-	Budget       Duration `yaml:"budget" allowed:"1ms 10s"`
-	MaxBody      Bytes    `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
-	RerankBudget Duration `yaml:"rerank_budget" allowed:"1ms 10s"`
-	RankEval     bool     `yaml:"rank_eval"`
-	Templates    bool     `yaml:"templates"`
-	HideFrom     HideFrom `yaml:"hide_from"`            // in every profile: the clients choose it
-	Shadow       float64  `yaml:"shadow" allowed:"0 1"` // a share
-	Trials       []Trial  `yaml:"trials"`               // the first that fits the index is used
-}
-
-// HideFrom has the kinds of requests whose answers show no added terms.
-type HideFrom struct {
-	Auto bool // all kinds, once the cluster is known to have security
-	expand.Disclosure
+	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`
+	MaxBody      Bytes             `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
+	RerankBudget Duration          `yaml:"rerank_budget" allowed:"1ms 10s"`
+	RankEval     bool              `yaml:"rank_eval"`
+	Templates    bool              `yaml:"templates"`
+	HideFrom     expand.Disclosure `yaml:"hide_from"`            // in every profile: the clients choose it
+	Shadow       float64           `yaml:"shadow" allowed:"0 1"` // a share
+	Trials       []Trial           `yaml:"trials"`               // the first that fits the index is used
 }
 
 // ArmOff is the arm of a [Trial] whose searches go out as they came.
@@ -251,7 +245,7 @@ func Default() *Config {
 		Expansion: Expansion{
 			Enabled: true, Profile: expand.DefaultProfile(),
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
-			MaxBody: mebibyte, RankEval: true, HideFrom: HideFrom{Auto: true},
+			MaxBody: mebibyte, RankEval: true, HideFrom: expand.DiscloseSecured,
 		},
 		Profiles: map[string]Profile{},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},

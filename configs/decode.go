@@ -92,8 +92,8 @@ func (d *decoder) value(n *yaml.Node, key string, f field) {
 		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
 	case f.Kind() == reflect.Map: // there is one, that of the profiles
 		d.profiles = n
-	case f.Type() == reflect.TypeFor[HideFrom]():
-		d.hideFrom(n, key, f.Addr().Interface().(*HideFrom))
+	case f.Type() == reflect.TypeFor[expand.Disclosure]():
+		d.hideFrom(n, key, f.Addr().Interface().(*expand.Disclosure))
 	case f.Kind() == reflect.Slice:
 		d.list(n, key, f)
 	case f.isSection():
@@ -232,24 +232,22 @@ func (d *decoder) list(n *yaml.Node, key string, list field) {
 }
 
 // hideFrom decodes the word auto, or a list of the other words.
-func (d *decoder) hideFrom(n *yaml.Node, key string, h *HideFrom) {
-	names := []string{n.Value}
-	if n.Kind != yaml.ScalarNode {
-		d.list(n, key, field{Value: reflect.ValueOf(&names).Elem()})
-	} else if n.Value != "auto" {
-		d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
-	}
-	if *h = (HideFrom{Auto: len(names) == 1 && names[0] == "auto"}); h.Auto {
+func (d *decoder) hideFrom(n *yaml.Node, key string, h *expand.Disclosure) {
+	if n.Kind == yaml.ScalarNode {
+		if *h = expand.DiscloseSecured; n.Value != "auto" {
+			d.addAt(n.Line, key, "must be auto or a list of profile, explain, validate")
+		}
 		return
 	}
-	ways := map[string]expand.Disclosure{
-		"profile": expand.DiscloseProfile, "explain": expand.DiscloseExplain, "validate": expand.DiscloseValidate,
-	}
+	var names []string
+	d.list(n, key, field{Value: reflect.ValueOf(&names).Elem()})
+	*h = 0
 	d.each(key, names, func(name string) error {
-		h.Disclosure |= ways[name]
-		if ways[name] == 0 {
+		i := slices.Index([]string{"profile", "explain", "validate"}, name)
+		if i < 0 {
 			return errors.New("must be one of profile, explain, validate")
 		}
+		*h |= expand.DiscloseProfile << i
 		return nil
 	})
 }
@@ -292,7 +290,7 @@ func fieldsOf(v reflect.Value) (fields map[string]field, names []string) {
 
 // isSection reports whether f has keys of its own.
 func (f field) isSection() bool {
-	return f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[Secret]() && f.Type() != reflect.TypeFor[HideFrom]()
+	return f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[Secret]()
 }
 
 // isWord reports whether f is one of the words that its tag allows.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
 
@@ -49,7 +50,7 @@ func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
 			walk(t, join(key, name), f.Value, all)
 			continue
 		}
-		if h, ok := keys[name].(HideFrom); ok {
+		if h, ok := keys[name].(expand.Disclosure); ok {
 			keys[name] = hidden(h)
 		}
 		out, err := yaml.Marshal(keys[name])
@@ -61,13 +62,13 @@ func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
 }
 
 // hidden returns the value as the file has it.
-func hidden(h HideFrom) any {
-	if h.Auto {
+func hidden(h expand.Disclosure) any {
+	if h == expand.DiscloseSecured {
 		return "auto"
 	}
 	names := []string{}
 	for i, name := range []string{"profile", "explain", "validate"} {
-		if h.Disclosure&(1<<i) != 0 {
+		if h&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}

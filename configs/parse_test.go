@@ -383,7 +383,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Expansion: Expansion{
 			Profile: common,
 			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
-			HideFrom: HideFrom{Disclosure: expand.DiscloseProfile | expand.DiscloseExplain | expand.DiscloseValidate}, Trials: []Trial{},
+			HideFrom: expand.DiscloseProfile | expand.DiscloseExplain | expand.DiscloseValidate, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{
 			"Same.v1-a_2": {Profile: common, Matrices: []string{}},

@@ -72,7 +72,7 @@ func TestAnswersDiscloseNothingWhereTheClusterHasSecurity(t *testing.T) {
 		if tt.secured {
 			req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 		}
-		res := expandRequest(t, &req, func(_ *fakeCluster, o *Profile) { o.HideSecured = true })
+		res := expandRequest(t, &req, func(_ *fakeCluster, o *Profile) { o.HideFrom = DiscloseSecured })
 		if res.Rewritten == tt.hidden || (res.Reason == reason.Hidden) != tt.hidden {
 			t.Errorf("%s, secured %v: rewritten %v, reason %q", tt.body, tt.secured, res.Rewritten, res.Reason)
 		}

@@ -72,11 +72,9 @@ type Profile struct {
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
 	// HideFrom lists the requests that are left alone because their answers
-	// show the added terms. Those on an alias with a filter always are, and with
-	// HideSecured all those of a cluster with security, where [Request.Allowed] is
-	// set. They are no keys of a profile: clients choose it.
-	HideFrom    Disclosure `yaml:"-"`
-	HideSecured bool       `yaml:"-"`
+	// show the added terms. Those on an alias with a filter always are. It is no
+	// key of a profile: clients choose it.
+	HideFrom Disclosure `yaml:"-"`
 	// Feedback says how the terms of the first hits are added.
 	Feedback FeedbackOptions `yaml:"feedback"`
 	// Segments are the fields whose text documents hold in parts, too, each with
@@ -105,6 +103,7 @@ const (
 	DiscloseProfile  Disclosure = 1 << iota // a search with "profile"
 	DiscloseExplain                         // a search that asks for explanations, in inner hits too, and _explain
 	DiscloseValidate                        // _validate/query with more than a verdict
+	DiscloseSecured                         // in [Profile.HideFrom] all ways, where [Request.Allowed] is set: the cluster has security
 )
 
 // DefaultProfile returns the defaults: at most 30 terms, each in at most a

@@ -48,7 +48,7 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	switch {
 	case s.PIT.Has && !s.usePIT():
 		return s, reason.PIT
-	case s.discloses&profile.HideFrom != 0, s.discloses != 0 && profile.HideSecured && req.Allowed != nil:
+	case s.discloses&profile.HideFrom != 0, s.discloses != 0 && profile.HideFrom&DiscloseSecured != 0 && req.Allowed != nil:
 		return s, reason.Hidden
 	case s.Scores.Min && !profile.NormalizeScores:
 		return s, reason.MinScore

@@ -21,7 +21,7 @@ func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
 		return
 	}
 	rewriting := func(p expand.Profile) expand.Profile {
-		p.HideFrom, p.HideSecured = cfg.Expansion.HideFrom.Disclosure, cfg.Expansion.HideFrom.Auto
+		p.HideFrom = cfg.Expansion.HideFrom
 		return p
 	}
 	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Profile))
