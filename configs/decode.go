@@ -31,14 +31,16 @@ const (
 // A decoder sets the fields of a Config from a YAML document. It walks the
 // nodes itself: the library's strict decoding stops at duplicate keys.
 type decoder struct {
-	problems
-
-	profiles *yaml.Node // decoded last, over what the other sections say
-	warnings []string   // of keys with old names
+	file     string
+	profiles *yaml.Node      // decoded last, over what the other sections say
+	warnings []string        // of keys with old names
+	lines    map[string]int  // the line of each key path that the file has
+	bad      map[string]bool // the key paths in problems
+	problems []*Error
 }
 
 func newDecoder(file string) *decoder {
-	return &decoder{problems: problems{file: file, lines: map[string]int{}, bad: map[string]bool{}}}
+	return &decoder{file: file, lines: map[string]int{}, bad: map[string]bool{}}
 }
 
 // document decodes data over c. It reports whether the YAML itself was valid.
@@ -500,32 +502,24 @@ func (p *Error) Error() string {
 // Unwrap returns p.Err.
 func (p *Error) Unwrap() error { return p.Err }
 
-// problems collects what is wrong with one file, and the lines of its keys.
-type problems struct {
-	file  string
-	lines map[string]int  // The line of each key path that the file has.
-	bad   map[string]bool // The key paths in list.
-	list  []*Error
-}
-
 // add reports a problem of key at the key's line, or that of the nearest key
 // around it that the file has. A key counts once: what follows from its first
 // problem, or from one of a key around it, is not reported.
-func (p *problems) add(key, format string, args ...any) {
-	if !p.has(key) {
-		p.addAt(p.line(key), key, format, args...)
+func (d *decoder) add(key, format string, args ...any) {
+	if !d.has(key) {
+		d.addAt(d.line(key), key, format, args...)
 	}
 }
 
 // addAt reports a problem of key at a line of its own.
-func (p *problems) addAt(line int, key, format string, args ...any) {
-	p.bad[key] = true
-	p.list = append(p.list, &Error{File: p.file, Line: line, Key: key, Err: fmt.Errorf(format, args...)})
+func (d *decoder) addAt(line int, key, format string, args ...any) {
+	d.bad[key] = true
+	d.problems = append(d.problems, &Error{File: d.file, Line: line, Key: key, Err: fmt.Errorf(format, args...)})
 }
 
 // has reports whether key or a key around it has a problem already.
-func (p *problems) has(key string) bool {
-	for key != "" && !p.bad[key] {
+func (d *decoder) has(key string) bool {
+	for key != "" && !d.bad[key] {
 		key = parent(key)
 	}
 	return key != ""
@@ -533,18 +527,18 @@ func (p *problems) has(key string) bool {
 
 // line returns the line of key or of the nearest key around it, 0 where the
 // file has none of them.
-func (p *problems) line(key string) int {
-	for key != "" && p.lines[key] == 0 {
+func (d *decoder) line(key string) int {
+	for key != "" && d.lines[key] == 0 {
 		key = parent(key)
 	}
-	return p.lines[key]
+	return d.lines[key]
 }
 
 // err joins the problems in the order of their lines, nil where there are none.
-func (p *problems) err() error {
-	slices.SortStableFunc(p.list, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
-	errs := make([]error, len(p.list))
-	for i, q := range p.list {
+func (d *decoder) err() error {
+	slices.SortStableFunc(d.problems, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	errs := make([]error, len(d.problems))
+	for i, q := range d.problems {
 		errs[i] = q
 	}
 	return errors.Join(errs...)

@@ -29,7 +29,7 @@ func Load(ctx context.Context, path string) (*Config, error) {
 		return nil, &Error{File: path, Err: err}
 	}
 	return read(path, data, func(d *decoder, c *Config) {
-		environment(d, c, os.Getenv)
+		environment(d, c)
 		files(ctx, d, c, filepath.Dir(path))
 	})
 }
@@ -57,15 +57,15 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	return c, nil
 }
 
-func environment(d *decoder, c *Config, getenv func(string) string) {
-	if name := getenv(EnvClusterUsername); name != "" {
+func environment(d *decoder, c *Config) {
+	if name := os.Getenv(EnvClusterUsername); name != "" {
 		c.Cluster.Auth.Username = name
 	}
-	c.Cluster.Auth.Password = NewSecret(getenv(EnvClusterPassword))
-	c.Cluster.Auth.APIKey = NewSecret(getenv(EnvClusterAPIKey))
-	c.Admin.Token = NewSecret(getenv(EnvAdminToken))
-	c.Tracing.Headers = NewSecret(getenv(EnvTracingHeaders))
-	if url := getenv(EnvRedisURL); url != "" {
+	c.Cluster.Auth.Password = NewSecret(os.Getenv(EnvClusterPassword))
+	c.Cluster.Auth.APIKey = NewSecret(os.Getenv(EnvClusterAPIKey))
+	c.Admin.Token = NewSecret(os.Getenv(EnvAdminToken))
+	c.Tracing.Headers = NewSecret(os.Getenv(EnvTracingHeaders))
+	if url := os.Getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {
 			d.addAt(0, EnvRedisURL, "%w", err)
@@ -113,24 +113,17 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		}
 		content[f.key] = data
 	}
-	pair(d, "cluster.tls.certificate", content["cluster.tls.certificate"], content["cluster.tls.key"])
+	if cert, private := content["cluster.tls.certificate"], content["cluster.tls.key"]; cert != nil && private != nil {
+		if _, err := tls.X509KeyPair(cert, private); err != nil {
+			d.add("cluster.tls.certificate", "%w", err)
+		}
+	}
 	for _, list := range [][]Matrix{c.Matrices, c.Weights} {
 		for i := range list {
 			if m := &list[i]; m.File != "" {
 				m.File = under(dir, m.File)
 			}
 		}
-	}
-}
-
-// pair reports a certificate, found at key, that does not go with its private
-// key, if both could be read.
-func pair(d *decoder, key string, cert, private []byte) {
-	if cert == nil || private == nil {
-		return
-	}
-	if _, err := tls.X509KeyPair(cert, private); err != nil {
-		d.add(key, "%w", err)
 	}
 }
 
