@@ -137,8 +137,7 @@ func (c *Cached) Close() {
 func (c *Cached) Forget(index string) bool { return c.generations.forget(index) }
 
 func (c *Cached) key(indices Indices, field string) key {
-	g := &c.generations
-	return key{generation: g.count[g.slot(indices.Expression)].Load(), Indices: indices, field: field}
+	return key{generation: c.generations.of(indices.Expression).Load(), Indices: indices, field: field}
 }
 
 // about returns the question of a key.
@@ -311,7 +310,7 @@ const (
 // A key is a question to the cluster.
 type key struct {
 	kind       kind
-	generation uint32 // the key is not found any more when its indices are forgotten
+	generation int64 // the key is not found any more when its indices are forgotten
 	Indices
 	// field is a field or a pattern of fields; for the terms of a text the index
 	// that analyzes it; for a limit the setting.
@@ -402,23 +401,19 @@ const (
 	forgetPause = time.Second // between two times that an expression is forgotten
 )
 
-// generations count how often index expressions were forgotten, for the keys.
+// generations say when index expressions were last forgotten, for the keys.
 type generations struct {
 	seed   maphash.Seed
 	start  time.Time
-	count  [slots]atomic.Uint32
-	forgot [slots]atomic.Int64 // when each was last raised, in nanoseconds since start
+	forgot [slots]atomic.Int64 // in nanoseconds since start, 0 for never
 }
 
 func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }
 
-// forget raises the count of an expression, at most once a second.
+func (g *generations) of(index string) *atomic.Int64 { return &g.forgot[g.slot(index)] }
+
+// forget notes that an expression is forgotten now, at most once a second.
 func (g *generations) forget(index string) bool {
-	slot := g.slot(index)
-	now, last := int64(time.Since(g.start))+1, g.forgot[slot].Load() // 0 is never
-	if last != 0 && now-last < int64(forgetPause) || !g.forgot[slot].CompareAndSwap(last, now) {
-		return false
-	}
-	g.count[slot].Add(1)
-	return true
+	now, last := int64(time.Since(g.start))+1, g.of(index).Load()
+	return (last == 0 || now-last >= int64(forgetPause)) && g.of(index).CompareAndSwap(last, now)
 }
