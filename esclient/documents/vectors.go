@@ -143,7 +143,10 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 		if name != "docs" {
 			return d.SkipValue()
 		}
-		return eachElement(d, func() error {
+		if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
+			return cmp.Or(err, errors.New("want an array"))
+		}
+		for ; d.PeekKind() != jsontext.KindEndArray; n++ {
 			if n == len(v.docs) {
 				return fmt.Errorf("more than %d documents: %w", n, errVectors)
 			}
@@ -151,9 +154,12 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 			if err != nil {
 				return err
 			}
-			n++
-			return fn(n-1, doc)
-		})
+			if err := fn(n, doc); err != nil {
+				return err
+			}
+		}
+		_, err := d.ReadToken()
+		return err
 	})
 	if err == nil && n != len(v.docs) {
 		err = fmt.Errorf("%d documents, asked for %d: %w", n, len(v.docs), errVectors)
@@ -294,21 +300,6 @@ func eachMember(d *jsontext.Decoder, fn func(name string) error) error {
 			return err
 		}
 		if err := fn(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-}
-
-// eachElement calls fn for each element of the array that d comes to; fn reads
-// it.
-func eachElement(d *jsontext.Decoder, fn func() error) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
-		return cmp.Or(err, errors.New("want an array"))
-	}
-	for d.PeekKind() != jsontext.KindEndArray {
-		if err := fn(); err != nil {
 			return err
 		}
 	}

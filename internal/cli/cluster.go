@@ -56,10 +56,7 @@ func (f *Cluster) Open() (*esclient.Client, error) {
 		Password: os.Getenv(configs.EnvClusterPassword),
 		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
 	})
-	if err != nil {
-		return nil, Usage(err)
-	}
-	return client, nil
+	return client, Usage(err)
 }
 
 // A Redis says which matrix in which Redis is meant.
@@ -95,10 +92,7 @@ func (f *Redis) Open() (*store.Admin, error) {
 		return nil, Usage(err)
 	}
 	admin, err := store.OpenAdmin(store.Redis{URL: url, TLS: certificates})
-	if err != nil {
-		return nil, Usage(err)
-	}
-	return admin, nil
+	return admin, Usage(err)
 }
 
 // With calls call with the Redis of the flags.
@@ -112,12 +106,10 @@ func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 			err = closing
 		}
 	}()
-	if err := call(admin); errors.Is(err, store.ErrName) {
+	if err = call(admin); errors.Is(err, store.ErrName) {
 		return Usage(err)
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // MatrixHelp says what MATRIX stands for on the command lines.
