@@ -28,11 +28,6 @@ const pageTimeout = 5 * time.Minute
 // same time; their errors are those of the client.
 type API struct{ Client *esclient.Client }
 
-// get asks for what an API of an index expression tells.
-func (a API) get(ctx context.Context, index, api string, out any) error {
-	return a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, api)}, out)
-}
-
 // A DocRef names a document as it was when it was found.
 type DocRef struct {
 	// Index is the concrete index, and Routing "" where the document has none.
