@@ -32,17 +32,6 @@ func (e *evidence) bits(count int) uint8 {
 	return uint8(min(max(count, 1), most) << e.first) //nolint:gosec // at most MaxOrigins bits
 }
 
-// learnedParams adds to the parameters of a matrix what it was learned from.
-func learnedParams(params map[string]string, searches int, scale float64) map[string]string {
-	with := map[string]string{}
-	maps.Copy(with, params)
-	with["learned_searches"] = strconv.Itoa(searches)
-	if scale != 0 {
-		with["learned_scale"] = strconv.FormatFloat(scale, 'g', -1, 64)
-	}
-	return with
-}
-
 // Changes count entries of a matrix.
 type Changes struct {
 	Scaled  int // entries with another similarity
@@ -64,7 +53,13 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 	e := newEvidence(meta.Origins, l.options.Unit)
 	meta.Origins = append(meta.Origins, e.names...)
 	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
-	meta.Params = learnedParams(meta.Params, searches, m.scale)
+	params := map[string]string{}
+	maps.Copy(params, meta.Params)
+	params["learned_searches"] = strconv.Itoa(searches)
+	if m.scale != 0 {
+		params["learned_scale"] = strconv.FormatFloat(m.scale, 'g', -1, 64)
+	}
+	meta.Params = params
 	rows := make([]simmatrix.TermRow, 0, l.matrix.Len())
 	for term, row := range l.matrix.Rows() {
 		learned := simmatrix.TermRow{Term: term, DocFreq: row.DocFreq(), Form: l.matrix.Form(term)}
