@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,7 +169,7 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 		fmt.Fprintf(out, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
 	}
 	fmt.Fprint(out, loaded)
-	show := demoTour{Engine: engine, Client: &http.Client{Timeout: 5 * time.Second}, Out: out}
+	show := demoTour{Engine: engine, Out: out}
 	var err error
 	if show.Akin, show.Admin, err = serve(); err != nil {
 		return err

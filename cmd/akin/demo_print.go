@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/akin-search/akin/internal/demo"
@@ -78,6 +79,8 @@ type hit struct {
 
 func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
+var blanksAtEnds = regexp.MustCompile(`(?m) +$`)
+
 // table returns the first hits of a query side by side, and what was found in
 // all.
 func table(c compared) string {
@@ -94,7 +97,7 @@ func table(c compared) string {
 	}
 	row("", "  "+figures(withoutAkin), "  "+figures(with))
 	row("", "  with matching: same, "+figures(same), "")
-	return trimLines(b.String())
+	return blanksAtEnds.ReplaceAllString(b.String(), "")
 }
 
 func summary(all []compared) string {
@@ -168,12 +171,4 @@ func wrap(label, text string) string {
 		line += word
 	}
 	return b.String() + line + "\n"
-}
-
-func trimLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
+	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/tools/evaluate"
@@ -20,13 +19,10 @@ import (
 // hits and adds none.
 const sameProfile = "same"
 
-const answerLimit = 1 << 20
-
 // A demoTour goes to the servers of the demo over HTTP, as an application
 // would.
 type demoTour struct {
 	Engine, Akin, Admin string // base URLs
-	Client              *http.Client
 	Out                 io.Writer
 }
 
@@ -79,7 +75,8 @@ func (t *demoTour) Run(ctx context.Context) error {
 // compare searches in all ways.
 func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
 	c := compared{query: q}
-	for way, url := range [ways]string{t.Engine + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search", t.Akin + "/" + q.Index + "/_search?akin_profile=" + sameProfile} {
+	path := "/" + q.Index + "/_search"
+	for way, url := range [ways][2]string{{t.Engine, path}, {t.Akin, path}, {t.Akin, path + "?akin_profile=" + sameProfile}} {
 		var answer struct {
 			Hits struct {
 				Total struct {
@@ -88,7 +85,7 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 				Hits []hit `json:"hits"`
 			} `json:"hits"`
 		}
-		if err := t.post(ctx, url, body(q), &answer); err != nil {
+		if err := search(ctx, url[0], url[1], q, &answer); err != nil {
 			return compared{}, err
 		}
 		var ids []string
@@ -100,30 +97,15 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 	return c, nil
 }
 
-func body(q demo.Query) string {
-	text, _ := json.Marshal(q.Text) // a string always has a JSON form
-	return fmt.Sprintf(`{"size":%d,"query":{"multi_match":{"query":%s,"fields":["title","body"]}}}`, rankedHits, text)
-}
-
-func (t *demoTour) post(ctx context.Context, url, body string, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+// search sends a query to a server.
+func search(ctx context.Context, server, path string, q demo.Query, answer any) error {
+	client, err := esclient.New(esclient.Options{URL: server, Timeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := t.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(data))
-	}
-	return json.Unmarshal(data, answer)
+	defer func() { _ = client.Close() }() // nothing was written
+	match := esclient.Object{"multi_match": esclient.Object{"query": q.Text, "fields": []string{"title", "body"}}}
+	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
 }
 
 // show prints the hits of one query side by side, and the terms that were
@@ -136,7 +118,7 @@ func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error
 	var answer struct {
 		Clauses []report.ShownClause `json:"clauses"`
 	}
-	if err := t.post(ctx, t.Admin+"/_akin/expand/"+q.Index, body(q), &answer); err != nil {
+	if err := search(ctx, t.Admin, "/_akin/expand/"+q.Index, q, &answer); err != nil {
 		return err
 	}
 	t.print("\n" + heading + "\n" + table(c))
