@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,10 +38,7 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 	if index == "" && len(cfg.Matrices) == 0 {
 		return
 	}
-	expression := index
-	if expression == "" {
-		expression = app.Expression()
-	}
+	expression := cmp.Or(index, app.Expression())
 	found, err := app.Client().TextIndices(ctx, expression)
 	if err != nil {
 		r.fail("right to read mappings", err)

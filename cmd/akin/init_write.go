@@ -53,10 +53,9 @@ func (p *proposal) write(w io.Writer) error {
 
 func (p *proposal) writeCluster(line func(format string, args ...any)) {
 	line("\ncluster:")
-	switch {
-	case p.nodes > 1:
+	if p.nodes > 1 {
 		line("  # The cluster has %d nodes: name more of them, so that one may be away.", p.nodes)
-	default:
+	} else {
 		line("  # Where searches go.")
 	}
 	line("  urls: [%s]", scalar(p.URL))

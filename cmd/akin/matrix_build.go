@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ type buildFlags struct {
 	thesaurus thesaurusFlags
 	list      listFlags
 	combine   combineFlags
+	source    sourceFlag // the one that is given
 	out       string
 }
 
@@ -82,14 +82,8 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, err := f.check(cmd.Flags())
-			if err != nil {
-				return cli.Usage(err)
-			}
-			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
-		},
+		Args:    cli.NoArgs,
+		PreRunE: f.check, RunE: f.run,
 	}
 	flags := cmd.Flags()
 	f.register(flags)
@@ -136,26 +130,27 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 	return given[0], errors.Join(errs...)
 }
 
-func (f *buildFlags) check(flags *pflag.FlagSet) (sourceFlag, error) {
-	source, err := f.chosen(flags)
+func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
+	flags := cmd.Flags()
+	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
-	if source.matrixSource != nil {
-		errs = append(errs, source.check(&f.matrixFlags))
+	if f.source.matrixSource != nil {
+		errs = append(errs, f.source.check(&f.matrixFlags))
 	}
-	if source.name != "from-index" {
+	if f.source.name != "from-index" {
 		errs = append(errs, f.field.check())
 	}
-	return source, errors.Join(errs...)
+	return cli.Usage(errors.Join(errs...))
 }
 
-func (f *buildFlags) run(ctx context.Context, source sourceFlag, stderr io.Writer) error {
-	report := cli.NewProgress(stderr)
+func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
+	ctx, report := cmd.Context(), cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
-	m, err := f.build(ctx, source, report)
+	m, err := f.build(ctx, report)
 	if err != nil {
 		return err
 	}
@@ -174,11 +169,11 @@ func (f *buildFlags) run(ctx context.Context, source sourceFlag, stderr io.Write
 }
 
 // build is the way from the source to the matrix that is written.
-func (f *buildFlags) build(ctx context.Context, source sourceFlag, report *cli.Progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if err := f.rows.readOverrides(ctx); err != nil {
 		return nil, err
 	}
-	m, err := source.build(ctx, &f.matrixFlags, report)
+	m, err := f.source.build(ctx, &f.matrixFlags, report)
 	if err != nil {
 		return nil, err
 	}

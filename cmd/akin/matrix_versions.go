@@ -111,15 +111,7 @@ func newMatrixPull() *cobra.Command {
 was pushed from, byte for byte: its checksum is verified. It prints the version.`,
 		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
 		Args:    cli.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if out == "" {
-				return cli.Usage(errors.New("give --out FILE"))
-			}
-			if err := cli.CheckTarget(out); err != nil {
-				return cli.Usage(err)
-			}
-			return nil
-		},
+		PreRunE: func(*cobra.Command, []string) error { return cli.Usage(cli.CheckOut(out)) },
 	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		report := cli.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
