@@ -96,7 +96,7 @@ func (l *learner) each(ctx context.Context, n int, stage func(units int), f func
 // learned from it.
 func (l *learner) prepare(s Search, scorer *scorer) *search {
 	p := &search{origins: l.origins(s.Terms)}
-	all := sums{}
+	all := sums{places: map[int32]int{}}
 	for k, o := range p.origins {
 		for n := range l.matrix.Row(l.terms[o.term]).All() {
 			if j, ok := l.ids[n.Term]; ok && l.addable(p, j) {
@@ -179,9 +179,6 @@ type sums struct {
 func (s *sums) add(term int32, from int, v float64) {
 	k, ok := s.places[term]
 	if !ok {
-		if s.places == nil {
-			s.places = map[int32]int{}
-		}
 		k, s.places[term] = len(s.candidates), len(s.candidates)
 		s.candidates = append(s.candidates, candidate{added: added{term: term}})
 	}
