@@ -188,8 +188,8 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 	}
 }
 
-// list decodes a sequence into the slice list, replacing its content. Entries of
-// matrices and weights start from [defaultMatrix], those of trials from
+// list decodes a sequence into the slice list, replacing its content. Entries
+// of matrices and weights start from [defaultMatrix], those of trials from
 // [defaultTrial], those of segments from [defaultSegments]. The first key of an
 // entry names it. No text and no name may be there twice.
 func (d *decoder) list(n *yaml.Node, key string, list field) {
@@ -212,7 +212,7 @@ func (d *decoder) list(n *yaml.Node, key string, list field) {
 			*entry = defaultSegments()
 		}
 		d.value(item, path, f)
-		if s, ok := f.Addr().Interface().(*form.Segments); ok {
+		if s, ok := reflect.TypeAssert[*form.Segments](f.Addr()); ok {
 			s.Text, s.Position = cmp.Or(s.Text, s.Path+".text"), cmp.Or(s.Position, s.Path+".position")
 			s.Share = cmp.Or(s.Share, s.Path+".share")
 		}

@@ -86,11 +86,11 @@ func (e *Expander) WithVectors(vectors VectorSource) *Expander {
 // Rewritten false and the reason. An error is a [*StageError]: the original has
 // to go on then.
 //
-// Warm, it makes no call that leaves the process. Cold, it asks in three stages,
-// each for all clauses at the same time: analysis, rows, statistics. Aliases,
-// patterns of fields and very long texts take more. [ModeHard] asks about linear fields with the
-// first two, and for weights with the last, [ModeVectors] about the documents'
-// vectors with the first two.
+// Warm, it makes no call that leaves the process. Cold, it asks in three
+// stages, each for all clauses at the same time: analysis, rows, statistics.
+// Aliases, patterns of fields and very long texts take more. [ModeHard] asks
+// about linear fields with the first two, and for weights with the last,
+// [ModeVectors] about the documents' vectors with the first two.
 func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {
 	pins := req.Pins
 	if pins.Matrices == nil {

@@ -138,7 +138,7 @@ func (a hard) choose(ctx context.Context, open []*target) error {
 		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, a.targetNotExact(t))
 	}
 	if a.leaveExact() || len(open) == 0 {
-		return bm25{a.asker}.choose(ctx, open)
+		return bm25(a).choose(ctx, open)
 	}
 	for _, t := range open {
 		if err := t.exact.failure; err != nil {

@@ -114,7 +114,7 @@ func (a byVectors) choose(ctx context.Context, open []*target) error {
 		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, t.vector.reason)
 	}
 	if len(some) == 0 || a.alone() && a.leaveExact() {
-		return bm25{a.asker}.choose(ctx, open)
+		return bm25(a).choose(ctx, open)
 	}
 	for _, t := range some {
 		if t.vector.reason == "" {
@@ -123,7 +123,7 @@ func (a byVectors) choose(ctx context.Context, open []*target) error {
 			t.Matrix = string(t.vector.query.Store) + "@" + t.vector.model.ID()
 		}
 	}
-	return bm25{a.asker}.choose(ctx, slices.DeleteFunc(open, func(t *target) bool {
+	return bm25(a).choose(ctx, slices.DeleteFunc(open, func(t *target) bool {
 		if len(t.clause.Vectors) == 0 {
 			return false
 		}

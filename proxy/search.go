@@ -747,8 +747,8 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 // answer.
 const explanationHeader = "X-Akin-Explanation"
 
-// tell reports what became of a search, once, and names its record in the answer
-// res if the client asked for it.
+// tell reports what became of a search, once, and names its record in the
+// answer res if the client asked for it.
 func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 	x.report.Tell(ctx, s.metrics, s.health, s.explanations)
 	if x.report.ID != "" && res != nil && x.control.asks() {

@@ -286,7 +286,7 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 }
 
 // written reports whether the field has a part in the scoring. In the linear
-// form the original scores its terms, and only a field with added terms has one.
+// form only a field with added terms has one: the original scores its terms.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:

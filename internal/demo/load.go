@@ -35,7 +35,7 @@ func (e *Engine) Load(name string, fields map[string]Field, docs iter.Seq2[strin
 
 // Check returns why an index with those fields would refuse a search, whatever
 // its documents and the terms of the search; nil where it would not.
-func (e *Engine) Check(fields map[string]Field, body []byte) error {
+func (*Engine) Check(fields map[string]Field, body []byte) error {
 	if refused := caught(func() {
 		parseSearch(newArgs("search", decodeJSON(body)).rest).find([]*index{newIndex("", loadedMapping(fields))})
 	}); refused != nil {

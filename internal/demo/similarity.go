@@ -31,8 +31,8 @@ func quantizedLength(n int) int {
 // field of that length, and how it comes about if that is wanted in words.
 type scorer func(occurrences, length int32, boost float32, words bool) *explanation
 
-// scorer returns that of a term in one field, with N the documents that have the
-// field, n those that have the term, and dl the length of the field:
+// scorer returns that of a term in one field, with N the documents that have
+// the field, n those that have the term, and dl the length of the field:
 //
 //	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
 //	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))

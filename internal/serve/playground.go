@@ -146,9 +146,9 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 	return out, nil
 }
 
-// lookUp is [cli.LookUp] in a version in Redis. A word that is a term and written
-// so is no form of another: only for others are all forms read. Where that
-// fails, the word stands for itself.
+// lookUp is [cli.LookUp] in a version in Redis. A word that is a term and is
+// written so is no form of another term, and only for other words all forms are
+// read. If that fails, the word stands for itself.
 func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	words := []string{word, lower}

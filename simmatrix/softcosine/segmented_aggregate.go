@@ -47,6 +47,7 @@ func (op Operator) over(scores, lengths []float64) float64 {
 			w = lengths[i]
 		case WavgGodwin:
 			w = 1 / float64(i+1)
+		case Min, Max, Avg: // every nugget counts the same
 		}
 		weighted, sum = weighted+w*score, sum+w
 	}

@@ -66,7 +66,7 @@ func (d Document) joined() Nugget {
 
 // lengths returns the number of tokens of each nugget.
 func (d Document) lengths() []float64 {
-	var lengths []float64
+	lengths := make([]float64, 0, len(d))
 	for _, n := range d {
 		lengths = append(lengths, float64(len(n.Terms)))
 	}
