@@ -244,7 +244,13 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 	case later && page.filtered && s.discloses != 0:
 		return &Result{Reason: reason.Hidden, Clauses: s.notes()}, nil
 	case later:
-		return page.result(s), nil
+		res := page.result(s)
+		for i := range res.Clauses { // the first page may have been another client's
+			for k := range res.Clauses[i].Feedback {
+				res.Clauses[i].Feedback[k].Documents = nil
+			}
+		}
+		return res, nil
 	}
 	return a.finish(page.result(s), page.needsDFS, false, page.filtered), nil
 }

@@ -140,10 +140,12 @@ func newPage(s *search, res *Result, needsDFS, filtered bool) *firstPage {
 		return p
 	}
 	p.members = map[string]string{}
-	members := membersOf(res.Body)
-	for i, m := range membersOf(s.Body) { // the same, in this order
-		if text := string(members[i].at.Of(res.Body)); text != string(m.at.Of(s.Body)) {
-			p.members[m.name] = text
+	for _, m := range membersOf(res.Body) { // those of the search, rewritten or not
+		p.members[m.name] = string(m.at.Of(res.Body))
+	}
+	for _, m := range membersOf(s.Body) {
+		if p.members[m.name] == string(m.at.Of(s.Body)) {
+			delete(p.members, m.name)
 		}
 	}
 	return p
