@@ -14,7 +14,7 @@ import (
 // A proposal is what was found out, and what is made of it.
 type proposal struct {
 	// The flags.
-	cli.Cluster        // an Index of "" is all that are no system indices
+	cli.Cluster        // with an empty Index: all indices but those of the system
 	out         string // "-" is standard output
 	force       bool   // a file that is there is replaced
 

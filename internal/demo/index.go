@@ -115,7 +115,7 @@ func (ix *index) add(id string, source []byte, terms map[string]map[string]int) 
 				p = &postings{term: term}
 				f.terms[term] = p
 			}
-			p.list = append(p.list, posting{number, int32(freq), int32(length)}) //nolint:gosec // of a text that was sent
+			p.list = append(p.list, posting{number, int32(freq), int32(length)}) //nolint:gosec // counts of one text, at most 64 MiB long
 			p.totalFreq += freq
 			if d.terms != nil {
 				d.terms[name] = append(d.terms[name], occurrence{p, int32(freq)}) //nolint:gosec // as above

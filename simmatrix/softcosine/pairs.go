@@ -63,13 +63,13 @@ func (p *Phi2) Map(x Vector) Vector {
 	features := make(map[int32]float64, 4*wx.Len())
 	for k, i := range wx.Terms {
 		half := wx.Values[k] / 2
-		features[int32(s.offsets[i])+i] += p.diagonal[i] * wx.Values[k] //nolint:gosec // NewPhi2 has seen to it
+		features[int32(s.offsets[i])+i] += p.diagonal[i] * wx.Values[k] //nolint:gosec // NewPhi2 refuses more pairs than an int32 counts
 		cols, _ := s.Row(int(i))
 		for l, j := range cols {
 			place, _ := slices.BinarySearch(s.cols[s.offsets[j]:s.offsets[j+1]], i)
 			at, transposed := s.offsets[i]+l, s.offsets[j]+place
-			features[int32(at)+i+1] += p.entries[at] * half                 //nolint:gosec // as above
-			features[int32(transposed)+j+1] += p.entries[transposed] * half //nolint:gosec // as above
+			features[int32(at)+i+1] += p.entries[at] * half                 //nolint:gosec // NewPhi2 refuses more pairs than an int32 counts
+			features[int32(transposed)+j+1] += p.entries[transposed] * half //nolint:gosec // NewPhi2 refuses more pairs than an int32 counts
 		}
 	}
 	return NewVector(features)
