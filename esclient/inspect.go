@@ -17,25 +17,21 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-// Inspect says what each index of an expression has of a text field, by name.
-// Indices that do not map it, or not as text, and closed ones are among them.
+// Inspect says what each index of an expression that maps a text field has of
+// it, by name. It takes one call; the search analyzers may be "". The error is
+// as of [Client.Fields].
 func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
 	q := c.about(index, field)
 	if err := q.check(); err != nil {
 		return nil, err
 	}
 	var answer map[string]mapping.RawIndex
-	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})
-	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
+	if err := c.Do(ctx, Call{Path: q.indices.path("", url.Values{"flat_settings": {"true"}})}, &answer); err != nil {
 		return nil, err
 	}
-	var all []mapping.Inspection
-	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		i, err := mapping.Inspect(name, answer[name], field)
-		if err != nil {
-			return nil, fmt.Errorf("mappings of index %q: %w", name, err)
-		}
-		all = append(all, i)
+	all, err := mapping.Inspect(answer, field)
+	if err != nil {
+		return nil, q.wrap(err)
 	}
 	return all, nil
 }

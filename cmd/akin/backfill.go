@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )
@@ -43,7 +44,7 @@ type filling struct {
 	// documents that count as such have none of.
 	kind, id, empty string
 	// indices are the concrete ones that have the field.
-	indices []string
+	indices []mapping.Inspection
 }
 
 // fill connects to the cluster and does what prepare says, or counts it. The
@@ -79,12 +80,12 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	case !f.dryRun:
 		return f.run(ctx, cluster, g, int(docs), report)
 	}
-	for _, name := range g.indices {
-		docs, err := cluster.Count(ctx, name, query)
+	for _, i := range g.indices {
+		docs, err := cluster.Count(ctx, i.Index, query)
 		if err != nil {
 			return err
 		}
-		report.Tell("  %s: %d", name, docs)
+		report.Tell("  %s: %d", i.Index, docs)
 	}
 	return nil
 }

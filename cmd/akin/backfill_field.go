@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/enrich"
@@ -78,17 +79,42 @@ func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, e
 // countable returns the concrete indices that map the field. It refuses a field
 // whose terms cannot be counted, and one whose norms would be taken for those
 // of another.
-func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) (indices []string, err error) {
+func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) ([]mapping.Inspection, error) {
 	found, err := cluster.Countable(ctx, f.Index, f.field)
 	for _, i := range found {
-		indices = append(indices, i.Name)
-		for _, other := range i.Texts {
+		texts, err := mapping.OwnTexts(i.Mappings)
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", i.Index, err)
+		}
+		for _, other := range texts {
 			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
-				err = fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
+				return nil, fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
 					"so that one index can have them for one of the two only, and only if the other is none of text",
-					i.Name, f.field, other, esclient.NormPath(f.field))
+					i.Index, f.field, other, esclient.NormPath(f.field))
 			}
 		}
 	}
-	return indices, err
+	return found, err
+}
+
+// checkMapping returns an error with what the mappings of some of the indices
+// lack, of which lacking returns the mapping to put. The engine would map what
+// is written as it sees fit.
+func (f *indexFieldFlags) checkMapping(indices []mapping.Inspection, what string, lacking func(i *mapping.Inspection) ([]byte, error)) error {
+	var names []string
+	var body []byte
+	for k := range indices {
+		lacks, err := lacking(&indices[k])
+		if err != nil {
+			return err
+		}
+		if lacks != nil {
+			names, body = append(names, indices[k].Index), lacks
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: the mapping lacks what the %s are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
+		cli.Some(names), what, f.Index, body)
 }

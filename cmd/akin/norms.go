@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/enrich"
@@ -175,24 +174,8 @@ func (f *backfillFlags) run(cmd *cobra.Command, _ []string) error {
 	return f.fill(ctx, cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
 		indices, err := f.countable(ctx, cluster)
 		if err == nil {
-			err = f.checkMapping(ctx, cluster, indices)
+			err = f.checkMapping(indices, "lengths", func(i *mapping.Inspection) ([]byte, error) { return enrich.CheckNorms(i, f.field) })
 		}
 		return filling{enrich.NormsTask(cluster, weights, f.field), "weights", weights.ID(), "terms", indices}, err
 	})
-}
-
-// checkMapping refuses to write what the engine would map as it sees fit.
-// indices are those that --index stands for.
-func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API, indices []string) error {
-	lacking, err := cluster.NotStoring(ctx, f.Index, indices, esclient.NormPath(f.field), esclient.NormWeightsPath(f.field))
-	if err != nil || len(lacking) == 0 {
-		return err
-	}
-	const named = 5
-	names := strings.Join(lacking[:min(len(lacking), named)], ", ")
-	if len(lacking) > named {
-		names += fmt.Sprintf(" and %d more", len(lacking)-named)
-	}
-	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
-		names, f.Index, enrich.NormMapping(f.field))
 }

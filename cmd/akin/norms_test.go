@@ -31,7 +31,7 @@ type normsDoc struct {
 type normsCluster struct {
 	mu      sync.Mutex
 	docs    []normsDoc
-	mapping string // of the norms
+	mapping string // of the norms, in the mapping
 	others  string // more fields in the mapping
 	refused string // the id of a document that cannot be written
 	refresh int    // status of _refresh
@@ -43,7 +43,7 @@ func newNormsCluster(t *testing.T, texts ...string) (*normsCluster, string) {
 	t.Helper()
 	c := &normsCluster{
 		refresh: http.StatusOK,
-		mapping: `{"akin_norm.body":{"mapping":{"body":{"type":"float"}}},"akin_norm_weights.body":{"mapping":{"body":{"type":"keyword"}}}}`,
+		mapping: `,"akin_norm":{"properties":{"body":{"type":"float"}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`,
 	}
 	for _, text := range texts {
 		c.docs = append(c.docs, normsDoc{text: text})
@@ -70,10 +70,6 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/docs":
 		fmt.Fprintf(w, `{"docs":{"mappings":%s,"settings":{}}}`, c.mappings())
-	case path == "/docs/_mapping":
-		fmt.Fprintf(w, `{"docs":{"mappings":%s}}`, c.mappings())
-	case strings.HasPrefix(path, "/docs/_mapping/field/"):
-		fmt.Fprintf(w, `{"docs":{"mappings":%s}}`, c.mapping)
 	case strings.HasSuffix(path, "/_refresh"):
 		w.WriteHeader(c.refresh)
 		fmt.Fprint(w, `{}`)
@@ -100,7 +96,7 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // mappings returns those of the index.
 func (c *normsCluster) mappings() string {
-	return `{"properties":{"body":{"type":"text"},"list":{"type":"nested","properties":{"body":{"type":"text"}}}` + c.others + `}}`
+	return `{"properties":{"body":{"type":"text"},"list":{"type":"nested","properties":{"body":{"type":"text"}}}` + c.mapping + c.others + `}}`
 }
 
 // matching returns the documents that a query matches.
@@ -298,7 +294,7 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 func TestBackfillWithoutTheMappingPrintsIt(t *testing.T) {
 	c, url := newNormsCluster(t, "car")
 	file := snapshotOf(t, url)
-	c.mapping = `{}`
+	c.mapping = ""
 	stderr, status := runBackfill(t, url, file)
 	if status != exitFailure || !strings.Contains(stderr, "PUT /docs/_mapping") || !strings.Contains(stderr, string(enrich.NormMapping("body"))) || c.writes() > 0 {
 		t.Errorf("status %d\n%s", status, stderr)

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/vectors"
 )
 
@@ -78,83 +79,46 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 // prepareVectors puts the mapping for the vectors into the indices that lack
 // it, unless it may not write: then it says what they lack. The error wraps
 // [errStore] where an index has another mapping, such as for other dimensions.
-func prepareVectors(ctx context.Context, c documents.API, indices []string, meta vectors.Meta, write bool) error {
+func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Inspection, meta vectors.Meta, write bool) error {
 	path, model := vectors.Path(meta.Field), vectors.ModelPath(meta.Field)
-	for _, index := range indices {
-		vector, err := mapped(ctx, c, index, path)
-		if err != nil {
-			return err
+	for k := range indices {
+		i := &indices[k]
+		vector, err := mapping.Find(i.Properties, path)
+		id, errID := mapping.Find(i.Properties, model)
+		if err = cmp.Or(err, errID); err != nil {
+			return fmt.Errorf("mapping of index %q: %w", i.Index, err)
 		}
-		id, err := mapped(ctx, c, index, model)
-		if err != nil {
-			return err
-		}
-		switch {
-		case vector.Type == "" && id.Type == "":
-			if !write {
-				continue
+		if vector == nil && id == nil {
+			if write {
+				err = put(ctx, c, i, meta)
 			}
-			err = put(ctx, c, index, meta)
-		case vector.Type != string(meta.Store), id.Type != "keyword", vector.Dims+vector.Dimension != meta.Dims:
-			err = fmt.Errorf("index %q: %w: it maps %s as %s of %d dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
-				index, errStore, path, typeOf(vector), vector.Dims+vector.Dimension, model, typeOf(id), meta.Store, meta.Dims)
-		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
-			err = fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
-				index, errStore, path, vector.Similarity, meta.Normalization)
+			if err != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil {
-			return err
+		nothing := &mapping.Property{Type: "nothing"}
+		vector, id = cmp.Or(vector, nothing), cmp.Or(id, nothing)
+		dims := cmp.Or(string(vector.Dims), string(vector.Dimension), "0")
+		switch {
+		case vector.Type != string(meta.Store), id.Type != "keyword", dims != strconv.Itoa(meta.Dims):
+			return fmt.Errorf("index %q: %w: it maps %s as %s of %s dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
+				i.Index, errStore, path, vector.Type, dims, model, id.Type, meta.Store, meta.Dims)
+		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
+			return fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
+				i.Index, errStore, path, vector.Similarity, meta.Normalization)
 		}
 	}
 	return nil
 }
 
-// A vectorMapping is the mapping of a field, the zero value for one without.
-type vectorMapping struct {
-	Type       string `json:"type"`
-	Dims       int    `json:"dims"`
-	Dimension  int    `json:"dimension"`
-	Similarity string `json:"similarity"`
-}
-
-func typeOf(m vectorMapping) string {
-	if m.Type == "" {
-		return "nothing"
+func put(ctx context.Context, c documents.API, i *mapping.Inspection, meta vectors.Meta) error {
+	if meta.Store == vectors.KNNVector && i.Settings.Text("index.knn") != "true" {
+		return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
 	}
-	return m.Type
-}
-
-func mapped(ctx context.Context, c documents.API, index, field string) (vectorMapping, error) {
-	var answer map[string]struct {
-		Mappings map[string]struct {
-			Mapping map[string]vectorMapping `json:"mapping"`
-		} `json:"mappings"`
-	}
-	r := esclient.Call{Path: esclient.IndexPath(index, "/_mapping/field/"+url.PathEscape(field))}
-	if err := c.Client.Do(ctx, r, &answer); err != nil {
-		return vectorMapping{}, err
-	}
-	return answer[index].Mappings[field].Mapping[field[strings.LastIndexByte(field, '.')+1:]], nil
-}
-
-func put(ctx context.Context, c documents.API, index string, meta vectors.Meta) error {
-	if meta.Store == vectors.KNNVector {
-		var answer map[string]struct {
-			Settings struct {
-				KNN string `json:"index.knn"`
-			} `json:"settings"`
-		}
-		r := esclient.Call{Path: esclient.IndexPath(index, "/_settings/index.knn?flat_settings=true")}
-		if err := c.Client.Do(ctx, r, &answer); err != nil {
-			return err
-		}
-		if answer[index].Settings.KNN != "true" {
-			return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", index, errStore)
-		}
-	}
-	r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
+	r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
 	if err := c.Client.Do(ctx, r, nil); err != nil {
-		return fmt.Errorf("index %q: %w: the mapping %s: %w", index, errStore, meta.Mapping(), err)
+		return fmt.Errorf("index %q: %w: the mapping %s: %w", i.Index, errStore, meta.Mapping(), err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestEnginesHoldWhatTheyHaveFieldsFor(t *testing.T) {
 	}
 }
 
-// A mappingCluster answers what PrepareVectors asks about the index docs.
+// A mappingCluster has the index docs.
 type mappingCluster struct {
 	vector, model, knn string // its mappings of the two fields, and index.knn
 	put                []string
@@ -59,22 +59,19 @@ type mappingCluster struct {
 // ServeHTTP implements [http.Handler].
 func (c *mappingCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	fields := map[string]string{vectors.Path("a.b"): c.vector, vectors.ModelPath("a.b"): c.model}
-	switch {
-	case r.Method == http.MethodPut:
+	if r.Method == http.MethodPut {
 		body, _ := io.ReadAll(r.Body)
 		c.put = append(c.put, string(body))
 		fmt.Fprint(w, `{}`)
-	case strings.Contains(r.URL.Path, "_settings"):
-		fmt.Fprintf(w, `{"docs":{"settings":{"index.knn":%q}}}`, c.knn)
-	default:
-		field := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-		if fields[field] == "" {
-			fmt.Fprint(w, `{"docs":{"mappings":{}}}`)
-			return
-		}
-		fmt.Fprintf(w, `{"docs":{"mappings":{%q:{"mapping":{"a__b":%s}}}}}`, field, fields[field])
+		return
 	}
+	more := ""
+	for object, mapping := range map[string]string{vectors.Object: c.vector, vectors.ModelObject: c.model} {
+		if mapping != "" {
+			more += fmt.Sprintf(`,%q:{"properties":{"a__b":%s}}`, object, mapping)
+		}
+	}
+	fmt.Fprintf(w, `{"docs":{"mappings":{"properties":{"a":{"properties":{"b":{"type":"text"}}}%s}},"settings":{"index.knn":%q}}}`, more, c.knn)
 }
 
 func TestMappingIsPutOnceAndFits(t *testing.T) {
@@ -111,7 +108,12 @@ func TestMappingIsPutOnceAndFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			err = prepareVectors(t.Context(), documents.API{Client: client}, []string{"docs"}, tt.meta, !tt.dryRun)
+			cluster := documents.API{Client: client}
+			indices, err := cluster.Countable(t.Context(), "docs", "a.b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = prepareVectors(t.Context(), cluster, indices, tt.meta, !tt.dryRun)
 			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, errStore) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

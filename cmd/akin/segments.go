@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )
@@ -62,23 +63,11 @@ func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 
 // look returns what is to be filled in the indices of the flags, and the
 // concrete ones that map the field. The error has what a mapping lacks.
-func (f *cutFlags) look(ctx context.Context, cluster documents.API, in *indexFieldFlags) (enrich.Filling, []string, error) {
+func (f *cutFlags) look(ctx context.Context, cluster documents.API, in *indexFieldFlags) (enrich.Filling, []mapping.Inspection, error) {
 	filling := enrich.Filling{Cut: f.cut, Field: in.field, Path: f.path}
-	if _, err := cluster.Countable(ctx, in.Index, in.field); err != nil {
-		return filling, nil, err
-	}
-	found, err := cluster.Client.Inspect(ctx, in.Index, in.field)
-	var indices []string
-	for i := 0; i < len(found) && err == nil; i++ {
-		if found[i].Field == "" {
-			continue // it does not map the field
-		}
-		indices = append(indices, found[i].Index)
-		var lacking []byte
-		if lacking, err = filling.Check(&found[i]); lacking != nil {
-			err = fmt.Errorf("%s: the mapping lacks what the segments are stored in; put it first:\n  PUT /%s/_mapping\n  %s",
-				found[i].Index, found[i].Index, lacking)
-		}
+	indices, err := cluster.Countable(ctx, in.Index, in.field)
+	if err == nil {
+		err = in.checkMapping(indices, "segments", filling.Check)
 	}
 	return filling, indices, err
 }

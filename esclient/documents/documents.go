@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -140,59 +138,25 @@ func (a API) Refresh(ctx context.Context, index string) error {
 // field.
 var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
 
-// A CountableIndex is a concrete index whose documents tell the term
-// frequencies of a field. Texts are the names of its fields as of
-// [mapping.OwnTexts].
-type CountableIndex struct {
-	Name  string
-	Texts []string
-}
-
-// mappings returns what the concrete indices of an expression that map the
-// field say of it, and all their mappings.
-func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field, map[string]jsontext.Value, error) {
-	fields, err := a.Client.Fields(ctx, index, field)
-	if err != nil {
-		return nil, nil, err
-	}
-	var answer map[string]struct {
-		Mappings jsontext.Value `json:"mappings"`
-	}
-	if err := a.Client.Do(ctx, esclient.Call{Path: esclient.IndexPath(index, "/_mapping")}, &answer); err != nil {
-		return nil, nil, err
-	}
-	whole := make(map[string]jsontext.Value, len(answer))
-	for name, about := range answer {
-		whole[name] = about.Mappings
-	}
-	return fields, whole, nil
-}
-
-// Countable returns the concrete indices of an expression that map the field,
-// by name. The error wraps [mapping.ErrNotText], [mapping.ErrMixed] where they
-// have other index analyzers for it, and [ErrUncountable] where
-// [API.TermFreqs] would be wrong or a partial update would lose something: the
-// field is nested or filled by copy_to, or not the whole _source is kept.
-func (a API) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
-	fields, mappings, err := a.mappings(ctx, index, field)
-	var all []CountableIndex
-	for i := range fields {
-		f := &fields[i]
-		if err := countable(f, &fields[0], mappings[f.Index]); err != nil {
-			return nil, fmt.Errorf("field %q of index %q: %w", field, f.Index, err)
+// Countable returns what the concrete indices of an expression that map the
+// field have of it, by name. The error wraps [mapping.ErrNotText],
+// [mapping.ErrMixed] where they have other index analyzers for it, and
+// [ErrUncountable] where [API.TermFreqs] would be wrong or a partial update
+// would lose something: the field is nested or filled by copy_to, or not the
+// whole _source is kept.
+func (a API) Countable(ctx context.Context, index, field string) ([]mapping.Inspection, error) {
+	all, err := a.Client.Inspect(ctx, index, field)
+	for i := range all {
+		if err := countable(&all[i], &all[0]); err != nil {
+			return nil, fmt.Errorf("field %q of index %q: %w", field, all[i].Index, err)
 		}
-		texts, err := mapping.OwnTexts(mappings[f.Index])
-		if err != nil {
-			return nil, fmt.Errorf("mapping of index %q: %w", f.Index, err)
-		}
-		all = append(all, CountableIndex{f.Index, texts})
 	}
 	return all, err
 }
 
 // countable returns why the terms of f cannot be counted like those of first,
 // the same field of another index.
-func countable(f, first *mapping.Field, mappings jsontext.Value) error {
+func countable(f, first *mapping.Inspection) error {
 	switch {
 	case f.Nested != "":
 		return fmt.Errorf("it is in the nested documents of %q, each of which is a document to the engine: %w", f.Nested, ErrUncountable)
@@ -201,7 +165,7 @@ func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	case f.Settings.Definition(f.IndexAnalyzer) != first.Settings.Definition(first.IndexAnalyzer):
 		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.Index, mapping.ErrMixed)
 	}
-	if reason := mapping.Uncountable(mappings, f.Source); reason != "" {
+	if reason := mapping.Uncountable(f.Mappings, f.Source); reason != "" {
 		return fmt.Errorf("%s: %w", reason, ErrUncountable)
 	}
 	return nil
@@ -212,36 +176,8 @@ func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 // the index keeps the whole _source. The error wraps [mapping.ErrNotText] as
 // elsewhere.
 func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
-	fields, mappings, err := a.mappings(ctx, index, field)
-	return err == nil && !slices.ContainsFunc(fields, func(f mapping.Field) bool {
-		return f.AliasOf != "" || mapping.Uncountable(mappings[f.Index], f.Source) != ""
+	all, err := a.Client.Inspect(ctx, index, field)
+	return err == nil && !slices.ContainsFunc(all, func(i mapping.Inspection) bool {
+		return i.AliasOf != "" || mapping.Uncountable(i.Mappings, i.Source) != ""
 	}), err
-}
-
-// NotStoring returns those of the concrete indices of an expression, in their
-// order, that do not map number as a float and keyword as a keyword, both with
-// doc values: what is written there would not be found, or be mapped as the
-// engine sees fit.
-func (a API) NotStoring(ctx context.Context, index string, indices []string, number, keyword string) ([]string, error) {
-	type fieldMapping struct {
-		Type      string `json:"type"`
-		DocValues *bool  `json:"doc_values"`
-		Index     *bool  `json:"index"`
-	}
-	var answer map[string]struct {
-		Mappings map[string]struct {
-			Mapping map[string]fieldMapping `json:"mapping"`
-		} `json:"mappings"`
-	}
-	path := esclient.IndexPath(index, "/_mapping/field/"+url.PathEscape(number+","+keyword))
-	if err := a.Client.Do(ctx, esclient.Call{Path: path}, &answer); err != nil {
-		return nil, err
-	}
-	fits := func(name, field, want string, indexed bool) bool {
-		m := answer[name].Mappings[field].Mapping[field[strings.LastIndexByte(field, '.')+1:]]
-		return m.Type == want && (m.DocValues == nil || *m.DocValues) && (!indexed || m.Index == nil || *m.Index)
-	}
-	return slices.DeleteFunc(slices.Clone(indices), func(name string) bool {
-		return fits(name, number, "float", false) && fits(name, keyword, "keyword", true)
-	}), nil
 }

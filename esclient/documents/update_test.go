@@ -166,16 +166,15 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 				}
 				return `{"i":` + one(`{"type":"text","analyzer":"english"}`) + `,"j":` + one(test.other) + `}`
 			}
-			f := clustertest.New().Reply("GET /x", http.StatusOK, answer("")).Reply("GET /x/_mapping", http.StatusOK, answer(""))
+			f := clustertest.New().Reply("GET /x", http.StatusOK, answer(""))
 			got, err := client(t, f).Countable(t.Context(), "x", "body")
 			if !errors.Is(err, test.err) {
 				t.Fatalf("%v, want %v", err, test.err)
 			}
-			want := []CountableIndex{{"i", []string{"a.b", "body"}}, {"j", []string{"a.b", "body"}}}
-			if diff := cmp.Diff(want, got); diff != "" && err == nil {
-				t.Error(diff)
+			if err == nil && (len(got) != 2 || got[0].Index != "i" || got[1].Index != "j") {
+				t.Errorf("%+v", got)
 			}
-			f.Reply("GET /x/_mapping", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
+			f.Reply("GET /x", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
 			if _, err := client(t, f).Countable(t.Context(), "x", "body"); test.err == nil && !errors.Is(err, ErrUncountable) {
 				t.Errorf("without _source: %v", err)
 			}
@@ -190,9 +189,13 @@ func TestTextFieldsOfAnIndexAreCounted(t *testing.T) {
 		"meta":{"properties":{"t":{"type":"text"},"d.e":{"type":"text"}}},
 		"number":{"type":"integer","fields":{"text":{"type":"text"}}},
 		"parts":{"type":"nested","properties":{"t":{"type":"text"}}}}},"settings":{}}}`
-	f := clustertest.New().Reply("GET /docs", http.StatusOK, answer).Reply("GET /docs/_mapping", http.StatusOK, answer)
-	got, err := client(t, f).Countable(t.Context(), "docs", "title")
-	want := []CountableIndex{{"docs", []string{"meta.d.e", "meta.t", "number.text", "title", "title.akin"}}}
+	f := clustertest.New().Reply("GET /docs", http.StatusOK, answer)
+	all, err := client(t, f).Countable(t.Context(), "docs", "title")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	got, err := mapping.OwnTexts(all[0].Mappings)
+	want := []string{"meta.d.e", "meta.t", "number.text", "title", "title.akin"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -203,7 +206,7 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 		return `{"i":{"mappings":{` + more + `"properties":{"body":{"type":"text","copy_to":"all","fields":{"akin":{"type":"text"}}},
 			"all":{"type":"text","fields":{"akin":{"type":"text"}}},"other":{"type":"alias","path":"body"},"n":{"type":"long"}}},"settings":{}}}`
 	}
-	f := clustertest.New().Reply("GET /i", http.StatusOK, answer("")).Reply("GET /i/_mapping", http.StatusOK, answer(""))
+	f := clustertest.New().Reply("GET /i", http.StatusOK, answer(""))
 	c := client(t, f)
 	for field, want := range map[string]bool{"body": true, "body.akin": true, "all": false, "all.akin": false, "other": false} {
 		if got, err := c.Readable(t.Context(), "i", field); got != want || err != nil {
@@ -213,7 +216,7 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, mapping.ErrNotText) {
 		t.Errorf("a number: %v", err)
 	}
-	f.Reply("GET /i/_mapping", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
+	f.Reply("GET /i", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
 	if got, err := c.Readable(t.Context(), "i", "body"); got || err != nil {
 		t.Errorf("not in _source: %v, %v", got, err)
 	}
@@ -227,35 +230,6 @@ func TestRefreshOfSomeShardsIsNone(t *testing.T) {
 	f.Reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":1,"failed":1}}`)
 	if err := client(t, f).Refresh(t.Context(), "i"); !Interrupted(err) {
 		t.Errorf("a shard failed: %v", err)
-	}
-}
-
-func TestMappingsThatDoNotStoreNorms(t *testing.T) {
-	// As GET /{index}/_mapping/field/… answers.
-	mapped := func(number, keyword string) string {
-		return fmt.Sprintf(`{"mappings":{"n.f":{"full_name":"n.f","mapping":{"f":%s}},"w.f":{"full_name":"w.f","mapping":{"f":%s}}}}`, number, keyword)
-	}
-	indices := map[string]string{
-		"good":       mapped(`{"type":"float","index":false}`, `{"type":"keyword"}`),
-		"none":       `{"mappings":{}}`,
-		"text":       mapped(`{"type":"float"}`, `{"type":"text"}`),
-		"double":     mapped(`{"type":"double"}`, `{"type":"keyword"}`),
-		"noValues":   mapped(`{"type":"float","doc_values":false}`, `{"type":"keyword"}`),
-		"unindexed":  mapped(`{"type":"float"}`, `{"type":"keyword","index":false}`),
-		"elsewhere":  mapped(`{}`, `{}`),
-		"goodAsWell": mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
-	}
-	var names, answers []string
-	for name, answer := range indices {
-		names, answers = append(names, name), append(answers, fmt.Sprintf("%q:%s", name, answer))
-	}
-	f := clustertest.New().Reply("GET /i/_mapping/field/n.f,w.f", http.StatusOK, "{"+strings.Join(answers, ",")+"}")
-	got, err := client(t, f).NotStoring(t.Context(), "i", append(names, "missing"), "n.f", "w.f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != len(names)-1 || strings.Contains(strings.Join(got, " "), "good") {
-		t.Errorf("not storing: %v of %v", got, names)
 	}
 }
 
@@ -305,17 +279,12 @@ func (e *engine) testNormDocs(t *testing.T) {
 		}
 	}
 	countable, err := e.Countable(t.Context(), index, "body.akin")
-	want := []CountableIndex{{index, []string{"body", "body.akin", "dotted.name", "from"}}}
-	names := []string{index}
-	if diff := cmp.Diff(want, countable); diff != "" || err != nil {
+	if err != nil || len(countable) != 1 || countable[0].Index != index {
+		t.Fatalf("%+v, %v", countable, err)
+	}
+	texts, err := mapping.OwnTexts(countable[0].Mappings)
+	if diff := cmp.Diff([]string{"body", "body.akin", "dotted.name", "from"}, texts); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
-	}
-	lacking, err := e.NotStoring(t.Context(), index, names, "norm.f", "norm.g")
-	if len(lacking) > 0 || err != nil {
-		t.Errorf("lacking %v, %v", lacking, err)
-	}
-	if lacking, err = e.NotStoring(t.Context(), index, names, "norm.g", "norm.h"); len(lacking) != 1 || err != nil {
-		t.Errorf("lacking %v, %v", lacking, err)
 	}
 }
 

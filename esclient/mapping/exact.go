@@ -3,6 +3,7 @@ package mapping
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -134,33 +135,30 @@ func Texts(index string, raw RawIndex) (texts []Text, err error) {
 	return texts, nil
 }
 
-// An Inspection says what one index has of a text field.
+// An Inspection says what an index has of a text field, and what it maps, whole
+// and by name.
 type Inspection struct {
-	RawIndex
+	Field
 
-	Index string // the concrete one
-	// Field is the field's own name, another one than asked for where that is an
-	// alias; "" where the index does not map it as text, or is closed.
-	Field string
-	// Source is the full name of the field that a document has the text under:
-	// Field or the one that Field is a multi-field of.
-	Source string
+	Mappings   jsontext.Value
+	Properties map[string]jsontext.Value
 }
 
-// Inspect returns what the mappings and settings of an index say of a field.
-func Inspect(index string, raw RawIndex, field string) (Inspection, error) {
-	i := Inspection{RawIndex: raw, Index: index}
-	m, err := raw.read()
-	if err != nil {
-		return i, err
+// Inspect returns what the open indices of an answer have of a field, as
+// [Fields] does.
+func Inspect(answer map[string]RawIndex, field string) ([]Inspection, error) {
+	indices := make(map[string]Index, len(answer))
+	for name, raw := range answer {
+		m, err := raw.read()
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", name, err)
+		}
+		indices[name] = m
 	}
-	fields, err := Fields(map[string]Index{index: m}, field)
-	if errors.Is(err, ErrNotText) {
-		return i, nil
+	fields, err := Fields(indices, field)
+	all := make([]Inspection, len(fields))
+	for k, f := range fields {
+		all[k] = Inspection{f, answer[f.Index].Mappings, indices[f.Index].Mappings.Properties}
 	}
-	if err != nil {
-		return i, err
-	}
-	i.Field, i.Source = cmp.Or(fields[0].AliasOf, field), fields[0].Source
-	return i, nil
+	return all, err
 }

@@ -104,6 +104,8 @@ type Property struct {
 	Index          jsontext.Value            `json:"index"`
 	IndexOptions   jsontext.Value            `json:"index_options"`
 	DocValues      jsontext.Value            `json:"doc_values"`
+	Dims           jsontext.Value            `json:"dims"`      // of a dense_vector
+	Dimension      jsontext.Value            `json:"dimension"` // of a knn_vector
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`
 

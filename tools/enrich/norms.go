@@ -11,6 +11,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -20,6 +21,22 @@ func NormMapping(field string) []byte {
 	name := esclient.NormName(field)
 	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:{"type":"float","index":false}}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
 		esclient.NormObject, quote(name), esclient.NormWeightsObject, quote(name))
+}
+
+// CheckNorms returns [NormMapping] where an index does not map the norms of a
+// field as a float and the ids of their weights as a keyword, both with doc
+// values, and nil where it does: what is written there would not be found, or
+// be mapped as the engine sees fit.
+func CheckNorms(i *mapping.Inspection, field string) (lacking []byte, err error) {
+	norm, err := mapping.Find(i.Properties, esclient.NormPath(field))
+	id, errID := mapping.Find(i.Properties, esclient.NormWeightsPath(field))
+	fits := func(p *mapping.Property, want string) bool {
+		return p != nil && p.Type == want && string(p.DocValues) != "false"
+	}
+	if fits(norm, "float") && fits(id, "keyword") && string(id.Index) != "false" {
+		return nil, nil
+	}
+	return NormMapping(field), errors.Join(err, errID)
 }
 
 // ErrNoDocs says that a matrix cannot be weights: the number of documents that

@@ -3,12 +3,14 @@ package enrich
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -74,6 +76,32 @@ func TestMembersOfADocument(t *testing.T) {
 	} {
 		if got := string(NormMembers("a.b", "id", tt.norm, tt.stale)); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt, got, tt.want)
+		}
+	}
+}
+
+func TestMappingsThatDoNotStoreNorms(t *testing.T) {
+	mapped := func(number, keyword string) string {
+		return fmt.Sprintf(`,"akin_norm":{"properties":{"body":%s}},"akin_norm_weights":{"properties":{"body":%s}}`, number, keyword)
+	}
+	for name, more := range map[string]string{
+		"good":       mapped(`{"type":"float","index":false}`, `{"type":"keyword"}`),
+		"none":       "",
+		"text":       mapped(`{"type":"float"}`, `{"type":"text"}`),
+		"double":     mapped(`{"type":"double"}`, `{"type":"keyword"}`),
+		"noValues":   mapped(`{"type":"float","doc_values":false}`, `{"type":"keyword"}`),
+		"unindexed":  mapped(`{"type":"float"}`, `{"type":"keyword","index":false}`),
+		"elsewhere":  mapped(`{}`, `{}`),
+		"goodAsWell": mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
+	} {
+		raw := mapping.RawIndex{Mappings: []byte(`{"properties":{"body":{"type":"text"}` + more + `}}`)}
+		i, err := mapping.Inspect(map[string]mapping.RawIndex{"i": raw}, "body")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lacking, err := CheckNorms(&i[0], "body")
+		if stores := lacking == nil; stores != strings.HasPrefix(name, "good") || err != nil {
+			t.Errorf("%s: %s, %v", name, lacking, err)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	if f.Source != "" && f.Source != i.Source {
 		return nil, fmt.Errorf("index %q: its documents have the text of %s under the name %s, and those of other indices under %s: name the indices one by one",
-			i.Index, i.Field, i.Source, f.Source)
+			i.Index, f.Field, i.Source, f.Source)
 	}
 	f.Source = i.Source
 	limit := defaultLimit
@@ -137,16 +137,12 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	if f.Limit == 0 || limit < f.Limit {
 		f.Limit = limit
 	}
-	var m mapping.Mappings
-	if err := json.Unmarshal(i.Mappings, &m); err != nil {
-		return nil, fmt.Errorf("mapping of index %q: %w", i.Index, err)
-	}
 	find := func(name string) *mapping.Property {
-		p, findErr := mapping.Find(m.Properties, name)
+		p, findErr := mapping.Find(i.Properties, name)
 		err = errors.Join(err, findErr)
 		return p
 	}
-	own, at, stamp := find(i.Field), find(f.Path), find(f.StampPath())
+	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
 	inner := map[string]*mapping.Property{}
 	for name := range memberTypes() {
 		inner[name] = find(f.Path + "." + name)

@@ -53,11 +53,11 @@ func inspect(f *Filling, settings, properties string) (string, error) {
 	if settings != "" {
 		raw.Settings = mapping.Settings{LimitSetting: []byte(settings)}
 	}
-	i, err := mapping.Inspect("i", raw, "body")
+	i, err := mapping.Inspect(map[string]mapping.RawIndex{"i": raw}, "body")
 	if err != nil {
 		return "", err
 	}
-	lacking, err := f.Check(&i)
+	lacking, err := f.Check(&i[0])
 	return string(lacking), err
 }
 
