@@ -60,9 +60,9 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	if err != nil {
 		return err
 	}
-	query := g.task.Missing
-	if f.all {
-		query = g.task.Every
+	query, err := g.task.Query(f.all)
+	if err != nil {
+		return err
 	}
 	if err := enrich.Refresh(ctx, cluster, f.Index); err != nil { // what was done a moment ago is not to be counted again
 		return err

@@ -76,6 +76,12 @@ func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, e
 	return cluster, err
 }
 
+// reading reads the terms of the field. tooLarge is called with each document
+// that has too many.
+func (f *indexFieldFlags) reading(cluster documents.API, report *cli.Progress, tooLarge func(doc documents.DocRef, err error)) *enrich.Reading {
+	return &enrich.Reading{Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step, OnTooLarge: tooLarge}
+}
+
 // countable returns the concrete indices that map the field. It refuses a field
 // whose terms cannot be counted, and one whose norms would be taken for those
 // of another.

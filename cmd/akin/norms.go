@@ -84,22 +84,16 @@ func (f *snapshotFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := cluster.Count(ctx, f.Index, enrich.WithoutNorms(f.field, ""))
-	if err != nil {
-		return err
-	}
 	report := cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
 	skipped := 0
-	m, err := enrich.Snapshot(ctx, cluster, enrich.SnapshotOptions{
-		Index: f.Index, Field: f.field, Source: "index " + f.Index + ", field " + f.field,
-		MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
-		Workers: f.workers, Docs: int(docs), Progress: report.Step,
-		OnTooLarge: func(doc documents.DocRef, err error) {
-			if skipped++; skipped <= maxFailuresShown {
-				report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
-			}
-		},
+	terms := f.reading(cluster, report, func(doc documents.DocRef, err error) {
+		if skipped++; skipped <= maxFailuresShown {
+			report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
+		}
+	})
+	m, err := enrich.Snapshot(ctx, terms, enrich.SnapshotOptions{
+		Source: "index " + f.Index + ", field " + f.field, MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
 	})
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w: raise --max-memory %s", err, f.maxMemory)

@@ -13,52 +13,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
-	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/enrich"
 )
-
-// A vectorSource is the documents of an index expression that have a field.
-type vectorSource struct {
-	Cluster      documents.API
-	Index, Field string
-	Workers      int // batches under way at the same time
-	Progress     simmatrix.Progress
-	// OnFailure is called with each document whose terms cannot be read.
-	OnFailure func(doc documents.DocRef, err error)
-}
-
-// each calls fn with the terms of the documents that keep keeps, several at
-// once.
-func (s *vectorSource) each(ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, y []vectors.Coordinate) error) error {
-	query := vectors.Missing(s.Field, "")
-	total, err := s.Cluster.Count(ctx, s.Index, query)
-	if err != nil {
-		return err
-	}
-	meter := &enrich.Meter{Progress: s.Progress, Stage: stage, Total: int(total)}
-	var failing sync.Mutex
-	terms := enrich.NewTerms(s.Cluster, s.Field)
-	return enrich.Each(ctx, s.Cluster, documents.RefOptions{Index: s.Index, Query: query}, s.Workers, func(ctx context.Context, docs []documents.DocRef) error {
-		all := len(docs)
-		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool { return !keep(&d) })
-		err := terms.Each(ctx, docs, func(i int, found *documents.DocTerms) error {
-			if found.Err != nil {
-				failing.Lock()
-				defer failing.Unlock()
-				s.OnFailure(docs[i], found.Err)
-				return nil
-			}
-			if !found.Found {
-				return nil // deleted since
-			}
-			return fn(&docs[i], coordinates(found.Fields[s.Field]))
-		})
-		meter.Add(all)
-		return err
-	})
-}
 
 func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
 	y := make([]vectors.Coordinate, len(terms))
@@ -68,10 +27,10 @@ func coordinates(terms []documents.TermFreq) []vectors.Coordinate {
 	return y
 }
 
-// Sample returns the terms of about n of so many documents: those whose ids
-// have the smallest hashes, so that they are the same every time.
-func (s *vectorSource) Sample(ctx context.Context, n int) ([][]vectors.Coordinate, error) {
-	total, err := s.Cluster.Count(ctx, s.Index, vectors.Missing(s.Field, ""))
+// sampleDocuments returns the terms of about n documents: those whose ids have
+// the smallest hashes, so that they are the same every time.
+func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors.Coordinate, error) {
+	total, _, err := r.Count(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +49,11 @@ func (s *vectorSource) Sample(ctx context.Context, n int) ([][]vectors.Coordinat
 	var mu sync.Mutex
 	err = enrich.Retry(ctx, func() error { // a scan that is interrupted begins again
 		docs = nil
-		return s.each(ctx, "reading a sample", func(doc *documents.DocRef) bool { return float64(hash(doc)) <= most },
-			func(doc *documents.DocRef, y []vectors.Coordinate) error {
+		return r.Each(ctx, "reading a sample", func(doc *documents.DocRef) bool { return float64(hash(doc)) <= most },
+			func(doc *documents.DocRef, terms []documents.TermFreq) error {
 				mu.Lock()
 				defer mu.Unlock()
-				docs = append(docs, sampled{hash(doc), doc.ID, doc.Index, y})
+				docs = append(docs, sampled{hash(doc), doc.ID, doc.Index, coordinates(terms)})
 				return nil
 			})
 	})
@@ -116,13 +75,13 @@ func scatter(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// Export writes the vectors of all documents, a JSON object a line: what
+// exportVectors writes the vectors of all documents, a JSON object a line: what
 // [vectorTask] writes into the document, after its _index and _id.
-func (s *vectorSource) Export(ctx context.Context, w io.Writer, m *vectors.Model) (*vectorLosses, error) {
+func exportVectors(ctx context.Context, r *enrich.Reading, w io.Writer, m *vectors.Model) (*vectorLosses, error) {
 	d, losses := m.Documents(), &vectorLosses{}
 	var mu sync.Mutex
-	err := s.each(ctx, "making vectors", func(*documents.DocRef) bool { return true }, func(doc *documents.DocRef, y []vectors.Coordinate) error {
-		members, loss := d.Members(y, false)
+	err := r.Each(ctx, "making vectors", nil, func(doc *documents.DocRef, terms []documents.TermFreq) error {
+		members, loss := d.Members(coordinates(terms), false)
 		losses.add(&loss)
 		id, err := json.Marshal(struct {
 			Index string `json:"_index"`
@@ -166,7 +125,8 @@ func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.
 		source = []string{vectors.Path(field), vectors.ModelPath(field)}
 	}
 	return enrich.Task{
-		Stage: "making vectors", Missing: vectors.Missing(field, m.ID()), Every: vectors.Missing(field, ""), Value: vectors.ModelPath(field), Source: source,
+		Stage: "making vectors", Field: field, Done: []esclient.Object{enrich.Stamped(vectors.ModelPath(field), m.ID())},
+		Value: vectors.ModelPath(field), Source: source,
 		Fill: enrich.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) enrich.Part {
 			members, loss := d.Members(coordinates(terms), doc.HasValue)
 			losses.add(&loss)

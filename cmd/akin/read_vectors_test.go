@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/tools/enrich"
 )
 
 func TestEnginesHoldWhatTheyHaveFieldsFor(t *testing.T) {
@@ -186,8 +187,8 @@ func TestDeletedDocumentsAreNotExported(t *testing.T) {
 	}
 	defer client.Close()
 	var lines strings.Builder
-	s := vectorSource{Cluster: documents.API{Client: client}, Index: "docs", Field: "body", OnFailure: func(_ documents.DocRef, err error) { t.Error(err) }}
-	if _, err := s.Export(t.Context(), &lines, m); err != nil {
+	r := &enrich.Reading{Cluster: documents.API{Client: client}, Index: "docs", Field: "body"}
+	if _, err := exportVectors(t.Context(), r, &lines, m); err != nil {
 		t.Fatal(err)
 	}
 	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"_id":"2"`) {

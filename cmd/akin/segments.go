@@ -108,11 +108,7 @@ func newSegmentsBackfill() *cobra.Command {
 			}
 			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
 				s, indices, err := cut.look(cmd.Context(), cluster, &f.indexFieldFlags)
-				if err != nil {
-					return filling{}, err
-				}
-				task, err := s.Task()
-				return filling{task, "segments", s.Stamp(), "text", indices}, err
+				return filling{s.Task(), "segments", s.Stamp(), "text", indices}, err
 			})
 		},
 	}

@@ -85,13 +85,7 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 	if err != nil {
 		return err
 	}
-	terms := &enrich.Terms{Read: func(ctx context.Context, refs []documents.DocRef) ([]documents.DocTerms, error) {
-		page := make([]documents.VectorRequest, len(refs))
-		for i, r := range refs {
-			page[i] = documents.VectorRequest{Index: r.Index, ID: r.ID, Routing: r.Routing, Fields: fields}
-		}
-		return api.DocVectors(ctx, page)
-	}}
+	terms := enrich.NewTerms(api, fields...)
 	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
 		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error { return d.add(refs[i].ID, doc, yield) })
 		progress("reading documents", len(d.ids), int(total))

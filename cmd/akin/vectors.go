@@ -15,6 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/tools/enrich"
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
@@ -160,7 +161,7 @@ func (f *vectorModelFlags) learn(
 	if s, err = combine.Sparsify(s, combine.SparsifyOptions{Symmetric: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.matrix, err)
 	}
-	docs, err := f.source(cluster, report).Sample(ctx, f.sample)
+	docs, err := sampleDocuments(ctx, f.vectorTerms(cluster, report), f.sample)
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +183,11 @@ func (f *vectorModelFlags) learn(
 	}
 }
 
-func (f *indexFieldFlags) source(cluster documents.API, report *cli.Progress) *vectorSource {
-	return &vectorSource{
-		Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step,
-		OnFailure: func(doc documents.DocRef, err error) {
-			report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
-		},
-	}
+// vectorTerms reads the terms that vectors are made of.
+func (f *indexFieldFlags) vectorTerms(cluster documents.API, report *cli.Progress) *enrich.Reading {
+	return f.reading(cluster, report, func(doc documents.DocRef, err error) {
+		report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
+	})
 }
 
 func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.Model, error) {
@@ -312,7 +311,7 @@ func (f *vectorExportFlags) run(cmd *cobra.Command, _ []string) error {
 	report := cli.NewProgress(stderr)
 	defer report.End()
 	return cli.Write(ctx, f.out, func(w io.Writer) error {
-		losses, err := f.source(cluster, report).Export(ctx, w, m)
+		losses, err := exportVectors(ctx, f.vectorTerms(cluster, report), w, m)
 		if lost := losses.Describe(m.Meta()); err == nil && lost != "" {
 			report.Tell("%s", lost)
 		}

@@ -258,7 +258,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	}
 	e.Do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
-	got, err := e.TermFreqs(t.Context(), "body.akin", asked)
+	got, err := e.TermFreqs(t.Context(), []string{"body.akin"}, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	if !got[1].Found || len(got[1].Fields) > 0 || got[1].Version != 70 || got[2].Found {
 		t.Errorf("an empty text and none: %+v", got[1:])
 	}
-	dotted, err := e.TermFreqs(t.Context(), "dotted.name", asked[:1])
+	dotted, err := e.TermFreqs(t.Context(), []string{"dotted.name"}, asked[:1])
 	if err != nil || len(dotted[0].Fields["dotted.name"]) != 2 {
 		t.Errorf("a name with dots in the document: %+v, %v", dotted, err)
 	}

@@ -68,17 +68,17 @@ func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, 
 	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
 }
 
-// TermFreqs returns the terms of documents in a field as they are now, not yet
+// TermFreqs returns the terms of documents in fields as they are now, not yet
 // visible writes included, in the order of docs. Call it with some hundred at
 // most, and with fewer where the error wraps [esclient.ErrTooLarge]: the answer
 // is bounded to 16 MiB, to 128 MiB for a single document.
-func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
+func (a API) TermFreqs(ctx context.Context, fields []string, docs []DocRef) ([]DocTerms, error) {
 	call := vectorCall{timeout: pageTimeout, limit: manyTerms}
 	if len(docs) == 1 {
 		call.limit = oneTerms
 	}
 	for _, d := range docs {
-		call.docs = append(call.docs, VectorRequest{Index: d.Index, ID: d.ID, Routing: d.Routing, Fields: []string{field}})
+		call.docs = append(call.docs, VectorRequest{Index: d.Index, ID: d.ID, Routing: d.Routing, Fields: fields})
 	}
 	return a.allTerms(ctx, call)
 }

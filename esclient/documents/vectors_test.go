@@ -70,7 +70,7 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
 	c := client(t, f)
 	_, searched := c.DocVectors(t.Context(), nil)
-	_, now := c.TermFreqs(t.Context(), "body", nil)
+	_, now := c.TermFreqs(t.Context(), []string{"body"}, nil)
 	if err := errors.Join(searched, now); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	docs := make([]DocRef, 20)
 	for n, want := range map[int]error{1: nil, 10: nil, 20: esclient.ErrTooLarge} {
 		f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
-		got, err := client(t, f).TermFreqs(t.Context(), "body", docs[:n])
+		got, err := client(t, f).TermFreqs(t.Context(), []string{"body"}, docs[:n])
 		if !errors.Is(err, want) || err == nil && len(got[n-1].Fields["body"]) != 40_000 {
 			t.Errorf("%d documents: %v, want %v", n, err, want)
 		}
@@ -127,7 +127,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{"error":{"type":"index_not_found_exception","reason":"no such index [nope]"}}]}`
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)
 	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
-	got, err := client(t, f).TermFreqs(t.Context(), "body.akin", docs)
+	got, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}
-	if _, err := client(t, f).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
+	if _, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs[:1]); err == nil {
 		t.Error("an answer of four documents for one")
 	}
 }

@@ -3,7 +3,6 @@ package vectors
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -57,17 +56,6 @@ func Path(field string) string { return Object + "." + Name(field) }
 // ModelPath returns the full name of the keyword that holds the id of the
 // model.
 func ModelPath(field string) string { return ModelObject + "." + Name(field) }
-
-// Missing returns the query for the documents that have the field and no
-// vectors of the model with an id, as JSON; with an id of "" for all that have
-// the field.
-func Missing(field, id string) []byte {
-	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
-	if id == "" {
-		return has
-	}
-	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"term":{%s:{"value":%s}}}]}}`, has, quote(ModelPath(field)), quote(id))
-}
 
 func quote(s string) []byte {
 	b, err := json.Marshal(s)

@@ -533,9 +533,6 @@ func TestMembersReplaceWhatADocumentHas(t *testing.T) {
 			t.Errorf("%s", m.Mapping())
 		}
 	}
-	if !json.Valid(Missing("x.y", "id")) || !json.Valid(Missing("x.y", "")) {
-		t.Errorf("query %s", Missing("x.y", "id"))
-	}
 }
 
 // Names of features may have 32,766 bytes, and a dot takes three.

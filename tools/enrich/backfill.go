@@ -23,13 +23,14 @@ package enrich
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -63,19 +64,44 @@ var (
 type Task struct {
 	// Stage names the work in its progress, such as "computing norms".
 	Stage string
-	// Missing is the query for the documents that lack it, as JSON: one that was
-	// written is not found again. Every is that for all that could have it.
-	Missing, Every []byte
+	// Field is the text field of the documents. Those that match one of the queries
+	// Done lack nothing: one that was written is not found again. Stale, which may
+	// be nil, finds documents without the field that have something of it.
+	Field string
+	Done  []object
+	Stale object
 	// Value, Text and Source are what is asked for of each document, see
 	// [documents.RefOptions].
 	Value, Text string
 	Source      []string
 	// Fill returns what to write into documents, a part for each in their order. It
 	// is called with some hundred, by several goroutines at once. Its error ends
-	// the backfill, but for one that passes ([documents.Interrupted]): then it is
-	// called again.
+	// the round, and the backfill unless it passes ([documents.Interrupted]).
 	Fill Fill
 }
+
+// Query returns the query for the documents that lack something, or for all that
+// could have it, as JSON.
+func (t *Task) Query(all bool) ([]byte, error) {
+	has := esclient.ExistsQuery(t.Field)
+	switch {
+	case !all:
+		return encode(object{"bool": object{"filter": []object{has}, "must_not": t.Done}})
+	case t.Stale != nil:
+		return encode(object{"bool": object{"should": []object{has, t.Stale}}})
+	default:
+		return encode(has)
+	}
+}
+
+// Stamped returns the query for the documents that have an id in a keyword.
+func Stamped(keyword, id string) map[string]any {
+	return object{"term": object{keyword: object{"value": id}}}
+}
+
+type object = map[string]any
+
+func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 
 // A Fill says what to write into documents, see [Task].
 type Fill func(ctx context.Context, docs []documents.DocRef) ([]Part, error)
@@ -89,6 +115,15 @@ type Part struct {
 	Result documents.UpdateResult
 	// Empty says that the document is counted as empty, too, when it is written.
 	Empty bool
+}
+
+// newPart returns the part that merges members into a document.
+func newPart(members object, empty bool) Part {
+	b, err := encode(members)
+	if err != nil {
+		return Part{Result: documents.UpdateResult{Status: documents.Refused, Err: err}}
+	}
+	return Part{JSON: b, Empty: empty}
 }
 
 // Options say what [Run] does.
@@ -137,8 +172,10 @@ type Counts struct {
 // When ctx ends no call begins any more. Those that write are given some
 // seconds to end, so that what they have written is counted.
 func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
-	b := &backfill{cluster: c, task: t, o: o, failed: map[[2]string]bool{}}
-	b.meter = &Meter{Progress: o.Progress, Stage: t.Stage, Total: o.Docs}
+	b := &backfill{
+		cluster: c, task: t, o: o, failed: map[[2]string]bool{},
+		meter: meter{progress: o.Progress, stage: t.Stage, total: o.Docs},
+	}
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
 	switch {
@@ -155,8 +192,8 @@ type backfill struct {
 	cluster   Cluster
 	task      Task
 	o         Options
-	meter     *Meter
 	mu        sync.Mutex
+	meter     meter
 	counts    Counts
 	failed    map[[2]string]bool // by index and id
 	conflicts []string           // the ids of this round's, the first maxRemembered
@@ -164,7 +201,10 @@ type backfill struct {
 }
 
 func (b *backfill) run(ctx context.Context) error {
-	query := b.query()
+	query, err := b.task.Query(b.o.All)
+	if err != nil {
+		return err
+	}
 	for rounds, interruptions := 0, 0; ; {
 		if err := Refresh(ctx, b.cluster, b.o.Index); err != nil {
 			return err
@@ -173,7 +213,7 @@ func (b *backfill) run(ctx context.Context) error {
 		b.counts.Conflicts, b.conflicts = b.forgotten, nil
 		written := b.counts.Written
 		scan := documents.RefOptions{Index: b.o.Index, Query: query, Value: b.task.Value, Text: b.task.Text, Source: b.task.Source}
-		err := Each(ctx, b.cluster, scan, b.o.Workers, b.batch)
+		err := each(ctx, b.cluster, scan, b.o.Workers, b.batch)
 		if b.counts.Written > written {
 			interruptions = 0
 		}
@@ -189,8 +229,11 @@ func (b *backfill) run(ctx context.Context) error {
 			return err
 		case b.counts.Conflicts == b.forgotten || rounds == maxRounds:
 			return Refresh(ctx, b.cluster, b.o.Index)
-		default:
-			query = b.left()
+		case b.o.All: // not all again, and the others are still found
+			b.forgotten = b.counts.Conflicts - len(b.conflicts)
+			if query, err = encode(object{"ids": object{"values": b.conflicts}}); err != nil {
+				return err
+			}
 		}
 		if b.o.OnRound != nil {
 			b.o.OnRound(b.counts.Conflicts, err)
@@ -216,94 +259,82 @@ func hasStatus(err error, status int) bool {
 	return ok && refusal.Status == status
 }
 
-func (b *backfill) query() []byte {
-	if b.o.All {
-		return b.task.Every
-	}
-	return b.task.Missing
-}
-
-// left is for the documents of a later round: still found, or not written.
-func (b *backfill) left() []byte {
-	ids, err := json.Marshal(b.conflicts)
-	if !b.o.All || err != nil { // strings can always be marshaled
-		return b.query()
-	}
-	b.forgotten = b.counts.Conflicts - len(b.conflicts)
-	return fmt.Appendf(nil, `{"ids":{"values":%s}}`, ids)
-}
-
+// batch gives documents what they lack, without those that failed in an earlier
+// round.
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
-	left := remainder{docs: docs}
-	err := Retry(ctx, func() error { return b.try(ctx, &left) })
-	if err != nil && left.busy != nil && ctx.Err() == nil {
-		for i := range left.docs { // the cluster has answered every call, and never had time for these
-			if err := b.fail(&left.docs[i], left.busy); err != nil {
-				return err
-			}
+	b.mu.Lock()
+	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[[2]string{d.Index, d.ID}] })
+	b.mu.Unlock()
+	parts, err := b.task.Fill(ctx, left)
+	if err != nil {
+		return err
+	}
+	var updates []update
+	for i, p := range parts {
+		if p.JSON != nil {
+			updates = append(updates, update{documents.DocUpdate{Doc: left[i], Part: p.JSON}, p.Empty})
+		} else if err := b.note(&left[i], p.Result, false); err != nil {
+			return err
 		}
-		err = nil
+	}
+	if err := b.write(ctx, updates); err != nil {
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case err == nil:
-		b.meter.Add(len(docs))
-	case ctx.Err() != nil:
-		b.counts.Unanswered += left.unanswered
+	b.meter.add(len(docs))
+	return nil
+}
+
+type update struct {
+	documents.DocUpdate
+
+	empty bool // see [Part]
+}
+
+// write makes updates, and those again that the cluster had no time for. They
+// fail where it never has.
+func (b *backfill) write(ctx context.Context, updates []update) error {
+	var busy error     // of the last try; nil where a call came to no answer
+	var unanswered int // of the updates were in such a call, and may be made
+	err := Retry(ctx, func() error {
+		var again []update
+		busy = nil
+		for len(updates) > 0 {
+			n := fitting(updates)
+			results, err := b.call(ctx, updates[:n], &unanswered)
+			if err != nil {
+				busy, updates = nil, append(updates, again...)
+				return err
+			}
+			for i, result := range results {
+				if result.Status == documents.Busy {
+					again, busy = append(again, updates[i]), result.Err
+				} else if err := b.note(&updates[i].Doc, result, updates[i].empty); err != nil {
+					return err
+				}
+			}
+			updates = updates[n:]
+		}
+		updates = again
+		return busy
+	})
+	if err != nil && busy != nil && ctx.Err() == nil {
+		err = nil
+		for i := 0; i < len(updates) && err == nil; i++ {
+			err = b.fail(&updates[i].Doc, busy)
+		}
+	}
+	if ctx.Err() != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.counts.Unanswered += unanswered
 	}
 	return err
 }
 
-// A remainder is what is left of a batch.
-type remainder struct {
-	docs       []documents.DocRef
-	busy       error // why the cluster had no time for them; nil where an error has left them
-	unanswered int   // of them were in a call that came to no answer, and may be written
-}
-
-// try gives the documents that are left what they lack, and leaves those to try
-// again.
-func (b *backfill) try(ctx context.Context, left *remainder) error {
-	left.busy = nil
-	updates, empty, err := b.updates(ctx, left.docs)
-	if err != nil {
-		return err
-	}
-	var again []documents.DocRef
-	var busy error
-	before := left.unanswered
-	for len(updates) > 0 {
-		n := fitting(updates)
-		var results []documents.UpdateResult
-		err := ctx.Err()
-		if err == nil {
-			left.unanswered = max(before, n)
-			results, err = b.write(ctx, updates[:n])
-		}
-		if err != nil {
-			for i := range updates {
-				again = append(again, updates[i].Doc)
-			}
-			left.docs = again
-			return err
-		}
-		left.unanswered = before
-		for i, result := range results {
-			if result.Status == documents.Busy {
-				again, busy = append(again, updates[i].Doc), result.Err
-			} else if err := b.note(&updates[i].Doc, result, empty[i]); err != nil {
-				return err
-			}
-		}
-		updates, empty = updates[n:], empty[n:]
-	}
-	*left = remainder{docs: again, busy: busy}
-	return busy
-}
-
 // fitting returns how many of some updates go into one call.
-func fitting(updates []documents.DocUpdate) int {
+func fitting(updates []update) int {
 	size := 0
 	for n := range updates {
 		if size += len(updates[n].Part); size > batchBytes {
@@ -313,39 +344,25 @@ func fitting(updates []documents.DocUpdate) int {
 	return len(updates)
 }
 
-// write makes updates, and has some time for that after ctx has ended.
-func (b *backfill) write(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
+// call makes updates in one call, which has some time left after ctx has ended.
+// unanswered is how many of them may be made without an answer.
+func (b *backfill) call(ctx context.Context, updates []update, unanswered *int) ([]documents.UpdateResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	defer context.AfterFunc(ctx, func() {
-		_ = pause(longer, lastCallTime) // whichever comes first
-		end()
-	})()
-	return b.cluster.UpdateDocs(longer, updates)
-}
-
-// updates returns what to write, and which of that is empty. It counts what is
-// not written only when the parts of all are there: it may be called again.
-func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, empty []bool, err error) {
-	b.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(docs), func(d documents.DocRef) bool { return b.failed[[2]string{d.Index, d.ID}] }) // in an earlier round
-	b.mu.Unlock()
-	parts, err := b.task.Fill(ctx, left)
-	if err == nil && len(parts) != len(left) {
-		err = fmt.Errorf("the parts of %d documents for %d", len(parts), len(left))
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastCallTime, end) })()
+	changes := make([]documents.DocUpdate, len(updates))
+	for i := range updates {
+		changes[i] = updates[i].DocUpdate
 	}
-	for i := 0; i < len(parts) && err == nil; i++ {
-		if p := &parts[i]; p.JSON == nil {
-			err = b.note(&left[i], p.Result, false)
-		} else {
-			updates = append(updates, documents.DocUpdate{Doc: left[i], Part: p.JSON})
-			empty = append(empty, p.Empty)
-		}
+	*unanswered = len(updates)
+	results, err := b.cluster.UpdateDocs(longer, changes)
+	if err == nil {
+		*unanswered = 0
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return updates, empty, nil
+	return results, err
 }
 
 // note counts what has become of a document. empty says how it is counted when

@@ -2,7 +2,6 @@ package enrich
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -11,16 +10,16 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Scanner finds documents. [documents.API] is one.
-type Scanner interface {
+// A Cluster finds, reads and writes documents. [documents.API] is one.
+type Cluster interface {
+	// Count returns how many documents match.
+	Count(ctx context.Context, index string, query []byte) (int64, error)
 	// ScanRefs calls fn with the documents that match, some at a time. fn may keep
 	// them.
 	ScanRefs(ctx context.Context, o documents.RefOptions, fn func(docs []documents.DocRef) error) error
-}
-
-// A Cluster finds and writes documents. [documents.API] is one.
-type Cluster interface {
-	Scanner
+	// TermFreqs returns the terms of documents as they are now, in their order, or
+	// an error that wraps [esclient.ErrTooLarge].
+	TermFreqs(ctx context.Context, fields []string, docs []documents.DocRef) ([]documents.DocTerms, error)
 	// Refresh makes what was written to indices visible to searches.
 	Refresh(ctx context.Context, index string) error
 	// UpdateDocs makes updates and returns what has become of each, in their order.
@@ -42,10 +41,10 @@ const (
 	FirstPause = time.Second
 )
 
-// Each calls fn with batches of what matches, workers of them at once; 0 is
+// each calls fn with batches of what matches, workers of them at once; 0 is
 // [DefaultWorkers]. It ends with the first error.
-func Each(
-	ctx context.Context, r Scanner, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
+func each(
+	ctx context.Context, c Cluster, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
 ) error {
 	if workers <= 0 {
 		workers = DefaultWorkers
@@ -64,7 +63,7 @@ func Each(
 			return fn(inGroup, docs)
 		})
 	}
-	err := r.ScanRefs(inGroup, o, func(docs []documents.DocRef) error {
+	err := c.ScanRefs(inGroup, o, func(docs []documents.DocRef) error {
 		for i := range docs {
 			added := 0
 			for _, text := range docs[i].Texts {
@@ -117,26 +116,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A Meter adds up what is done and reports it.
-type Meter struct {
-	Progress simmatrix.Progress // nil reports nothing
-	Stage    string
-	Total    int // 0 is unknown
-
-	mu   sync.Mutex
-	done int
+// A meter adds up what is done and reports it, one call at a time.
+type meter struct {
+	progress    simmatrix.Progress // nil reports nothing
+	stage       string
+	total, done int // a total of 0 is unknown
 }
 
-// Add counts n more as done.
-func (m *Meter) Add(n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *meter) add(n int) {
 	m.done += n
-	if m.Progress != nil {
-		total := m.Total
-		if total > 0 {
-			total = max(total, m.done) // documents may have come since they were counted
-		}
-		m.Progress(m.Stage, m.done, total)
+	if m.total > 0 {
+		m.total = max(m.total, m.done) // documents may have come since they were counted
+	}
+	if m.progress != nil {
+		m.progress(m.stage, m.done, m.total)
 	}
 }

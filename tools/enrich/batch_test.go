@@ -12,11 +12,15 @@ import (
 )
 
 // A fakeScanner finds some documents, in pages of two.
-type fakeScanner []documents.DocRef
+type fakeScanner struct {
+	Cluster
 
-// ScanRefs implements [Scanner].
+	docs []documents.DocRef
+}
+
+// ScanRefs implements [Cluster].
 func (s fakeScanner) ScanRefs(_ context.Context, _ documents.RefOptions, fn func([]documents.DocRef) error) error {
-	for page := range slices.Chunk(s, 2) {
+	for page := range slices.Chunk(s.docs, 2) {
 		if err := fn(page); err != nil {
 			return err
 		}
@@ -30,10 +34,10 @@ func TestBatchesOfLongTextsAreSmall(t *testing.T) {
 	part := strings.Repeat("x", batchBytes/4)
 	var found fakeScanner
 	for _, parts := range []int{1, 1, 1, 1, 1, 9, 2, 2, 0} {
-		found = append(found, documents.DocRef{Texts: slices.Repeat([]string{part}, parts)})
+		found.docs = append(found.docs, documents.DocRef{Texts: slices.Repeat([]string{part}, parts)})
 	}
 	var sizes []int
-	err := Each(t.Context(), found, documents.RefOptions{}, 1, func(_ context.Context, docs []documents.DocRef) error {
+	err := each(t.Context(), found, documents.RefOptions{}, 1, func(_ context.Context, docs []documents.DocRef) error {
 		sizes = append(sizes, len(docs))
 		return nil
 	})
@@ -75,7 +79,7 @@ func TestWhatIsWrittenIsSentInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCluster{writes: map[string]int{}, fails: map[int]error{2: io.ErrUnexpectedEOF}}
 		for id := range strings.FieldsSeq("a b c d e f g h") {
-			c.fakeScanner = append(c.fakeScanner, documents.DocRef{ID: id})
+			c.docs = append(c.docs, documents.DocRef{ID: id})
 		}
 		part := make([]byte, batchBytes/3)
 		gone := 0

@@ -2,12 +2,9 @@ package enrich
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -15,28 +12,24 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// NormMapping returns the mapping, as JSON, that an index needs before the
-// norms of a field are stored in it: the engine would make up other types.
-func NormMapping(field string) []byte {
-	name := esclient.NormName(field)
-	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:{"type":"float","index":false}}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
-		esclient.NormObject, quote(name), esclient.NormWeightsObject, quote(name))
-}
-
-// CheckNorms returns [NormMapping] where an index does not map the norms of a
-// field as a float and the ids of their weights as a keyword, both with doc
-// values, and nil where it does: what is written there would not be found, or
-// be mapped as the engine sees fit.
+// CheckNorms returns the mapping to put, as JSON, where an index does not map
+// the norms of a field as a float and the ids of their weights as a keyword,
+// both with doc values, and nil where it does: what is written there would not
+// be found, or be mapped as the engine sees fit.
 func CheckNorms(i *mapping.Inspection, field string) (lacking []byte, err error) {
 	norm, err := mapping.Find(i.Properties, esclient.NormPath(field))
 	id, errID := mapping.Find(i.Properties, esclient.NormWeightsPath(field))
 	fits := func(p *mapping.Property, want string) bool {
 		return p != nil && p.Type == want && string(p.DocValues) != "false"
 	}
-	if fits(norm, "float") && fits(id, "keyword") && string(id.Index) != "false" {
-		return nil, nil
+	if err = errors.Join(err, errID); err != nil || fits(norm, "float") && fits(id, "keyword") && string(id.Index) != "false" {
+		return nil, err
 	}
-	return NormMapping(field), errors.Join(err, errID)
+	name := esclient.NormName(field)
+	return encode(object{"properties": object{
+		esclient.NormObject:        object{"properties": object{name: object{"type": "float", "index": false}}},
+		esclient.NormWeightsObject: object{"properties": object{name: object{"type": "keyword"}}},
+	}})
 }
 
 // ErrNoDocs says that a matrix cannot be weights: the number of documents that
@@ -82,57 +75,34 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 	return math.Sqrt(sum)
 }
 
-// NormMembers returns the norm of a field and the id of its weights, as a JSON
-// object to merge into a document. A norm of 0 stands for a field without
-// terms, which gets the id only; stale says that the document has a norm that
-// has to go then.
-func NormMembers(field, id string, norm float64, stale bool) []byte {
-	name := quote(esclient.NormName(field))
-	b := []byte("{")
-	switch {
-	case norm > 0:
-		b = fmt.Appendf(b, "%q:{%s:%s},", esclient.NormObject, name, FormatNorm(norm))
-	case stale:
-		b = fmt.Appendf(b, "%q:{%s:null},", esclient.NormObject, name)
+// normMembers returns the norm of a field and the id of its weights, to merge
+// into a document. A norm of 0 stands for a field without terms, which gets the
+// id only; stale says that the document has a norm that has to go then.
+func normMembers(field, id string, norm float64, stale bool) object {
+	name := esclient.NormName(field)
+	members := object{esclient.NormWeightsObject: object{name: id}}
+	if norm > 0 {
+		members[esclient.NormObject] = object{name: float32(norm)} // which the engine makes of it anyway
+	} else if stale {
+		members[esclient.NormObject] = object{name: nil}
 	}
-	return fmt.Appendf(b, "%q:{%s:%s}}", esclient.NormWeightsObject, name, quote(id))
-}
-
-// FormatNorm returns a norm as the JSON number that is written into documents:
-// the shortest one of the 32-bit float that the engine makes of it.
-func FormatNorm(norm float64) string { return strconv.FormatFloat(norm, 'g', -1, 32) }
-
-func quote(s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return []byte(`""`) // a string always has one
-	}
-	return b
-}
-
-// WithoutNorms returns the query for the documents that have the field and
-// not the norm of these weights, as JSON; with an id of "" for all that
-// have the field. Those without terms, which get the id only, are among
-// them: no query tells them from those whose terms were not known when they
-// were written.
-func WithoutNorms(field, id string) []byte {
-	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
-	if id == "" {
-		return has
-	}
-	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"bool":{"filter":[{"term":{%s:{"value":%s}}},{"exists":{"field":%s}}]}}]}}`,
-		has, quote(esclient.NormWeightsPath(field)), quote(id), quote(esclient.NormPath(field)))
+	return members
 }
 
 // NormsTask returns the task of giving each document that has the field its
 // norm by the weights and their id, unless it has that id and a norm.
-// Documents without terms count as empty.
-func NormsTask(c TermReader, weights *Weights, field string) Task {
+// Documents without terms count as empty. They get the id only and are always
+// among those to do: no query tells them from those whose terms were not known
+// when they were written.
+func NormsTask(c Cluster, weights *Weights, field string) Task {
+	done := object{"bool": object{"filter": []object{
+		Stamped(esclient.NormWeightsPath(field), weights.ID()), esclient.ExistsQuery(esclient.NormPath(field)),
+	}}}
 	return Task{
-		Stage: "computing norms", Missing: WithoutNorms(field, weights.ID()), Every: WithoutNorms(field, ""), Value: esclient.NormPath(field),
+		Stage: "computing norms", Field: field, Done: []object{done}, Value: esclient.NormPath(field),
 		Fill: FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) Part {
 			norm := weights.Norm(terms)
-			return Part{JSON: NormMembers(field, weights.ID(), norm, doc.HasValue), Empty: norm == 0}
+			return newPart(normMembers(field, weights.ID(), norm, doc.HasValue), norm == 0)
 		}),
 	}
 }

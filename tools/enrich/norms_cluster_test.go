@@ -91,7 +91,12 @@ func (x *fakeIndex) hook(call string, docs []documents.DocRef) error {
 	return before(call, docs)
 }
 
-// ScanRefs implements [DocumentReader] for the queries of this package.
+// Count implements [Cluster].
+func (x *fakeIndex) Count(context.Context, string, []byte) (int64, error) {
+	return int64(len(x.docs)), nil
+}
+
+// ScanRefs implements [Cluster] for the queries of this package.
 func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn func([]documents.DocRef) error) error {
 	if err := x.hook("docs", nil); err != nil {
 		return err
@@ -133,8 +138,8 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn fun
 	return nil
 }
 
-// TermFreqs implements [DocumentReader]: words between blanks.
-func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
+// TermFreqs implements [Cluster]: words between blanks.
+func (x *fakeIndex) TermFreqs(_ context.Context, fields []string, docs []documents.DocRef) ([]documents.DocTerms, error) {
 	if err := x.hook("terms", docs); err != nil {
 		return nil, err
 	}
@@ -154,7 +159,7 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.
 		}
 		all[i] = documents.DocTerms{Found: true, Version: s.Version, Fields: map[string][]documents.TermFreq{}}
 		for term, freq := range freqs {
-			all[i].Fields[field] = append(all[i].Fields[field], documents.TermFreq{Term: term, Freq: freq})
+			all[i].Fields[fields[0]] = append(all[i].Fields[fields[0]], documents.TermFreq{Term: term, Freq: freq})
 		}
 		if n += len(freqs); x.tooMany > 0 && n >= x.tooMany {
 			n = 0
@@ -270,7 +275,7 @@ var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "bu
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := Each(t.Context(), x, documents.RefOptions{Query: WithoutNorms("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
+	err := each(t.Context(), x, documents.RefOptions{Query: []byte(`{}`)}, 2, func(_ context.Context, docs []documents.DocRef) error {
 		if len(docs) != normsBatchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
@@ -299,7 +304,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500 // 12 documents
 	var docs []documents.DocRef
-	err := x.ScanRefs(t.Context(), documents.RefOptions{Query: WithoutNorms("body", "")}, func(found []documents.DocRef) error {
+	err := x.ScanRefs(t.Context(), documents.RefOptions{Query: []byte(`{}`)}, func(found []documents.DocRef) error {
 		docs = append(docs, found...)
 		return nil
 	})
@@ -340,19 +345,16 @@ func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 }
 
 // A shortReader leaves out the last document.
-type shortReader struct{ DocumentReader }
+type shortReader struct{ Cluster }
 
-func (r shortReader) TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
-	terms, err := r.DocumentReader.TermFreqs(ctx, field, docs)
+func (r shortReader) TermFreqs(ctx context.Context, fields []string, docs []documents.DocRef) ([]documents.DocTerms, error) {
+	terms, err := r.Cluster.TermFreqs(ctx, fields, docs)
 	return terms[:len(terms)-1], err
 }
 
 // readTerms returns the terms of documents, from as many calls as it takes.
-func readTerms(ctx context.Context, r DocumentReader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
-	t := Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
-		return r.TermFreqs(ctx, "body", docs)
-	}}
-	err = t.Each(ctx, docs, func(_ int, terms *documents.DocTerms) error {
+func readTerms(ctx context.Context, c Cluster, docs []documents.DocRef) (all []documents.DocTerms, err error) {
+	err = NewTerms(c, "body").Each(ctx, docs, func(_ int, terms *documents.DocTerms) error {
 		all = append(all, *terms)
 		return nil
 	})

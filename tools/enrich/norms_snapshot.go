@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -17,16 +16,8 @@ import (
 // ErrNoTerms says that there is nothing to make weights of.
 var ErrNoTerms = errors.New("no document has terms in the field")
 
-// A DocumentReader reads the documents of indices. [documents.API] is one.
-type DocumentReader interface {
-	Scanner
-	TermReader
-}
-
 // SnapshotOptions say what [Snapshot] makes.
 type SnapshotOptions struct {
-	// Index is an index expression, and Field the full name of the text field.
-	Index, Field string
 	// Source says in words where the documents come from, for the artifact.
 	Source string
 	// MinDocFreq leaves out the terms of fewer documents. Up to 2 changes no
@@ -35,15 +26,6 @@ type SnapshotOptions struct {
 	// MaxMemory bounds the bytes that the terms may take while they are counted;
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
-	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers]. Docs is how many documents there are to read, for the
-	// progress; 0 is unknown.
-	Workers, Docs int
-	// Progress and OnTooLarge may be nil. OnTooLarge is called with each document
-	// whose terms are too many to be read, which counts as one without terms. Calls
-	// of the two do not overlap.
-	Progress   simmatrix.Progress
-	OnTooLarge func(doc documents.DocRef, err error)
 }
 
 // Snapshot counts the documents of each term of a field, and returns a matrix
@@ -51,27 +33,20 @@ type SnapshotOptions struct {
 // that have terms in the field. The same documents make the same matrix. The
 // error wraps [simmatrix.ErrMemory] where the bound is too small, and
 // [ErrNoTerms] where no document has any.
-func Snapshot(ctx context.Context, r DocumentReader, o SnapshotOptions) (*simmatrix.Matrix, error) {
+func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
 	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
-		s = &snapshot{
-			terms: NewTerms(r, o.Field), o: o, docFreqs: map[string]uint32{},
-			meter: &Meter{Progress: o.Progress, Stage: "counting terms", Total: o.Docs},
-		}
-		return Each(ctx, r, documents.RefOptions{Index: o.Index, Query: WithoutNorms(o.Field, "")}, o.Workers, s.batch)
+		s = &snapshot{o: o, docFreqs: map[string]uint32{}}
+		return r.Each(ctx, "counting terms", nil, s.count)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.matrix()
+	return s.matrix(r.Field)
 }
 
 type snapshot struct {
-	terms *Terms
-	o     SnapshotOptions
-	meter *Meter
-	told  sync.Mutex // held in calls of Progress and OnTooLarge
-
+	o        SnapshotOptions
 	mu       sync.Mutex
 	docs     uint64
 	docFreqs map[string]uint32
@@ -81,32 +56,7 @@ type snapshot struct {
 // termBytes is about what a counted term takes besides its text.
 const termBytes = 56
 
-func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
-	err := s.terms.Each(ctx, docs, func(i int, terms *documents.DocTerms) error {
-		switch {
-		case errors.Is(terms.Err, esclient.ErrTooLarge):
-			if s.o.OnTooLarge != nil {
-				s.told.Lock()
-				defer s.told.Unlock()
-				s.o.OnTooLarge(docs[i], terms.Err)
-			}
-			return nil
-		case terms.Err != nil:
-			return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, terms.Err)
-		default:
-			return s.count(terms.Fields[s.o.Field])
-		}
-	})
-	if err != nil {
-		return err
-	}
-	s.told.Lock()
-	defer s.told.Unlock()
-	s.meter.Add(len(docs))
-	return nil
-}
-
-func (s *snapshot) count(terms []documents.TermFreq) error {
+func (s *snapshot) count(_ *documents.DocRef, terms []documents.TermFreq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(terms) > 0 {
@@ -131,7 +81,7 @@ func (s *snapshot) count(terms []documents.TermFreq) error {
 	return nil
 }
 
-func (s *snapshot) matrix() (*simmatrix.Matrix, error) {
+func (s *snapshot) matrix(field string) (*simmatrix.Matrix, error) {
 	var rows []simmatrix.TermRow
 	for term, docFreq := range s.docFreqs {
 		if term != "" && docFreq >= s.o.MinDocFreq {
@@ -142,7 +92,7 @@ func (s *snapshot) matrix() (*simmatrix.Matrix, error) {
 	if len(rows) == 0 {
 		return nil, ErrNoTerms
 	}
-	params := map[string]string{"kind": "weights", "field": s.o.Field}
+	params := map[string]string{"kind": "weights", "field": field}
 	if s.o.MinDocFreq > 1 {
 		params["min_df"] = strconv.FormatUint(uint64(s.o.MinDocFreq), 10)
 	}

@@ -14,6 +14,11 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+func snapshotOf(t *testing.T, x *fakeIndex, o SnapshotOptions) (*simmatrix.Matrix, error) {
+	t.Helper()
+	return Snapshot(t.Context(), &Reading{Cluster: x, Field: "body"}, o)
+}
+
 func docFreqs(m *simmatrix.Matrix) map[string]uint32 {
 	all := map[string]uint32{}
 	for term, row := range m.Rows() {
@@ -32,8 +37,8 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 		"of several": {SnapshotOptions{MinDocFreq: 2}, map[string]uint32{"car": 2, "boat": 2}},
 		"in memory":  {SnapshotOptions{MaxMemory: 1000}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
 	} {
-		tt.o.Field, tt.o.Source = "body", "somewhere"
-		m, err := Snapshot(t.Context(), x, tt.o)
+		tt.o.Source = "somewhere"
+		m, err := snapshotOf(t, x, tt.o)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -49,8 +54,8 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	x := newFakeIndex(manyTexts(500)...)
 	var made []*Weights
-	for _, o := range []SnapshotOptions{{Field: "body"}, {Field: "body", MinDocFreq: 2}} {
-		m, err := Snapshot(t.Context(), x, o)
+	for _, o := range []SnapshotOptions{{}, {MinDocFreq: 2}} {
+		m, err := snapshotOf(t, x, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +78,7 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
-		m, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body", Workers: workers})
+		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +98,7 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
-				want, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body"})
+				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +112,7 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 					}
 					return nil
 				}
-				got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", Workers: 1})
+				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,10 +126,10 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 
 func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	x := newFakeIndex(manyTexts(100)...)
-	if _, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
+	if _, err := snapshotOf(t, x, SnapshotOptions{MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
 		t.Errorf("too little memory: %v", err)
 	}
-	if _, err := Snapshot(t.Context(), newFakeIndex("", ""), SnapshotOptions{Field: "body"}); !errors.Is(err, ErrNoTerms) {
+	if _, err := snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{}); !errors.Is(err, ErrNoTerms) {
 		t.Errorf("no terms: %v", err)
 	}
 	no := errors.New("no")
@@ -133,19 +138,19 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 			terms.Err = no
 		}
 	}
-	if _, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body"}); !errors.Is(err, no) {
+	if _, err := snapshotOf(t, x, SnapshotOptions{}); !errors.Is(err, no) {
 		t.Errorf("a document that fails: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Snapshot(ctx, x, SnapshotOptions{Field: "body"}); err == nil {
+	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
 		t.Error("no error after the end")
 	}
 }
 
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
-	want, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body"})
+	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +158,11 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var passedOver []string
-	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d documents.DocRef, err error) {
+	got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", OnTooLarge: func(d documents.DocRef, err error) {
 		if errors.Is(err, esclient.ErrTooLarge) {
 			passedOver = append(passedOver, d.ID)
 		}
-	}})
+	}}, SnapshotOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

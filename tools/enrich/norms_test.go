@@ -52,12 +52,19 @@ func TestNamesOfAField(t *testing.T) {
 
 func TestJSONOfOddNamesIsValid(t *testing.T) {
 	for _, field := range []string{"body", `a"b\c`, "été.x", "\u2028"} {
-		for what, b := range map[string][]byte{
-			"mapping": NormMapping(field), "members": NormMembers(field, "0123", 1.5, false), "empty": NormMembers(field, "0123", 0, false),
-			"stale": NormMembers(field, "0123", 0, true), "missing": WithoutNorms(field, "0123"), "all": WithoutNorms(field, ""),
-		} {
-			if !json.Valid(b) {
-				t.Errorf("%s of %q: %s", what, field, b)
+		mapped, err := CheckNorms(&mapping.Inspection{}, field)
+		if !json.Valid(mapped) || err != nil {
+			t.Errorf("mapping of %q: %s, %v", field, mapped, err)
+		}
+		task := NormsTask(nil, newWeights(t, 10, nil), field)
+		for _, all := range []bool{false, true} {
+			if query, err := task.Query(all); !json.Valid(query) || err != nil {
+				t.Errorf("query of %q: %s, %v", field, query, err)
+			}
+		}
+		for _, norm := range []float64{0, 1.5} {
+			if p := newPart(normMembers(field, "0123", norm, true), false); !json.Valid(p.JSON) {
+				t.Errorf("members of %q: %+v", field, p)
 			}
 		}
 	}
@@ -74,7 +81,7 @@ func TestMembersOfADocument(t *testing.T) {
 		{0, false, `{"akin_norm_weights":{"a__b":"id"}}`},
 		{0, true, `{"akin_norm":{"a__b":null},"akin_norm_weights":{"a__b":"id"}}`},
 	} {
-		if got := string(NormMembers("a.b", "id", tt.norm, tt.stale)); got != tt.want {
+		if got := string(newPart(normMembers("a.b", "id", tt.norm, tt.stale), false).JSON); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt, got, tt.want)
 		}
 	}
@@ -152,12 +159,15 @@ func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 
 func TestNormIsWrittenAsAFloat(t *testing.T) {
 	for _, norm := range []float64{1, 0.1, 1.0 / 3, 123456789.125, 1e-7, 3e10} {
-		var back float32
-		if err := json.Unmarshal([]byte(FormatNorm(norm)), &back); err != nil || back != float32(norm) {
-			t.Errorf("%v is %s and comes back as %v, %v", norm, FormatNorm(norm), back, err)
+		var back struct {
+			Norm map[string]float32 `json:"akin_norm"`
 		}
-		if strings.Contains(FormatNorm(norm), "000000") && norm != 123456789.125 {
-			t.Errorf("%v is written as %s", norm, FormatNorm(norm))
+		b := newPart(normMembers("f", "id", norm, false), false).JSON
+		if err := json.Unmarshal(b, &back); err != nil || back.Norm["f"] != float32(norm) {
+			t.Errorf("%v is %s and comes back as %v, %v", norm, b, back, err)
+		}
+		if strings.Contains(string(b), "000000") && norm != 123456789.125 && norm != 3e10 {
+			t.Errorf("%v is written as %s", norm, b)
 		}
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -30,8 +29,6 @@ type Filling struct {
 	Limit int
 }
 
-type object = map[string]any
-
 // StampPath is the full name of the keyword that says which text the segments
 // of a document are of, and how it was cut.
 func (f *Filling) StampPath() string { return f.Path + "_by" }
@@ -43,10 +40,10 @@ func (f *Filling) Stamp() string { return f.Field + ":" + f.String() }
 // Stamp and no segments has lost them.
 func (f *Filling) blankStamp() string { return f.Stamp() + ":blank" }
 
-// Members returns the segments of a document and the stamp, as a JSON object to
-// merge into it. Each has its text, its position, from 1, and its share of the
-// words of all of them, in (0, 1].
-func (f *Filling) Members(all []Segment) ([]byte, error) {
+// members returns the segments of a document and the stamp, to merge into it.
+// Each has its text, its position, from 1, and its share of the words of all of
+// them, in (0, 1].
+func (f *Filling) members(all []Segment) object {
 	total, stamp := 0, f.Stamp()
 	for _, s := range all {
 		total += s.Words
@@ -58,7 +55,7 @@ func (f *Filling) Members(all []Segment) ([]byte, error) {
 	for i, s := range all {
 		list[i] = object{"text": s.Text, "position": i + 1, "share": float32(s.Words) / float32(total)}
 	}
-	return encode(below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, stamp }))
+	return below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, stamp })
 }
 
 // below returns an object in which set was called with the innermost object of
@@ -78,26 +75,20 @@ func below(path, inside string, set func(o object, name string)) object {
 	return object{name: inner}
 }
 
-func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
-
 // Task returns the task of filling the documents that have the field, unless
 // they have segments of this text that were cut so. A text that was changed by
 // a partial update since cannot be known from its segments. Documents without
 // text get a stamp only, and count as empty. Among all documents are those
 // whose text is gone, so that their segments go, too.
-func (f *Filling) Task() (Task, error) {
-	every := object{"exists": object{"field": f.Field}}
-	stamped := func(stamp string) object { return object{"term": object{f.StampPath(): object{"value": stamp}}} }
-	done := []object{
-		stamped(f.Stamp()),
-		{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": object{"exists": object{"field": f.Path + ".position"}}}},
+func (f *Filling) Task() Task {
+	filled := object{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": esclient.ExistsQuery(f.Path + ".position")}}
+	return Task{
+		Stage: "cutting texts", Field: f.Field, Text: f.Source, Fill: f.fill,
+		Done: []object{
+			{"bool": object{"filter": []object{Stamped(f.StampPath(), f.Stamp()), filled}}}, Stamped(f.StampPath(), f.blankStamp()),
+		},
+		Stale: object{"prefix": object{f.StampPath(): object{"value": f.Field + ":"}}},
 	}
-	t := Task{Stage: "cutting texts", Text: f.Source, Fill: f.fill}
-	var err, errEvery error
-	t.Missing, err = encode(object{"bool": object{"filter": []object{every}, "must_not": []object{{"bool": object{"filter": done}}, stamped(f.blankStamp())}}})
-	cut := object{"prefix": object{f.StampPath(): object{"value": f.Field + ":"}}}
-	t.Every, errEvery = encode(object{"bool": object{"should": []object{every, cut}}})
-	return t, errors.Join(err, errEvery)
 }
 
 // fill is the [Fill] of the task.
@@ -105,14 +96,11 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 	parts := make([]Part, len(docs))
 	for i := range docs {
 		all, err := f.Texts(docs[i].Texts, f.Limit)
-		if err == nil {
-			parts[i].JSON, err = f.Members(all)
-		}
 		if err != nil {
-			parts[i] = Part{Result: documents.UpdateResult{Status: documents.Refused, Err: err}}
+			parts[i].Result = documents.UpdateResult{Status: documents.Refused, Err: err}
 			continue
 		}
-		parts[i].Empty = len(all) == 0
+		parts[i] = newPart(f.members(all), len(all) == 0)
 	}
 	return parts, nil
 }

@@ -5,53 +5,102 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/simmatrix"
 )
 
-// A TermReader reads the terms of documents. [documents.API] is one.
-type TermReader interface {
-	// TermFreqs returns the terms of documents as they are now, in their order, or
-	// an error that wraps [esclient.ErrTooLarge].
-	TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error)
+// A Reading reads the terms of all documents of an index expression that have a
+// text field.
+type Reading struct {
+	Cluster      Cluster
+	Index, Field string
+	// Workers is how many batches are under way at the same time; 0 is
+	// [DefaultWorkers].
+	Workers int
+	// Progress may be nil. OnTooLarge is called with each document whose terms are
+	// too many to be read, which is passed over. Calls of the two do not overlap.
+	Progress   simmatrix.Progress
+	OnTooLarge func(doc documents.DocRef, err error)
+}
+
+// Count returns how many documents have the field, and the query that they
+// match.
+func (r *Reading) Count(ctx context.Context) (docs int64, query []byte, err error) {
+	if query, err = (&Task{Field: r.Field}).Query(true); err == nil {
+		docs, err = r.Cluster.Count(ctx, r.Index, query)
+	}
+	return docs, query, err
+}
+
+// Each calls fn with the terms of each document that keep keeps, nil for all,
+// several at once.
+func (r *Reading) Each(
+	ctx context.Context, stage string, keep func(doc *documents.DocRef) bool, fn func(doc *documents.DocRef, terms []documents.TermFreq) error,
+) error {
+	total, query, err := r.Count(ctx)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	done := &meter{progress: r.Progress, stage: stage, total: int(total)}
+	terms := NewTerms(r.Cluster, r.Field)
+	return each(ctx, r.Cluster, documents.RefOptions{Index: r.Index, Query: query}, r.Workers, func(ctx context.Context, docs []documents.DocRef) error {
+		all := len(docs)
+		docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool { return keep != nil && !keep(&d) })
+		err := terms.Each(ctx, docs, func(i int, found *documents.DocTerms) error {
+			switch {
+			case errors.Is(found.Err, esclient.ErrTooLarge):
+				mu.Lock()
+				defer mu.Unlock()
+				r.OnTooLarge(docs[i], found.Err)
+			case found.Err != nil:
+				return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, found.Err)
+			case found.Found: // and not deleted since
+				return fn(&docs[i], found.Fields[r.Field])
+			}
+			return nil
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		done.add(all)
+		return err
+	})
 }
 
 // FromTerms returns a [Fill] that reads the terms of a field of documents, and
 // has part make of those of one what it is given. part may change terms. One
 // that has too many fails.
-func FromTerms(c TermReader, field string, part func(doc *documents.DocRef, terms []documents.TermFreq) Part) Fill {
-	t := &Terms{Read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
-		return c.TermFreqs(ctx, field, docs)
-	}}
+func FromTerms(c Cluster, field string, part func(doc *documents.DocRef, terms []documents.TermFreq) Part) Fill {
+	t := NewTerms(c, field)
 	return func(ctx context.Context, docs []documents.DocRef) ([]Part, error) {
-		parts, found := make([]Part, len(docs)), make([]documents.DocTerms, len(docs))
+		parts := make([]Part, len(docs))
 		deleted := map[string]bool{} // indices
-		err := t.Each(ctx, docs, func(i int, terms *documents.DocTerms) error {
-			parts[i] = part(&docs[i], terms.Fields[field])
-			found[i] = *terms
-			found[i].Fields = nil
-			if hasStatus(terms.Err, http.StatusNotFound) {
+		err := t.Each(ctx, docs, func(i int, found *documents.DocTerms) error {
+			switch {
+			case hasStatus(found.Err, http.StatusNotFound):
 				deleted[docs[i].Index] = true
+			case found.Err != nil:
+				parts[i].Result = documents.UpdateResult{Status: documents.Refused, Err: found.Err}
+			case !found.Found:
+				parts[i].Result.Status = documents.Gone
+			case found.Version != docs[i].Version:
+				parts[i].Result.Status = documents.Conflict
+			default:
+				parts[i] = part(&docs[i], found.Fields[field])
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
 		for i := range docs {
-			doc, now := &docs[i], &found[i]
-			switch {
-			case deleted[doc.Index], now.Err == nil && !now.Found: // an update would make the index again
+			if deleted[docs[i].Index] { // an update would make the index again
 				parts[i] = Part{Result: documents.UpdateResult{Status: documents.Gone}}
-			case now.Err != nil:
-				parts[i] = Part{Result: documents.UpdateResult{Status: documents.Refused, Err: now.Err}}
-			case now.Version != doc.Version:
-				parts[i] = Part{Result: documents.UpdateResult{Status: documents.Conflict}}
 			}
 		}
-		return parts, nil
+		return parts, err
 	}
 }
 
@@ -59,28 +108,19 @@ func FromTerms(c TermReader, field string, part func(doc *documents.DocRef, term
 // most.
 const termsAtOnce = 100
 
-// Terms reads the terms of any number of documents, no more at a time than Read
-// returns at once. It is safe for concurrent use.
+// Terms reads the terms of any number of documents, no more at a time than an
+// answer may hold, and each call again as [Retry] does. It is safe for
+// concurrent use.
 type Terms struct {
-	// Read returns the terms of documents, or an error that wraps
-	// [esclient.ErrTooLarge].
-	Read func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error)
+	cluster Cluster
+	fields  []string
 	// fewer than termsAtOnce documents are asked for by so many, so that not every
 	// call for large ones has to fail first.
 	fewer atomic.Int64
 }
 
-// NewTerms returns what reads the terms of a field, each call again as [Retry]
-// does.
-func NewTerms(c TermReader, field string) *Terms {
-	return &Terms{Read: func(ctx context.Context, docs []documents.DocRef) (found []documents.DocTerms, err error) {
-		err = Retry(ctx, func() error {
-			found, err = c.TermFreqs(ctx, field, docs)
-			return err
-		})
-		return found, err
-	}}
-}
+// NewTerms returns what reads the terms of fields.
+func NewTerms(c Cluster, fields ...string) *Terms { return &Terms{cluster: c, fields: fields} }
 
 // Each calls fn with the terms of each document, in their order. One that has
 // too many by itself gets an error that wraps [esclient.ErrTooLarge].
@@ -88,7 +128,11 @@ func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int
 	for start := 0; start < len(docs); {
 		fewer := t.fewer.Load()
 		n := min(termsAtOnce-int(fewer), len(docs)-start)
-		found, err := t.Read(ctx, docs[start:start+n])
+		var found []documents.DocTerms
+		err := Retry(ctx, func() (err error) {
+			found, err = t.cluster.TermFreqs(ctx, t.fields, docs[start:start+n])
+			return err
+		})
 		if errors.Is(err, esclient.ErrTooLarge) {
 			if n > 1 {
 				t.fewer.Store(int64(termsAtOnce - n/2))
