@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -31,10 +32,39 @@ Documents that are written later are done when it is run again, from cron for ex
 new one, and one that was written as a whole, is found by every run, and one that was
 updated in part by a run with --all. What is right already is not written.`
 
-func (f *fillFlags) register(flags *pflag.FlagSet, what string) {
-	f.indexFieldFlags.register(flags)
+// command completes the command of a backfill, which gives documents what, such
+// as vectors. check reports what is wrong with its own flags, and prepare, which
+// may ask the cluster, why documents cannot be given it.
+func (f *fillFlags) command(
+	cmd *cobra.Command, what string, check func() error,
+	prepare func(ctx context.Context, stderr io.Writer, cluster documents.API) (filling, error),
+) *cobra.Command {
+	flags := cmd.Flags()
+	f.register(flags)
 	flags.BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that hold the right ones are not written")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
+	cmd.Args = cli.NoArgs
+	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.Usage(errors.Join(f.check(), check())) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }() // every write has been answered
+		cluster := documents.API{Client: client}
+		g, err := prepare(cmd.Context(), cmd.ErrOrStderr(), cluster)
+		if err != nil {
+			return err
+		}
+		report := cli.NewProgress(cmd.ErrOrStderr())
+		defer report.End()
+		err = f.fill(cmd.Context(), cluster, g, report)
+		if g.end != nil {
+			g.end(report)
+		}
+		return err
+	}
+	return cmd
 }
 
 // A filling is what documents are given.
@@ -45,21 +75,12 @@ type filling struct {
 	kind, id, empty string
 	// indices are the concrete ones that have the field.
 	indices []mapping.Inspection
+	// end tells of what was made; it may be nil.
+	end func(report *cli.Progress)
 }
 
-// fill connects to the cluster and does what prepare says, or counts it. The
-// error of prepare says why documents cannot be given it.
-func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(cluster documents.API) (filling, error)) error {
-	client, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // every write has been answered
-	cluster := documents.API{Client: client}
-	g, err := prepare(cluster)
-	if err != nil {
-		return err
-	}
+// fill gives documents what they lack, or counts those that lack it.
+func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, report *cli.Progress) error {
 	query, err := g.task.Query(f.all)
 	if err != nil {
 		return err
@@ -71,8 +92,6 @@ func (f *fillFlags) fill(ctx context.Context, stderr io.Writer, prepare func(clu
 	if err != nil {
 		return err
 	}
-	report := cli.NewProgress(stderr)
-	defer report.End()
 	report.Tell("%s %s: %d documents to do", g.kind, g.id, docs)
 	switch {
 	case !f.dryRun && docs == 0:

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -111,13 +113,6 @@ func (f *snapshotFlags) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-type backfillFlags struct {
-	fillFlags
-
-	redis   cli.Redis
-	weights string
-}
-
 const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
 weights yet, and stores it in the document with the id of the weights: in ` + esclient.NormObject + ` and
 ` + esclient.NormWeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
@@ -133,43 +128,32 @@ docs/modes.md has the rest, docs/security.md the rights.
 ` + cli.Credentials
 
 func newNormsBackfill() *cobra.Command {
-	var f backfillFlags
-	cmd := &cobra.Command{
+	var f fillFlags
+	var redis cli.Redis
+	var ref string
+	cmd := f.command(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
 		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
-		Args:    cli.NoArgs,
-		PreRunE: f.check, RunE: f.run,
-	}
-	flags := cmd.Flags()
-	f.register(flags, "lengths")
-	f.redis.RegisterServer(cmd)
-	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
-	return cmd
-}
-
-func (f *backfillFlags) check(*cobra.Command, []string) error {
-	return cli.Usage(errors.Join(f.indexFieldFlags.check(), required("weights MATRIX", f.weights)))
-}
-
-func (f *backfillFlags) run(cmd *cobra.Command, _ []string) error {
-	ctx := cmd.Context()
-	m, err := f.openWeights(ctx, cmd.ErrOrStderr(), f.weights, &f.redis)
-	if err != nil {
-		return err
-	}
-	weights, err := enrich.NewWeights(m)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.weights, err)
-	}
-	return f.fill(ctx, cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
+	}, "lengths", func() error { return required("weights MATRIX", ref) }, func(ctx context.Context, stderr io.Writer, cluster documents.API) (filling, error) {
+		m, err := f.openWeights(ctx, stderr, ref, &redis)
+		if err != nil {
+			return filling{}, err
+		}
+		weights, err := enrich.NewWeights(m)
+		if err != nil {
+			return filling{}, fmt.Errorf("%s: %w", ref, err)
+		}
 		indices, err := f.countable(ctx, cluster)
 		if err == nil {
 			err = f.checkMapping(indices, "lengths", func(i *mapping.Inspection) ([]byte, error) { return enrich.CheckNorms(i, f.field) })
 		}
-		return filling{enrich.NormsTask(cluster, weights, f.field), "weights", weights.ID(), "terms", indices}, err
+		return filling{task: enrich.NormsTask(cluster, weights, f.field), kind: "weights", id: weights.ID(), empty: "terms", indices: indices}, err
 	})
+	redis.RegisterServer(cmd)
+	cmd.Flags().StringVar(&ref, "weights", "", "MATRIX of the weights (required)")
+	return cmd
 }

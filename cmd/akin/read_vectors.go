@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )
 
@@ -190,6 +191,12 @@ func (l *vectorLosses) add(loss *vectors.Loss) {
 	}
 	share := loss.Cut.Share + loss.Dense // one of them is 0
 	l.sum, l.most, l.largest = l.sum+share, max(l.most, share), max(l.largest, loss.Cut.Largest)
+}
+
+func (l *vectorLosses) tell(report *cli.Progress, meta vectors.Meta) {
+	if lost := l.Describe(meta); lost != "" {
+		report.Tell("%s", lost)
+	}
 }
 
 // Describe says in words what was lost, "" where there is no vector.

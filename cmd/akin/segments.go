@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,24 +96,17 @@ the rest.
 func newSegmentsBackfill() *cobra.Command {
 	var f fillFlags
 	var cut cutFlags
-	cmd := &cobra.Command{
+	var cmd *cobra.Command
+	cmd = f.command(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD",
 		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(f.check(), cut.parse(cmd.Flags())); err != nil {
-				return cli.Usage(err)
-			}
-			return f.fill(cmd.Context(), cmd.ErrOrStderr(), func(cluster documents.API) (filling, error) {
-				s, indices, err := cut.look(cmd.Context(), cluster, &f.indexFieldFlags)
-				return filling{s.Task(), "segments", s.Stamp(), "text", indices}, err
-			})
-		},
-	}
-	f.register(cmd.Flags(), "segments")
+	}, "segments", func() error { return cut.parse(cmd.Flags()) }, func(ctx context.Context, _ io.Writer, cluster documents.API) (filling, error) {
+		s, indices, err := cut.look(ctx, cluster, &f.indexFieldFlags)
+		return filling{task: s.Task(), kind: "segments", id: s.Stamp(), empty: "text", indices: indices}, err
+	})
 	cut.register(cmd.Flags())
 	return cmd
 }

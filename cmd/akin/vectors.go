@@ -198,15 +198,10 @@ func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.
 	return m, err
 }
 
-type vectorFillFlags struct {
-	fillFlags
-
-	model string
-}
-
 func newVectorsBackfill() *cobra.Command {
-	var f vectorFillFlags
-	cmd := &cobra.Command{
+	var f fillFlags
+	var path string
+	cmd := f.command(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --model FILE",
 		Short: "Compute and store the vectors of the documents of an index",
 		Long: `backfill computes the vector of every document that has the field and does not have one of
@@ -222,40 +217,26 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 ` + cli.Credentials,
 		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
-		Args:    cli.NoArgs,
-		PreRunE: f.check, RunE: f.run,
-	}
-	flags := cmd.Flags()
-	f.register(flags, "vectors")
-	flags.StringVar(&f.model, "model", "", "file of the model (required)")
-	return cmd
-}
-
-func (f *vectorFillFlags) check(*cobra.Command, []string) error {
-	return cli.Usage(errors.Join(f.indexFieldFlags.check(), required("model FILE", f.model)))
-}
-
-func (f *vectorFillFlags) run(cmd *cobra.Command, _ []string) error {
-	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
-	m, err := f.readModel(ctx, f.model)
-	if err != nil {
-		return err
-	}
-	losses := &vectorLosses{}
-	err = f.fill(ctx, stderr, func(cluster documents.API) (filling, error) {
-		if err := checkVectorEngine(ctx, cluster, m.Meta()); err != nil {
+	}, "vectors", func() error { return required("model FILE", path) }, func(ctx context.Context, _ io.Writer, cluster documents.API) (filling, error) {
+		m, err := f.readModel(ctx, path)
+		if err == nil {
+			err = checkVectorEngine(ctx, cluster, m.Meta())
+		}
+		if err != nil {
 			return filling{}, err
 		}
 		indices, err := f.countable(ctx, cluster)
 		if err == nil {
 			err = prepareVectors(ctx, cluster, indices, m.Meta(), !f.dryRun)
 		}
-		return filling{vectorTask(cluster, m, losses), "model", m.ID(), "terms", indices}, err
+		losses := &vectorLosses{}
+		return filling{
+			task: vectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms", indices: indices,
+			end: func(report *cli.Progress) { losses.tell(report, m.Meta()) },
+		}, err
 	})
-	if lost := losses.Describe(m.Meta()); lost != "" {
-		_, _ = fmt.Fprintln(stderr, lost)
-	}
-	return err
+	cmd.Flags().StringVar(&path, "model", "", "file of the model (required)")
+	return cmd
 }
 
 type vectorExportFlags struct {
@@ -312,8 +293,8 @@ func (f *vectorExportFlags) run(cmd *cobra.Command, _ []string) error {
 	defer report.End()
 	return cli.Write(ctx, f.out, func(w io.Writer) error {
 		losses, err := exportVectors(ctx, f.vectorTerms(cluster, report), w, m)
-		if lost := losses.Describe(m.Meta()); err == nil && lost != "" {
-			report.Tell("%s", lost)
+		if err == nil {
+			losses.tell(report, m.Meta())
 		}
 		return err
 	})
