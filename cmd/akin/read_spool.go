@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -79,11 +81,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 		}
 	}
 	err = s.write(ctx, planFile, func(w io.Writer) error {
-		b, err := json.MarshalIndent(plan, "", "  ")
-		if err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-		return err
+		return json.MarshalWrite(w, plan, jsontext.WithIndent("  "))
 	})
 	return s, plan, err
 }
@@ -91,12 +89,8 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 	return cli.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
 		limited := &io.LimitedReader{R: r, N: maxPlan}
-		d := json.NewDecoder(limited)
-		d.DisallowUnknownFields()
-		if err = d.Decode(&p); err == nil {
-			if _, end := d.Token(); !errors.Is(end, io.EOF) || limited.N == 0 {
-				err = errors.New("too large, or more than one JSON value")
-			}
+		if err = json.UnmarshalRead(limited, &p, json.RejectUnknownMembers(true)); err == nil && limited.N == 0 {
+			err = errors.New("too large")
 		}
 		if err == nil && (p.Slices < 1 || p.Slices > maxSlices) {
 			err = fmt.Errorf("%d slices", p.Slices)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -126,7 +125,7 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, 
 		}
 	}
 	slices.Sort(paths)
-	return a.scroll(ctx, o.Index, "", o.body(textPage, slices.Compact(paths)), func(page []hit) error {
+	return a.scroll(ctx, o.Index, o.body(textPage, slices.Compact(paths)), func(page []hit) error {
 		for i := range page {
 			h := &page[i]
 			texts, err := h.texts(own[h.Index])
@@ -146,7 +145,7 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, 
 // must not keep it. Else it is as [API.Scan].
 func (a API) Sources(ctx context.Context, index string, paths []string, fn func(source []byte) error) error {
 	o := ScanOptions{Index: index}
-	return a.scroll(ctx, index, "", o.body(textPage, paths), func(page []hit) error {
+	return a.scroll(ctx, index, o.body(textPage, paths), func(page []hit) error {
 		for i := range page {
 			if err := fn(page[i].Source); err != nil {
 				return err
@@ -173,7 +172,7 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 	if err != nil {
 		return err
 	}
-	return a.scroll(ctx, o.Index, "", o.body(vectorPage, false), func(page []hit) error {
+	return a.scroll(ctx, o.Index, o.body(vectorPage, false), func(page []hit) error {
 		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
 		for i := range page {
 			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})
@@ -232,9 +231,6 @@ type RefOptions struct {
 	// paths for [DocRef.Source].
 	Text   string
 	Source []string
-	// Preference says which shards or copies are read; "" leaves that to the
-	// cluster.
-	Preference string
 }
 
 // ScanRefs calls fn with the documents that match, at most 100 at once. fn may
@@ -255,7 +251,7 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
 	}
-	return a.scroll(ctx, o.Index, o.Preference, body, func(page []hit) error {
+	return a.scroll(ctx, o.Index, body, func(page []hit) error {
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
@@ -279,15 +275,12 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 // scroll searches with body and hands its hits to fn, which must not keep them,
 // page by page until there are none. However it ends, the cluster drops its
 // state, at the latest after scrollTime.
-func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
+func (a API) scroll(ctx context.Context, index string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
 	r := esclient.Call{
 		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
 		Body: body, Timeout: pageTimeout, Limit: maxPage,
-	}
-	if preference != "" {
-		r.Path += "&preference=" + url.QueryEscape(preference)
 	}
 	var p page
 	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()

@@ -146,38 +146,25 @@ type word struct{ start, end, breaks int }
 // wordsOf returns the words of a text, which white space parts.
 func wordsOf(text string) iter.Seq[word] {
 	return func(yield func(word) bool) {
-		w, last := word{start: -1}, rune(0)
-		for i, r := range text {
-			switch {
-			case !unicode.IsSpace(r):
-				if w.start < 0 {
-					w.start = i
-				}
-			case w.start >= 0:
-				if w.end = i; !yield(w) {
-					return
-				}
-				w = word{start: -1}
-				fallthrough
-			default:
-				w.breaks += breaks(last, r)
+		for at := 0; ; {
+			rest := strings.TrimLeftFunc(text[at:], unicode.IsSpace)
+			if rest == "" {
+				return
 			}
-			last = r
-		}
-		if w.end = len(text); w.start >= 0 {
-			yield(w)
+			w := word{start: len(text) - len(rest), end: len(text)}
+			w.breaks = breaks(text[at:w.start])
+			if n := strings.IndexFunc(rest, unicode.IsSpace); n >= 0 {
+				w.end = w.start + n
+			}
+			if at = w.end; !yield(w) {
+				return
+			}
 		}
 	}
 }
 
-// breaks returns how many line breaks a character makes after another one.
-func breaks(last, r rune) int {
-	switch {
-	case r == '\u2029':
-		return 2
-	case r == '\r', r == '\n' && last != '\r':
-		return 1
-	default:
-		return 0
-	}
+// breaks returns how many line breaks are in white space. A paragraph separator
+// counts as two.
+func breaks(space string) int {
+	return strings.Count(space, "\n") + strings.Count(space, "\r") - strings.Count(space, "\r\n") + 2*strings.Count(space, "\u2029")
 }
