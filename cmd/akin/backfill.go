@@ -33,8 +33,8 @@ new one, and one that was written as a whole, is found by every run, and one tha
 updated in part by a run with --all. What is right already is not written.`
 
 // command completes the command of a backfill, which gives documents what, such
-// as vectors. check reports what is wrong with its own flags, and prepare, which
-// may ask the cluster, why documents cannot be given it.
+// as vectors. check reports what is wrong with its own flags, and prepare why
+// documents cannot be given it; it may ask the cluster.
 func (f *fillFlags) command(
 	cmd *cobra.Command, what string, check func() error,
 	prepare func(ctx context.Context, stderr io.Writer, cluster documents.API) (filling, error),

@@ -7,61 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
-	"github.com/akin-search/akin/tools/enrich"
 )
-
-// An indexReading is what to read.
-type indexReading struct {
-	Client  *esclient.Client
-	Scan    documents.ScanOptions // which documents match
-	MaxDocs int                   // read this many of them, a random choice; 0 is all
-	Terms   bool                  // read documents as index terms, not as texts
-	Spool   string                // the folder that keeps what has been read, "" for none
-	Memory  int64                 // bytes that the texts may take; 0 is no bound
-	Report  *cli.Progress
-}
-
-// Texts reads the documents, from where an interrupted run with the spool has
-// left off. The spool is nil where none is asked for.
-func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) {
-	docs := documents.API{Client: x.Client}
-	count, err := docs.Count(ctx, x.Scan.Index, x.Scan.Query)
-	if err != nil {
-		return nil, nil, err
-	}
-	indices, err := docs.Indices(ctx, x.Scan.Index)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan := newScanPlan(x.Scan, indices, count, x.MaxDocs, x.Terms)
-	var spool *spool
-	if x.Spool != "" {
-		if spool, plan, err = openSpool(ctx, x.Spool, plan); err != nil {
-			return nil, nil, err
-		}
-		if done := spool.finished(plan.Slices); done > 0 {
-			x.Report.Tell("%s: %d of %d slices have been read before", x.Spool, done, plan.Slices)
-		}
-	}
-	r := &reader{
-		cluster: docs, plan: plan, spool: spool, report: x.Report,
-		memory: x.Memory, firstPause: enrich.FirstPause, texts: learn.NewTexts(),
-	}
-	texts, err := r.read(ctx)
-	if err != nil {
-		return nil, nil, spool.explain(err, plan.Slices)
-	}
-	if x.MaxDocs > 0 {
-		texts.Limit(x.MaxDocs)
-	}
-	x.Report.Tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
-	return texts, spool, nil
-}
 
 // Warn tells of fields whose index terms are no words, if the cluster says so.
 func (x *indexReading) Warn(ctx context.Context) {

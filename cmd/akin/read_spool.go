@@ -36,21 +36,17 @@ const (
 
 // checkSpool reports a folder that cannot be a spool.
 func checkSpool(dir string) error {
-	_, err := os.Stat(dir)
-	switch parent := filepath.Dir(dir); {
-	case errors.Is(err, fs.ErrNotExist) && !isFolder(parent):
-		return fmt.Errorf("--spool %s: %s is no folder", dir, parent)
-	case err == nil && !isFolder(dir):
-		return fmt.Errorf("--spool %s: it is no folder", dir)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--spool: %w", err)
+	for _, path := range []string{filepath.Dir(dir), dir} {
+		info, err := os.Stat(path)
+		switch {
+		case path == dir && errors.Is(err, fs.ErrNotExist): // it is made
+		case err != nil:
+			return fmt.Errorf("--spool: %w", err)
+		case !info.IsDir():
+			return fmt.Errorf("--spool: %s is no folder", path)
+		}
 	}
 	return nil
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // openSpool opens a folder, which it makes where it is missing, to read by the

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
@@ -16,13 +17,57 @@ import (
 	"github.com/akin-search/akin/tools/enrich"
 )
 
+// An indexReading is what to read.
+type indexReading struct {
+	Client  *esclient.Client
+	Scan    documents.ScanOptions // which documents match
+	MaxDocs int                   // read this many of them, a random choice; 0 is all
+	Terms   bool                  // read documents as index terms, not as texts
+	Spool   string                // the folder that keeps what has been read, "" for none
+	Memory  int64                 // bytes that the texts may take; 0 is no bound
+	Report  *cli.Progress
+}
+
+// Texts reads the documents, from where an interrupted run with the spool has
+// left off. The spool is nil where none is asked for.
+func (x *indexReading) Texts(ctx context.Context) (*learn.Texts, *spool, error) {
+	docs := documents.API{Client: x.Client}
+	count, err := docs.Count(ctx, x.Scan.Index, x.Scan.Query)
+	if err != nil {
+		return nil, nil, err
+	}
+	indices, err := docs.Indices(ctx, x.Scan.Index)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := newScanPlan(x.Scan, indices, count, x.MaxDocs, x.Terms)
+	var spool *spool
+	if x.Spool != "" {
+		if spool, plan, err = openSpool(ctx, x.Spool, plan); err != nil {
+			return nil, nil, err
+		}
+		if done := spool.finished(plan.Slices); done > 0 {
+			x.Report.Tell("%s: %d of %d slices have been read before", x.Spool, done, plan.Slices)
+		}
+	}
+	r := &reader{indexReading: x, plan: plan, spool: spool, firstPause: enrich.FirstPause, texts: learn.NewTexts()}
+	texts, err := r.read(ctx)
+	if err != nil {
+		return nil, nil, spool.explain(err, plan.Slices)
+	}
+	if x.MaxDocs > 0 {
+		texts.Limit(x.MaxDocs)
+	}
+	x.Report.Tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
+	return texts, spool, nil
+}
+
 // A reader reads the slices of a plan, some side by side.
 type reader struct {
-	cluster    documents.API
+	*indexReading
+
 	plan       scanPlan
 	spool      *spool // nil keeps all in memory
-	report     *cli.Progress
-	memory     int64 // bytes that the texts may take; 0 is no bound
 	firstPause time.Duration
 
 	mu    sync.Mutex
@@ -32,7 +77,7 @@ type reader struct {
 }
 
 func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
-	r.report.Step("reading documents", 0, int(r.plan.Docs))
+	r.Report.Step("reading documents", 0, int(r.plan.Docs))
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(r.plan.sideBySide())
 	for k := range r.plan.Slices {
@@ -65,7 +110,7 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 		if err := r.add(0, r.texts.Bytes()-r.bytes); err != nil {
 			return nil, err
 		}
-		r.report.Step("reading the spool", k+1, r.plan.Slices)
+		r.Report.Step("reading the spool", k+1, r.plan.Slices)
 	}
 	return r.texts, ctx.Err()
 }
@@ -78,7 +123,7 @@ func (r *reader) slice(ctx context.Context, k int) (texts *learn.Texts, err erro
 	}, func(err error, pause time.Duration) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
+		r.Report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
 	})
 	return texts, err
 }
@@ -98,8 +143,9 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 		docs, held = docs+1, held+grown
 		return r.add(1, grown)
 	}
+	cluster := documents.API{Client: r.Client}
 	if r.plan.Terms {
-		return texts, r.cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, own, nested [][]string) error {
+		return texts, cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, own, nested [][]string) error {
 			texts.AddTerms(own...)
 			for _, terms := range nested {
 				texts.AddTerms(terms)
@@ -107,7 +153,7 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 			return counted()
 		})
 	}
-	return texts, r.cluster.Scan(ctx, r.plan.slice(k), func(_ string, own, nested []string) error {
+	return texts, cluster.Scan(ctx, r.plan.slice(k), func(_ string, own, nested []string) error {
 		texts.Add(own...)
 		for _, text := range nested {
 			texts.Add(text)
@@ -122,10 +168,10 @@ func (r *reader) add(docs int, bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.docs += docs; docs != 0 {
-		r.report.Step("reading documents", r.docs, int(r.plan.Docs))
+		r.Report.Step("reading documents", r.docs, int(r.plan.Docs))
 	}
 	r.bytes += bytes
-	if r.memory > 0 && r.bytes > r.memory {
+	if r.Memory > 0 && r.bytes > r.Memory {
 		return fmt.Errorf("%w: the texts of the first %d documents take %d MB: raise --max-memory or lower --max-docs",
 			simmatrix.ErrMemory, r.docs, r.bytes>>20)
 	}

@@ -138,7 +138,7 @@ func newScanTest(t *testing.T) *scanTest {
 func (s *scanTest) read(ctx context.Context, spool *spool) ([]string, string, error) {
 	var said bytes.Buffer
 	r := &reader{
-		cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
+		indexReading: &indexReading{Client: s.client, Report: cli.NewProgress(&said)}, plan: s.plan, spool: spool, firstPause: time.Microsecond, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {
@@ -234,7 +234,7 @@ func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
 	for _, spool := range []*spool{nil, newSpool(t, s.plan)} {
 		r := &reader{
-			cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: cli.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
+			indexReading: &indexReading{Client: s.client, Report: cli.NewProgress(io.Discard), Memory: 50_000}, plan: s.plan, spool: spool, texts: learn.NewTexts(),
 		}
 		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {
 			t.Errorf("error %v", err)

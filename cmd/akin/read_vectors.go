@@ -121,13 +121,12 @@ func queryVector(m *vectors.Model, terms []string) []byte {
 // what these have lost.
 func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.Task {
 	d, field := m.Documents(), m.Meta().Field
-	var source []string
-	if m.Meta().Store == vectors.SparseVector { // see same
-		source = []string{vectors.Path(field), vectors.ModelPath(field)}
+	scan := documents.RefOptions{Value: vectors.ModelPath(field)}
+	if m.Meta().Store == vectors.SparseVector { // see sameMapping
+		scan.Source = []string{vectors.Path(field), vectors.ModelPath(field)}
 	}
 	return enrich.Task{
-		Stage: "making vectors", Field: field, Done: []esclient.Object{enrich.Stamped(vectors.ModelPath(field), m.ID())},
-		Value: vectors.ModelPath(field), Source: source,
+		Stage: "making vectors", Field: field, Done: []esclient.Object{enrich.Stamped(vectors.ModelPath(field), m.ID())}, Scan: scan,
 		Fill: enrich.FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) enrich.Part {
 			members, loss := d.Members(coordinates(terms), doc.HasValue)
 			losses.add(&loss)
@@ -139,7 +138,7 @@ func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.
 	}
 }
 
-// same reports whether a document has the members already. From 9.2,
+// sameMapping reports whether a document has the members already. From 9.2,
 // Elasticsearch gives back a sparse vector without the array that it came in,
 // and takes it for another one: it would write the document over and over.
 func sameMapping(source, members []byte) bool {

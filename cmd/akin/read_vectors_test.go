@@ -66,13 +66,13 @@ func (c *mappingCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{}`)
 		return
 	}
-	more := ""
+	var more strings.Builder
 	for object, mapping := range map[string]string{vectors.Object: c.vector, vectors.ModelObject: c.model} {
 		if mapping != "" {
-			more += fmt.Sprintf(`,%q:{"properties":{"a__b":%s}}`, object, mapping)
+			fmt.Fprintf(&more, `,%q:{"properties":{"a__b":%s}}`, object, mapping)
 		}
 	}
-	fmt.Fprintf(w, `{"docs":{"mappings":{"properties":{"a":{"properties":{"b":{"type":"text"}}}%s}},"settings":{"index.knn":%q}}}`, more, c.knn)
+	fmt.Fprintf(w, `{"docs":{"mappings":{"properties":{"a":{"properties":{"b":{"type":"text"}}}%s}},"settings":{"index.knn":%q}}}`, more.String(), c.knn)
 }
 
 func TestMappingIsPutOnceAndFits(t *testing.T) {

@@ -45,7 +45,8 @@ const (
 	// maxFailures ends a backfill: what so many documents do not allow, no
 	// document does.
 	maxFailures = 1000
-	// maxRemembered bounds the documents that wait for another round of all.
+	// maxRemembered bounds the documents that another round of all may be about
+	// alone. Where there are more, it is about all again.
 	maxRemembered = 10_000
 	// lastCallTime is how long a call that writes may go on after the backfill
 	// was interrupted.
@@ -70,18 +71,16 @@ type Task struct {
 	Field string
 	Done  []object
 	Stale object
-	// Value, Text and Source are what is asked for of each document, see
-	// [documents.RefOptions].
-	Value, Text string
-	Source      []string
+	// Scan says what is asked for of each document; [Run] sets Index and Query.
+	Scan documents.RefOptions
 	// Fill returns what to write into documents, a part for each in their order. It
 	// is called with some hundred, by several goroutines at once. Its error ends
 	// the round, and the backfill unless it passes ([documents.Interrupted]).
 	Fill Fill
 }
 
-// Query returns the query for the documents that lack something, or for all that
-// could have it, as JSON.
+// Query returns the query for the documents that lack something, or for all
+// that could have it, as JSON.
 func (t *Task) Query(all bool) ([]byte, error) {
 	has := esclient.ExistsQuery(t.Field)
 	switch {
@@ -197,7 +196,6 @@ type backfill struct {
 	counts    Counts
 	failed    map[[2]string]bool // by index and id
 	conflicts []string           // the ids of this round's, the first maxRemembered
-	forgotten int                // how many more there were, which no later round knows
 }
 
 func (b *backfill) run(ctx context.Context) error {
@@ -210,9 +208,10 @@ func (b *backfill) run(ctx context.Context) error {
 			return err
 		}
 		b.counts.Rounds++
-		b.counts.Conflicts, b.conflicts = b.forgotten, nil
+		b.counts.Conflicts, b.conflicts = 0, nil
 		written := b.counts.Written
-		scan := documents.RefOptions{Index: b.o.Index, Query: query, Value: b.task.Value, Text: b.task.Text, Source: b.task.Source}
+		scan := b.task.Scan
+		scan.Index, scan.Query = b.o.Index, query
 		err := each(ctx, b.cluster, scan, b.o.Workers, b.batch)
 		if b.counts.Written > written {
 			interruptions = 0
@@ -227,10 +226,9 @@ func (b *backfill) run(ctx context.Context) error {
 			interruptions++ // the same query again
 		case err != nil:
 			return err
-		case b.counts.Conflicts == b.forgotten || rounds == maxRounds:
+		case b.counts.Conflicts == 0 || rounds == maxRounds:
 			return Refresh(ctx, b.cluster, b.o.Index)
-		case b.o.All: // not all again, and the others are still found
-			b.forgotten = b.counts.Conflicts - len(b.conflicts)
+		case b.o.All && b.counts.Conflicts == len(b.conflicts): // only what lacks something is found again
 			if query, err = encode(object{"ids": object{"values": b.conflicts}}); err != nil {
 				return err
 			}
@@ -295,7 +293,7 @@ type update struct {
 // write makes updates, and those again that the cluster had no time for. They
 // fail where it never has.
 func (b *backfill) write(ctx context.Context, updates []update) error {
-	var busy error     // of the last try; nil where a call came to no answer
+	var busy error     // of the last try
 	var unanswered int // of the updates were in such a call, and may be made
 	err := Retry(ctx, func() error {
 		var again []update
@@ -304,7 +302,7 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 			n := fitting(updates)
 			results, err := b.call(ctx, updates[:n], &unanswered)
 			if err != nil {
-				busy, updates = nil, append(updates, again...)
+				updates = append(updates, again...)
 				return err
 			}
 			for i, result := range results {
@@ -319,7 +317,7 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 		updates = again
 		return busy
 	})
-	if err != nil && busy != nil && ctx.Err() == nil {
+	if busy != nil && errors.Is(err, busy) && ctx.Err() == nil { // it has answered every call
 		err = nil
 		for i := 0; i < len(updates) && err == nil; i++ {
 			err = b.fail(&updates[i].Doc, busy)

@@ -99,7 +99,7 @@ func NormsTask(c Cluster, weights *Weights, field string) Task {
 		Stamped(esclient.NormWeightsPath(field), weights.ID()), esclient.ExistsQuery(esclient.NormPath(field)),
 	}}}
 	return Task{
-		Stage: "computing norms", Field: field, Done: []object{done}, Value: esclient.NormPath(field),
+		Stage: "computing norms", Field: field, Done: []object{done}, Scan: documents.RefOptions{Value: esclient.NormPath(field)},
 		Fill: FromTerms(c, field, func(doc *documents.DocRef, terms []documents.TermFreq) Part {
 			norm := weights.Norm(terms)
 			return newPart(normMembers(field, weights.ID(), norm, doc.HasValue), norm == 0)

@@ -55,24 +55,21 @@ func (f *Filling) members(all []Segment) object {
 	for i, s := range all {
 		list[i] = object{"text": s.Text, "position": i + 1, "share": float32(s.Words) / float32(total)}
 	}
-	return below(f.Path, "", func(o object, name string) { o[name], o[name+"_by"] = list, stamp })
+	return below(f.Path, "", list, stamp)
 }
 
-// below returns an object in which set was called with the innermost object of
-// a path and the name in it. Each object has the next in its member inside, ""
-// for none.
-func below(path, inside string, set func(o object, name string)) object {
+// below returns an object with segments and stamp at the end of a path. Each
+// object above has the next in its member inside, "" for none.
+func below(path, inside string, segments, stamp any) object {
 	name, rest, deeper := strings.Cut(path, ".")
-	if !deeper {
-		o := object{}
-		set(o, name)
-		return o
+	switch {
+	case !deeper:
+		return object{name: segments, name + "_by": stamp}
+	case inside == "":
+		return object{name: below(rest, inside, segments, stamp)}
+	default:
+		return object{name: object{inside: below(rest, inside, segments, stamp)}}
 	}
-	inner := below(rest, inside, set)
-	if inside != "" {
-		inner = object{inside: inner}
-	}
-	return object{name: inner}
 }
 
 // Task returns the task of filling the documents that have the field, unless
@@ -83,7 +80,7 @@ func below(path, inside string, set func(o object, name string)) object {
 func (f *Filling) Task() Task {
 	filled := object{"nested": object{"path": f.Path, "ignore_unmapped": true, "query": esclient.ExistsQuery(f.Path + ".position")}}
 	return Task{
-		Stage: "cutting texts", Field: f.Field, Text: f.Source, Fill: f.fill,
+		Stage: "cutting texts", Field: f.Field, Fill: f.fill, Scan: documents.RefOptions{Text: f.Source},
 		Done: []object{
 			{"bool": object{"filter": []object{Stamped(f.StampPath(), f.Stamp()), filled}}}, Stamped(f.StampPath(), f.blankStamp()),
 		},
@@ -131,24 +128,29 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		return p
 	}
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
-	inner := map[string]*mapping.Property{}
-	for name := range memberTypes() {
-		inner[name] = find(f.Path + "." + name)
+	members := object{} // that the mapping lacks
+	for name, types := range memberTypes() {
+		switch p := find(f.Path + "." + name); {
+		case p == nil:
+			members[name] = object{"type": types[0]}
+		case !slices.Contains(types, p.Type) || string(p.Index) == "false":
+			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0]))
+		}
 	}
-	if err == nil {
-		err = errors.Join(f.refuse(at, stamp, inner), f.refuseShared(find))
-	}
-	if err != nil || own == nil {
+	if err = errors.Join(err, f.refuse(at, stamp), f.refuseShared(find)); err != nil {
 		return nil, fmt.Errorf("index %q: %w", i.Index, err)
 	}
-	lacks := at == nil || stamp == nil
-	for _, p := range inner {
-		lacks = lacks || p == nil
-	}
-	if !lacks {
+	if at != nil && stamp != nil && len(members) == 0 {
 		return nil, nil
 	}
-	return f.mapping(own, inner)
+	if text, ok := members["text"].(object); ok {
+		for name, value := range map[string]string{"analyzer": own.Analyzer, "search_analyzer": own.SearchAnalyzer, "similarity": own.Similarity} {
+			if value != "" {
+				text[name] = value
+			}
+		}
+	}
+	return encode(object{"properties": below(f.Path, "properties", object{"type": "nested", "properties": members}, object{"type": "keyword"})})
 }
 
 // memberTypes are the types that the members of a segment may have, of which
@@ -161,9 +163,9 @@ func memberTypes() map[string][]string {
 	}
 }
 
-// refuse returns why segments cannot be put into an index whose mapping has
-// these properties, each nil where it has none.
-func (f *Filling) refuse(at, stamp *mapping.Property, inner map[string]*mapping.Property) error {
+// refuse returns why segments cannot be put into an index that maps their field
+// and the stamp so, nil for not.
+func (f *Filling) refuse(at, stamp *mapping.Property) error {
 	switch {
 	case at != nil && at.Type != "nested":
 		return fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: name another one with --path",
@@ -172,11 +174,6 @@ func (f *Filling) refuse(at, stamp *mapping.Property, inner map[string]*mapping.
 		return fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path", f.Path, at.Nested)
 	case stamp != nil && stamp.Type != "keyword":
 		return fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName())
-	}
-	for name, types := range memberTypes() {
-		if p := inner[name]; p != nil && (!slices.Contains(types, p.Type) || string(p.Index) == "false") {
-			return fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0])
-		}
 	}
 	return nil
 }
@@ -201,26 +198,4 @@ func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
 		}
 	}
 	return nil
-}
-
-// mapping returns what a mapping gets for the segments of a text that is mapped
-// as own, without what is there.
-func (f *Filling) mapping(own *mapping.Property, there map[string]*mapping.Property) ([]byte, error) {
-	members := object{}
-	for name, types := range memberTypes() {
-		if there[name] == nil {
-			members[name] = object{"type": types[0]}
-		}
-	}
-	if text, ok := members["text"].(object); ok {
-		for name, value := range map[string]string{"analyzer": own.Analyzer, "search_analyzer": own.SearchAnalyzer, "similarity": own.Similarity} {
-			if value != "" {
-				text[name] = value
-			}
-		}
-	}
-	return encode(object{"properties": below(f.Path, "properties", func(o object, name string) {
-		o[name] = object{"type": "nested", "properties": members}
-		o[name+"_by"] = object{"type": "keyword"}
-	})})
 }
