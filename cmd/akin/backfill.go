@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -32,39 +30,25 @@ Documents that are written later are done when it is run again, from cron for ex
 new one, and one that was written as a whole, is found by every run, and one that was
 updated in part by a run with --all. What is right already is not written.`
 
-// command completes the command of a backfill, which gives documents what, such
-// as vectors. check reports what is wrong with its own flags, and prepare why
-// documents cannot be given it; it may ask the cluster.
-func (f *fillFlags) command(
-	cmd *cobra.Command, what string, check func() error,
-	prepare func(ctx context.Context, stderr io.Writer, cluster documents.API) (filling, error),
+// backfill completes the command of a backfill, which gives documents what,
+// such as vectors. prepare says why they cannot be given it; it may ask the
+// cluster.
+func (f *fillFlags) backfill(
+	cmd *cobra.Command, what string, check func() error, prepare func(cmd *cobra.Command, cluster documents.API) (filling, error),
 ) *cobra.Command {
-	flags := cmd.Flags()
-	f.register(flags)
-	flags.BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that hold the right ones are not written")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
-	cmd.Args = cli.NoArgs
-	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.Usage(errors.Join(f.check(), check())) }
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := f.Open()
+	cmd.Flags().BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that hold the right ones are not written")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
+	return f.command(cmd, check, func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
+		g, err := prepare(cmd, cluster)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = client.Close() }() // every write has been answered
-		cluster := documents.API{Client: client}
-		g, err := prepare(cmd.Context(), cmd.ErrOrStderr(), cluster)
-		if err != nil {
-			return err
-		}
-		report := cli.NewProgress(cmd.ErrOrStderr())
-		defer report.End()
 		err = f.fill(cmd.Context(), cluster, g, report)
 		if g.end != nil {
 			g.end(report)
 		}
 		return err
-	}
-	return cmd
+	})
 }
 
 // A filling is what documents are given.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient"
@@ -55,8 +55,8 @@ func required(namesAndValues ...string) (err error) {
 }
 
 // openWeights opens what norms snapshot made, and refuses a similarity matrix.
-func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
-	m, err := redis.Matrix(ctx, stderr, ref)
+func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
+	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
 	if err == nil && m.Meta().MaxNeighbors > 0 {
 		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
 			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
@@ -64,16 +64,25 @@ func (f *indexFieldFlags) openWeights(ctx context.Context, stderr io.Writer, ref
 	return m, err
 }
 
-// connect connects to the cluster of the flags, whose indices have a field that
-// is countable.
-func (f *indexFieldFlags) connect(ctx context.Context) (cluster documents.API, err error) {
-	cluster.Client, err = f.Open()
-	if err == nil {
-		if _, err = f.countable(ctx, cluster); err != nil {
-			_ = cluster.Client.Close() // nothing was written
+// command completes a command about the field. check reports what is wrong with
+// flags of its own, and run has a connection to the cluster.
+func (f *indexFieldFlags) command(
+	cmd *cobra.Command, check func() error, run func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error,
+) *cobra.Command {
+	f.register(cmd.Flags())
+	cmd.Args = cli.NoArgs
+	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.Usage(errors.Join(f.check(), check())) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := f.Open()
+		if err != nil {
+			return err
 		}
+		defer func() { _ = client.Close() }() // every write has been answered
+		report := cli.NewProgress(cmd.ErrOrStderr())
+		defer report.End()
+		return run(cmd, documents.API{Client: client}, report)
 	}
-	return cluster, err
+	return cmd
 }
 
 // reading reads the terms of the field. tooLarge is called with each document

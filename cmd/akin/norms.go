@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -44,7 +42,7 @@ type snapshotFlags struct {
 
 func newNormsSnapshot() *cobra.Command {
 	var f snapshotFlags
-	cmd := &cobra.Command{
+	cmd := f.command(&cobra.Command{
 		Use: "snapshot --cluster URL --index INDEX --field FIELD --out FILE", Short: "Freeze the weights of the terms of a field in a file",
 		Long: `snapshot reads the terms of every document, as the index itself makes them, and writes
 how many documents hold each: the weights of "norms backfill" and of mode hard. The index
@@ -58,36 +56,29 @@ the file smaller and changes no weight.
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
-		Args:    cli.NoArgs,
-		PreRunE: f.check, RunE: f.run,
-	}
+	}, f.check, f.run)
 	flags := cmd.Flags()
-	f.register(flags)
 	flags.Uint32Var(&f.minDocFreq, "min-df", 1, "leave out terms in fewer documents")
 	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to use at most")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
 
-func (f *snapshotFlags) check(*cobra.Command, []string) (err error) {
+func (f *snapshotFlags) check() (err error) {
 	f.memory, err = parseMemory(f.maxMemory)
-	return cli.Usage(errors.Join(f.indexFieldFlags.check(), err, cli.CheckOut(f.out)))
+	return errors.Join(err, cli.CheckOut(f.out))
 }
 
 // countingShare of --max-memory is what the terms may take while they are
 // counted; to make the file of them takes about three times as much.
 const countingShare = 0.2
 
-func (f *snapshotFlags) run(cmd *cobra.Command, _ []string) error {
+func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
 	ctx := cmd.Context()
-	cluster, err := f.connect(ctx)
-	if err != nil {
+	if _, err := f.countable(ctx, cluster); err != nil {
 		return err
 	}
-	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	report := cli.NewProgress(cmd.ErrOrStderr())
-	defer report.End()
 	skipped := 0
 	terms := f.reading(cluster, report, func(doc documents.DocRef, err error) {
 		if skipped++; skipped <= maxFailuresShown {
@@ -131,15 +122,15 @@ func newNormsBackfill() *cobra.Command {
 	var f fillFlags
 	var redis cli.Redis
 	var ref string
-	cmd := f.command(&cobra.Command{
+	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
 		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
-	}, "lengths", func() error { return required("weights MATRIX", ref) }, func(ctx context.Context, stderr io.Writer, cluster documents.API) (filling, error) {
-		m, err := f.openWeights(ctx, stderr, ref, &redis)
+	}, "lengths", func() error { return required("weights MATRIX", ref) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
+		m, err := f.openWeights(cmd, ref, &redis)
 		if err != nil {
 			return filling{}, err
 		}
@@ -147,7 +138,7 @@ func newNormsBackfill() *cobra.Command {
 		if err != nil {
 			return filling{}, fmt.Errorf("%s: %w", ref, err)
 		}
-		indices, err := f.countable(ctx, cluster)
+		indices, err := f.countable(cmd.Context(), cluster)
 		if err == nil {
 			err = f.checkMapping(indices, "lengths", func(i *mapping.Inspection) ([]byte, error) { return enrich.CheckNorms(i, f.field) })
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,14 +96,14 @@ func newSegmentsBackfill() *cobra.Command {
 	var f fillFlags
 	var cut cutFlags
 	var cmd *cobra.Command
-	cmd = f.command(&cobra.Command{
+	cmd = f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD",
 		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
-	}, "segments", func() error { return cut.parse(cmd.Flags()) }, func(ctx context.Context, _ io.Writer, cluster documents.API) (filling, error) {
-		s, indices, err := cut.look(ctx, cluster, &f.indexFieldFlags)
+	}, "segments", func() error { return cut.parse(cmd.Flags()) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
+		s, indices, err := cut.look(cmd.Context(), cluster, &f.indexFieldFlags)
 		return filling{task: s.Task(), kind: "segments", id: s.Stamp(), empty: "text", indices: indices}, err
 	})
 	cut.register(cmd.Flags())
@@ -114,7 +113,8 @@ func newSegmentsBackfill() *cobra.Command {
 func newSegmentsPipeline() *cobra.Command {
 	var f indexFieldFlags
 	var cut cutFlags
-	cmd := &cobra.Command{
+	var cmd *cobra.Command
+	cmd = f.command(&cobra.Command{
 		Use:   "pipeline --cluster URL --index INDEX --field FIELD",
 		Short: "Print an ingest pipeline that cuts the texts of new documents",
 		Long: `pipeline prints the body of an ingest pipeline, as JSON, that gives new documents the
@@ -125,31 +125,20 @@ none that the script can make, is indexed without them, and found by the backfil
 ` + cli.Credentials,
 		Example: `  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body
   akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 100 --overlap 20`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(f.check(), cut.parse(cmd.Flags())); err != nil {
-				return cli.Usage(err)
-			}
-			client, err := f.Open()
-			if err != nil {
-				return err
-			}
-			defer func() { _ = client.Close() }() // nothing was written
-			s, _, err := cut.look(cmd.Context(), documents.API{Client: client}, &f)
-			if err != nil {
-				return err
-			}
-			body, err := s.Pipeline()
-			if err != nil {
-				return cli.Usage(err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "Put this pipeline, and have the index use it:\n  PUT /_ingest/pipeline/akin-segments\n"+
-				"  PUT /%s/_settings {\"index.default_pipeline\": \"akin-segments\"}\n", f.Index)
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", body)
+	}, func() error { return cut.parse(cmd.Flags()) }, func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
+		s, _, err := cut.look(cmd.Context(), cluster, &f)
+		if err != nil {
 			return err
-		},
-	}
-	f.register(cmd.Flags())
+		}
+		body, err := s.Pipeline()
+		if err != nil {
+			return cli.Usage(err)
+		}
+		report.Tell("Put this pipeline, and have the index use it:\n  PUT /_ingest/pipeline/akin-segments\n"+
+			"  PUT /%s/_settings {\"index.default_pipeline\": \"akin-segments\"}", f.Index)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", body)
+		return err
+	})
 	cut.register(cmd.Flags())
 	return cmd
 }

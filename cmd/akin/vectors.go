@@ -54,7 +54,7 @@ const maxVectorSample = 1_000_000
 
 func newVectorsModel() *cobra.Command {
 	var f vectorModelFlags
-	cmd := &cobra.Command{
+	cmd := f.command(&cobra.Command{
 		Use:   "model --cluster URL --index INDEX --field FIELD --matrix MATRIX --weights MATRIX --store TYPE --out FILE",
 		Short: "Make the model that documents and searches get their vectors from",
 		Long: `model joins a matrix of similarities and weights, as "norms snapshot" makes them, into one
@@ -75,11 +75,8 @@ The index is only read. ` + cli.MatrixHelp + `
 ` + cli.Credentials,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
   akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store dense_vector --dims 256 --out model.akin`,
-		Args:    cli.NoArgs,
-		PreRunE: f.check, RunE: f.run,
-	}
+	}, f.check, f.run)
 	flags := cmd.Flags()
-	f.register(flags)
 	f.redis.RegisterServer(cmd)
 	flags.StringVar(&f.matrix, "matrix", "", "MATRIX of the similarities (required)")
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
@@ -93,8 +90,8 @@ The index is only read. ` + cli.MatrixHelp + `
 	return cmd
 }
 
-func (f *vectorModelFlags) check(*cobra.Command, []string) error {
-	errs := []error{f.indexFieldFlags.check(), required("matrix", f.matrix, "weights", f.weights, "store", f.store), cli.CheckOut(f.out)}
+func (f *vectorModelFlags) check() error {
+	errs := []error{required("matrix", f.matrix, "weights", f.weights, "store", f.store), cli.CheckOut(f.out)}
 	if f.sample < 1 || f.sample > maxVectorSample {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
@@ -108,32 +105,28 @@ func (f *vectorModelFlags) check(*cobra.Command, []string) error {
 	if f.store != "" {
 		errs = append(errs, f.meta.Check())
 	}
-	return cli.Usage(errors.Join(errs...))
+	return errors.Join(errs...)
 }
 
-func (f *vectorModelFlags) run(cmd *cobra.Command, _ []string) error {
-	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
-	s, err := f.redis.Matrix(ctx, stderr, f.matrix)
+func (f *vectorModelFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
+	ctx := cmd.Context()
+	s, err := f.redis.Matrix(ctx, cmd.ErrOrStderr(), f.matrix)
 	if err != nil {
 		return err
 	}
 	if s.Meta().MaxNeighbors == 0 {
 		return fmt.Errorf("%s has no similarities: give --matrix what akin matrix build made, and --weights what akin norms snapshot made", f.matrix)
 	}
-	weights, err := f.openWeights(ctx, stderr, f.weights, &f.redis)
+	weights, err := f.openWeights(cmd, f.weights, &f.redis)
 	if err != nil {
 		return err
 	}
-	cluster, err := f.connect(ctx)
+	if _, err = f.countable(ctx, cluster); err == nil {
+		err = checkVectorEngine(ctx, cluster, f.meta)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = cluster.Client.Close() }() // nothing was written
-	if err := checkVectorEngine(ctx, cluster, f.meta); err != nil {
-		return err
-	}
-	report := cli.NewProgress(stderr)
-	defer report.End()
 	var m *vectors.Model
 	if f.meta.Store.Dense() {
 		m, err = f.learn(ctx, report, cluster, s, weights)
@@ -201,7 +194,7 @@ func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.
 func newVectorsBackfill() *cobra.Command {
 	var f fillFlags
 	var path string
-	cmd := f.command(&cobra.Command{
+	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --model FILE",
 		Short: "Compute and store the vectors of the documents of an index",
 		Long: `backfill computes the vector of every document that has the field and does not have one of
@@ -217,7 +210,8 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 ` + cli.Credentials,
 		Example: `  akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
-	}, "vectors", func() error { return required("model FILE", path) }, func(ctx context.Context, _ io.Writer, cluster documents.API) (filling, error) {
+	}, "vectors", func() error { return required("model FILE", path) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
+		ctx := cmd.Context()
 		m, err := f.readModel(ctx, path)
 		if err == nil {
 			err = checkVectorEngine(ctx, cluster, m.Meta())
@@ -247,7 +241,7 @@ type vectorExportFlags struct {
 
 func newVectorsExport() *cobra.Command {
 	var f vectorExportFlags
-	cmd := &cobra.Command{
+	cmd := f.command(&cobra.Command{
 		Use:   "export --cluster URL --index INDEX --field FIELD --model FILE --out FILE",
 		Short: "Write the vectors of documents or queries to a file",
 		Long: `export writes the vectors of all documents that have the field, a JSON object a line, with
@@ -260,37 +254,30 @@ One that comes again is written once. The index is only read.
 ` + cli.Credentials,
 		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
   akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --queries queries.txt --out queries.jsonl`,
-		Args:    cli.NoArgs,
-		PreRunE: f.check, RunE: f.run,
-	}
+	}, f.check, f.run)
 	flags := cmd.Flags()
-	f.register(flags)
 	flags.StringVar(&f.model, "model", "", "file of the model (required)")
 	flags.StringVar(&f.queries, "queries", "", "file of queries to write the vectors of, in place of documents")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
 
-func (f *vectorExportFlags) check(*cobra.Command, []string) error {
-	return cli.Usage(errors.Join(f.indexFieldFlags.check(), cli.CheckOut(f.out), required("model FILE", f.model)))
+func (f *vectorExportFlags) check() error {
+	return errors.Join(cli.CheckOut(f.out), required("model FILE", f.model))
 }
 
-func (f *vectorExportFlags) run(cmd *cobra.Command, _ []string) error {
-	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+func (f *vectorExportFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
+	ctx := cmd.Context()
 	m, err := f.readModel(ctx, f.model)
+	if err == nil {
+		_, err = f.countable(ctx, cluster)
+	}
 	if err != nil {
 		return err
 	}
-	cluster, err := f.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	if f.queries != "" {
-		return f.exportQueries(ctx, stderr, cluster, m)
+		return f.exportQueries(ctx, cmd.ErrOrStderr(), cluster, m)
 	}
-	report := cli.NewProgress(stderr)
-	defer report.End()
 	return cli.Write(ctx, f.out, func(w io.Writer) error {
 		losses, err := exportVectors(ctx, f.vectorTerms(cluster, report), w, m)
 		if err == nil {
