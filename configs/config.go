@@ -54,8 +54,6 @@ type Config struct {
 	Memory  Memory   `yaml:"memory"`
 	Log     Log      `yaml:"log"`
 	Tracing Tracing  `yaml:"tracing"`
-	// Warnings say which keys have old names, with file and line.
-	Warnings []string `yaml:"-"`
 }
 
 // Listen is the listener that clients connect to.

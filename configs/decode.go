@@ -33,7 +33,6 @@ const (
 type decoder struct {
 	file     string
 	profiles *yaml.Node      // decoded last, over what the other sections say
-	warnings []string        // of keys with old names
 	lines    map[string]int  // the line of each key path that the file has
 	bad      map[string]bool // the key paths in problems
 	problems []*Error
@@ -107,24 +106,12 @@ func (d *decoder) value(n *yaml.Node, key string, f field) {
 	}
 }
 
-// renamedKeys has the new names of keys, whose old names are read for one
-// release, with a warning.
-var renamedKeys = map[string]string{"normalise_score": "normalize_score"}
-
 // section decodes a mapping into the struct v by the fields' yaml tags.
 func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	fields, names := fieldsOf(v)
 	if n.Kind != yaml.MappingNode {
 		d.addAt(n.Line, key, "must be a section with the keys %s", strings.Join(names, ", "))
 		return
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		k := n.Content[i]
-		if now := renamedKeys[k.Value]; now != "" && fields[now].IsValid() {
-			d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s: is now called %s; the old name is read in this release only",
-				d.file, k.Line, join(key, k.Value), now))
-			k.Value = now
-		}
 	}
 	d.members(n, key, func(name string) string {
 		if _, known := fields[name]; !known {

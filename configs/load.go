@@ -50,7 +50,6 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 		outside(d, c)
 		d.crossCheck(c)
 	}
-	c.Warnings = d.warnings
 	if err := d.err(); err != nil {
 		return nil, err
 	}

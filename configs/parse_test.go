@@ -533,7 +533,7 @@ func segmentsOf(s form.Segments) []form.Segments {
 func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	p := expand.DefaultProfile()
 	for key, value := range map[string]string{
-		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalise_score": "true",
+		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true",
 	} {
 		if err := Set(&p, key, value); err != nil {
 			t.Error(err)
@@ -560,32 +560,6 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 		key, value, _ := strings.Cut(setting, "=")
 		if err := Set(&p, key, value); err == nil || err.Error() != problem {
 			t.Errorf("%s: %v, want %s", setting, err, problem)
-		}
-	}
-}
-
-func TestOldNamesOfKeysAreReadWithAWarning(t *testing.T) {
-	c, err := Parse("akin.yml", []byte("expansion:\n  normalise_score: true\nprofiles:\n  plain:\n    normalise_score: false\n  other: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !c.Expansion.NormalizeScores || c.Profiles["plain"].NormalizeScores || !c.Profiles["other"].NormalizeScores {
-		t.Errorf("%+v, %+v", c.Expansion, c.Profiles)
-	}
-	want := []string{
-		"akin.yml:2: expansion.normalise_score: is now called normalize_score; the old name is read in this release only",
-		"akin.yml:5: profiles.plain.normalise_score: is now called normalize_score; the old name is read in this release only",
-	}
-	if diff := cmp.Diff(want, c.Warnings); diff != "" {
-		t.Error(diff)
-	}
-	for text, want := range map[string]string{
-		"expansion:\n  normalise_score: true\n  normalize_score: true\n": "akin.yml:3: expansion.normalize_score: given twice; the first is in line 2",
-		"expansion: {normalise_score: 1}\n":                              "akin.yml:1: expansion.normalize_score: must be true or false",
-		"redis: {normalise_score: true}\n":                               "akin.yml:1: redis.normalise_score: unknown key; allowed: url, tls, timeout",
-	} {
-		if _, err := Parse("akin.yml", []byte(text)); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -56,9 +56,6 @@ func runCheck(ctx context.Context, file, index string) *checkReport {
 		return r
 	}
 	r.add(verdictOK, "configuration", file)
-	for _, warning := range cfg.Warnings {
-		r.add(verdictWarning, "configuration", warning)
-	}
 	r.certificates(cfg)
 	reached := r.nodes(ctx, cfg)
 	app, err := serve.New(ctx, serve.Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})

@@ -58,9 +58,6 @@ func New(ctx context.Context, o Options) (*App, error) {
 // newApp wires a proxy that is to replace previous, nil for none.
 func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
 	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry()}
-	for _, warning := range a.cfg.Warnings {
-		a.log.WarnContext(ctx, "configuration", "warning", warning)
-	}
 	defer func() {
 		if err != nil {
 			a.Close()
