@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -76,7 +75,6 @@ type Client struct {
 	timeout       time.Duration
 	guard         *recovery.Guard
 	memory        Memory // may be nil
-	closed        atomic.Bool
 }
 
 // New returns a client, or an error that names the option at fault. It makes no
@@ -122,12 +120,8 @@ func (o *Options) node() (string, error) {
 	return u.String(), nil
 }
 
-// Close ends the client; later calls fail, and those under way may.
-func (c *Client) Close() error {
-	c.closed.Store(true)
-	(&http.Client{Transport: c.transport}).CloseIdleConnections()
-	return nil
-}
+// Close closes the connections that no call uses.
+func (c *Client) Close() { (&http.Client{Transport: c.transport}).CloseIdleConnections() }
 
 // A Call is one call to the cluster.
 type Call struct {
@@ -197,9 +191,6 @@ func (c *Client) Send(ctx context.Context, call Call, read func(h http.Header, b
 }
 
 func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, body io.Reader) error) error {
-	if c.closed.Load() {
-		return errors.New("the client is closed")
-	}
 	req, err := call.Request(ctx, c.node)
 	if err != nil {
 		return err

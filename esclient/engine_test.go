@@ -35,7 +35,7 @@ func newEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	e.Client = c
 	if e.Info, err = c.Info(t.Context()); err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (f *indexFieldFlags) command(
 		if err != nil {
 			return err
 		}
-		defer func() { _ = client.Close() }() // every write has been answered
+		defer client.Close()
 		report := cli.NewProgress(cmd.ErrOrStderr())
 		defer report.End()
 		return run(cmd, documents.API{Client: client}, report)

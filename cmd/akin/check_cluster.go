@@ -105,7 +105,7 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 	if err != nil {
 		return esclient.Info{}, err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	return client.Info(ctx)
 }
 

@@ -60,7 +60,7 @@ func newDemoLoad() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = client.Close() }() // nothing was written
+			defer client.Close()
 			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
@@ -136,7 +136,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	began := time.Now()
 	if err := loadDemo(ctx, client, io.Discard); err != nil {
 		return err

@@ -103,7 +103,7 @@ func search(ctx context.Context, server, path string, q demo.Query, answer any) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	match := esclient.Object{"multi_match": esclient.Object{"query": q.Text, "fields": []string{"title", "body"}}}
 	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
 }

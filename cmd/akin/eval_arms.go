@@ -136,7 +136,7 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 // keep leaves it to Close to close a client.
 func (s *armSet) keep(client *esclient.Client, err error) (*esclient.Client, error) {
 	if err == nil {
-		s.closers = append(s.closers, func() { _ = client.Close() }) // nothing was written
+		s.closers = append(s.closers, client.Close)
 	}
 	return client, err
 }

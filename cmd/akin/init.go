@@ -62,7 +62,7 @@ func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	if err := p.ask(ctx, client); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
 }
 

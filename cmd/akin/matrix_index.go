@@ -119,7 +119,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	if limit := int64(d.memory); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}

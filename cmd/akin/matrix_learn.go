@@ -95,7 +95,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer client.Close()
 	report := cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
 	f.source.Client, f.source.Index, f.source.Report = client, f.cluster.Index, report

@@ -114,7 +114,7 @@ func newScanTest(t *testing.T) *scanTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(client.Close)
 	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = client.Close() }() // nothing was written
+		defer client.Close()
 		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
 	}
 	m, err := s.Shape.Apply(ctx, b.Matrices)

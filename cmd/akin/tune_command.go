@@ -79,7 +79,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 	if c.client, err = c.cluster.Open(); err != nil {
 		return err
 	}
-	defer func() { _ = c.client.Close() }() // nothing was written
+	defer c.client.Close()
 	b, err := c.read(ctx)
 	if err != nil {
 		return cli.Usage(err)

@@ -77,7 +77,7 @@ func loadCranfield(tb testing.TB, url, index string) *esclient.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = client.Close() })
+	tb.Cleanup(client.Close)
 	api := documents.API{Client: client}
 	if _, err := api.CreateIndex(tb.Context(), index, []byte(`{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
 		`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {

@@ -33,7 +33,7 @@ func newEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	e.API = API{c}
 	e.Create(t, "main", object{"number_of_shards": 3, "number_of_replicas": 0}, object{"properties": object{
 		"title":  object{"type": "text", "analyzer": "english", "fields": object{"std": object{"type": "text"}}},

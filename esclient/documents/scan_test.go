@@ -253,7 +253,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = c.Close() }()
+			defer c.Close()
 			err = (API{c}).Scan(t.Context(), allTitles(), func(string, []string, []string) error { return nil })
 			if err == nil || Interrupted(err) != test.want {
 				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
@@ -266,7 +266,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		defer c.Close()
 		server.Close()
 		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
 			t.Errorf("error %v", err)

@@ -21,7 +21,7 @@ func writing(t *testing.T, handle http.HandlerFunc) API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(c.Close)
 	return API{c}
 }
 

@@ -30,7 +30,7 @@ func newCluster(t *testing.T) *esclient.Cached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(client.Close)
 	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english","fields":{"raw":{"type":"keyword"}}},` +
 		`"body":{"type":"text"}}}}`
 	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
@@ -79,7 +79,7 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(client.Close)
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(cached.Close)
 	c := newCluster(t)
@@ -141,7 +141,7 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(client.Close)
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(cached.Close)
 	row := []simmatrix.TermRow{{Term: "car", DocFreq: 1}}

@@ -187,7 +187,7 @@ func (a *App) openCluster() (err error) {
 	}); err != nil {
 		return err
 	}
-	a.onClose(func() { a.closing("cluster client", a.client.Close()) })
+	a.onClose(a.client.Close)
 	caches := &a.cfg.Caches
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
 		AnalysisBytes: size(caches.Analysis), StatisticsBytes: size(caches.Statistics), TTL: time.Duration(caches.TTL),

@@ -33,7 +33,7 @@ func TestInsightsAreReadFromTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(client.Close)
 	log, err := (&Source{Client: client, UBI: true}).log(t.Context())
 	want := &ClickLog{Impressions: []Impression{{QueryID: "1", Query: "wing", Shown: []string{"a", "b"}, Clicked: []string{"b"}}}, NotShown: []string{"z"}}
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {
