@@ -69,7 +69,7 @@ func New(o Options) (*Server, error) {
 	s.shadows = shadows{background: newBackground(), memory: s.opts.Memory, guard: s.guard, metrics: &s.metrics.Shadow}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = tracing.Handler(report.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics), o.Tracer != nil, o.AccessLog), o.Tracer)
+	s.proxy = tracing.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s, nil
 }

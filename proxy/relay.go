@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -20,9 +22,10 @@ type relay struct {
 	http.ResponseWriter
 	guard *recovery.Guard
 	// search says what kind of request it answers; status is that of the answer, 0
-	// before it begins.
+	// before it begins, bytes the length of its body so far.
 	search bool
 	status int
+	bytes  int64
 
 	mu      sync.Mutex  // held to write and to flush
 	timer   *time.Timer // flushes, nil before the first time
@@ -30,30 +33,27 @@ type relay struct {
 	ended   bool        // what is written is sent with the end of the answer
 }
 
-// relayed returns h behind a relay, and counts answers. Panics of its timer are
-// the guard's.
-func relayed(h http.Handler, guard *recovery.Guard, count *report.Metrics) http.Handler {
+// relayed returns h behind a relay, and counts answers. Requests are followed
+// where they are traced, and where access, unless nil, gets a record of each.
+// Panics of its timer are the guard's.
+func relayed(h http.Handler, guard *recovery.Guard, count *report.Metrics, traced bool, access *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		followed, r := report.Follow(r, traced, access)
 		w2 := &relay{ResponseWriter: w, guard: guard}
 		began, complete := count.Begin(), false
 		defer func() {
 			w2.end(complete)
-			count.End(began, w2.search, w2.outcome(complete))
+			counted := 0 // for one that broke off
+			if complete {
+				w2.status = cmp.Or(w2.status, http.StatusSwitchingProtocols) // else written by whoever took the connection over
+				counted = w2.status
+			}
+			count.End(began, w2.search, counted)
+			followed.End(r, w2.status, w2.bytes, complete)
 		}()
 		h.ServeHTTP(w2, r)
 		complete = true
 	})
-}
-
-// outcome returns the status of the answer, 0 for one that broke off.
-func (w *relay) outcome(complete bool) int {
-	switch {
-	case !complete:
-		return 0
-	case w.status == 0: // written by whoever took the connection over
-		return http.StatusSwitchingProtocols
-	}
-	return w.status
 }
 
 // Unwrap lets [http.ResponseController] hijack.
@@ -91,7 +91,9 @@ func (w *relay) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(http.StatusOK)
-	return w.ResponseWriter.Write(p)
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
 }
 
 // FlushError sends what was written, a moment later.

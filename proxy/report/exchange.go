@@ -21,12 +21,9 @@ const maxLoggedText = 1 << 10
 
 // An Exchange is a request that is followed. A nil Exchange is one that is not.
 type Exchange struct {
-	http.ResponseWriter
-
-	span   trace.Span // without effect where the request is not traced
+	span   trace.Span   // without effect where the request is not traced
+	access *slog.Logger // gets a record of the request; nil is none
 	began  time.Time
-	status int   // 0 until the answer begins
-	bytes  int64 // of its body
 
 	mu              sync.Mutex
 	outcome, reason string
@@ -45,38 +42,14 @@ func of(ctx context.Context) *Exchange {
 	return x
 }
 
-// Handler returns h, whose requests are followed: h itself where they are not
-// traced and there is no access log. access gets a record of each request.
-func Handler(h http.Handler, traced bool, access *slog.Logger) http.Handler {
+// Follow begins to follow a request. It returns the request with the exchange
+// in its context; nil and r itself where it is neither traced nor logged.
+func Follow(r *http.Request, traced bool, access *slog.Logger) (*Exchange, *http.Request) {
 	if !traced && access == nil {
-		return h
+		return nil, r
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &Exchange{ResponseWriter: w, span: trace.SpanFromContext(r.Context()), began: time.Now()}
-		r = r.WithContext(context.WithValue(r.Context(), key{}, x))
-		complete := false
-		defer func() { x.end(r, access, complete) }()
-		h.ServeHTTP(x, r)
-		complete = true
-	})
-}
-
-// Unwrap is for [http.ResponseController].
-func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
-
-// WriteHeader notes the status.
-func (x *Exchange) WriteHeader(status int) {
-	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
-		x.status = status
-	}
-	x.ResponseWriter.WriteHeader(status)
-}
-
-// Write notes how much is written.
-func (x *Exchange) Write(p []byte) (int, error) {
-	n, err := x.ResponseWriter.Write(p)
-	x.bytes += int64(n)
-	return n, err
+	x := &Exchange{span: trace.SpanFromContext(r.Context()), access: access, began: time.Now()}
+	return x, r.WithContext(context.WithValue(r.Context(), key{}, x))
 }
 
 // Answered notes that the cluster's answer to a request begins, which was sent
@@ -110,8 +83,13 @@ func Note(ctx context.Context, outcome, reason string) {
 	}
 }
 
-// end ends the exchange. Without a complete answer it was cut off.
-func (x *Exchange) end(r *http.Request, access *slog.Logger, complete bool) {
+// End ends the exchange of r, whose answer has that status, 0 where it did not
+// begin, and a body of so many bytes. An answer that is not complete was cut
+// off.
+func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) {
+	if x == nil {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for key, value := range map[string]string{"akin.outcome": x.outcome, "akin.reason": x.reason} {
@@ -119,28 +97,25 @@ func (x *Exchange) end(r *http.Request, access *slog.Logger, complete bool) {
 			x.span.SetAttributes(attribute.String(key, value))
 		}
 	}
-	if complete && x.status == 0 { // written by whoever took the connection over
-		x.status = http.StatusSwitchingProtocols
-	}
 	if !complete {
 		x.span.SetAttributes(attribute.String("error.type", "aborted"))
 		x.span.SetStatus(codes.Error, "")
 	}
-	if access != nil {
-		access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, complete)...)
+	if x.access != nil {
+		x.access.LogAttrs(r.Context(), slog.LevelInfo, "request", x.record(r, status, bytes, complete)...)
 	}
 }
 
 // record returns what the access log says of a request that has ended. The
 // query string is left out: it can be a search. The lock is held.
-func (x *Exchange) record(r *http.Request, complete bool) []slog.Attr {
+func (x *Exchange) record(r *http.Request, status int, bytes int64, complete bool) []slog.Attr {
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		client = r.RemoteAddr
 	}
 	record := []slog.Attr{
 		slog.String("client", client), slog.String("method", bounded(r.Method)), slog.String("path", bounded(r.URL.EscapedPath())),
-		slog.String("protocol", r.Proto), slog.Int("status", x.status), slog.Int64("bytes", x.bytes),
+		slog.String("protocol", r.Proto), slog.Int("status", status), slog.Int64("bytes", bytes),
 		slog.Float64("duration_ms", milliseconds(time.Since(x.began))),
 	}
 	if x.upstream > 0 {
