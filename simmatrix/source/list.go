@@ -202,48 +202,24 @@ func (g *list) addLine(line []byte, number int) error {
 // [ErrList] for a term with a tab or an end of line.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	m, b := matrix.Table(), bufio.NewWriter(w)
-	if err := checkPlainTerms(m.Terms); err != nil {
-		return err
-	}
-	var line []byte
-	for i, term := range m.Terms {
-		cols, sims := m.Row(i)
-		line = line[:0]
-		for k, col := range cols {
-			if k == 0 && m.Offsets[i] == 0 {
-				line = appendMark(line, term)
-			}
-			line = append(append(line, term...), '\t')
-			line = append(append(line, m.Terms[col]...), '\t')
-			line = append(appendSimilarity(line, sims[k]), '\n')
-		}
-		if _, err := b.Write(line); err != nil {
-			return err
-		}
-	}
-	return b.Flush()
-}
-
-func checkPlainTerms(terms []string) error {
-	for _, term := range terms {
+	for _, term := range m.Terms {
 		if err := checkPlain(term); err != nil {
 			return fmt.Errorf("%w: %w and cannot be written", ErrList, err)
 		}
 	}
-	return nil
-}
-
-// appendMark appends a byte order mark where term, the first of a file, begins
-// with one: readers remove the first one.
-func appendMark(b []byte, term string) []byte {
-	if strings.HasPrefix(term, lines.ByteOrderMark) {
-		b = append(b, lines.ByteOrderMark...)
+	for i, term := range m.Terms {
+		cols, sims := m.Row(i)
+		for k, col := range cols {
+			if k == 0 && m.Offsets[i] == 0 && strings.HasPrefix(term, lines.ByteOrderMark) {
+				_, _ = b.WriteString(lines.ByteOrderMark) // readers remove the first one
+			}
+			_, err := fmt.Fprintf(b, "%s\t%s\t%.*f\n", term, m.Terms[col], similarityDigits, float64(sims[k])/simmatrix.UnitsOfOne)
+			if err != nil {
+				return err
+			}
+		}
 	}
-	return b
-}
-
-func appendSimilarity(b []byte, units uint16) []byte {
-	return strconv.AppendFloat(b, float64(units)/simmatrix.UnitsOfOne, 'f', similarityDigits, 64)
+	return b.Flush()
 }
 
 // pairs collects the entries of a matrix in any order, at 16 bytes each.

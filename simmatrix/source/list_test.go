@@ -95,7 +95,7 @@ func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
 // TestSixDecimalsDistinguishAllSimilarities goes through all of them.
 func TestSixDecimalsDistinguishAllSimilarities(t *testing.T) {
 	for u := range uint16(simmatrix.UnitsOfOne) {
-		s, ok := lines.ParseDecimal(string(appendSimilarity(nil, u+1)), 64)
+		s, ok := lines.ParseDecimal(fmt.Sprintf("%.*f", similarityDigits, float64(u+1)/simmatrix.UnitsOfOne), 64)
 		if got, err := units(s, false); !ok || err != nil || got != u+1 {
 			t.Fatalf("%d: %v, %d, %v", u+1, s, got, err)
 		}
