@@ -248,29 +248,18 @@ func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]
 	return recall(ctx, c, c.analysis, k.ofIndices(namesOfIndices), k, (*Cached).resolve)
 }
 
-// resolve asks for the schema of the field, and takes the names from its
-// answer.
+// resolve asks for the mappings of the field, and has their schema remembered,
+// too.
 func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
-	var answer map[string]mapping.Index
-	_, err := cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) {
-		all, err := c.about(k).mappings(ctx)
+	answer, err := c.about(k).mappings(ctx)
+	_, _ = cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		answer = all
-		return c.about(k).readSchema(ctx, all)
-	})
-	if ctx.Err() != nil { // the load may go on
-		return nil, ctx.Err()
-	}
-	if answer == nil {
-		if err != nil && !telling(err) {
-			return nil, err
-		}
-		// The schema was known, or was loaded by somebody else.
-		if answer, err = c.about(k).mappings(ctx); err != nil {
-			return nil, err
-		}
+		return c.about(k).readSchema(ctx, answer)
+	}) // what is wrong with the schema is not asked for
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range answer {
 		if _, filtered := m.Restricted(k.mayName); filtered {
