@@ -49,10 +49,7 @@ overrides and where they were learned, each line ends with them.`,
 			if err != nil {
 				return err
 			}
-			if f.json {
-				return found.PrintJSON(cmd.OutOrStdout(), args, f.top)
-			}
-			return found.Print(cmd.OutOrStdout(), args, f.top)
+			return found.Print(cmd.OutOrStdout(), f.json)
 		},
 	}
 	f.redis.Register(cmd)
@@ -62,16 +59,13 @@ overrides and where they were learned, each line ends with them.`,
 	return cmd
 }
 
-// lookUp returns the rows of words in the matrix of the flags.
+// lookUp looks words up in the matrix of the flags.
 func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors, error) {
 	asked := slices.Clone(words)
 	for _, word := range words { // an analyzer makes lower case of nearly all words, people forget it
 		asked = append(asked, strings.ToLower(word))
 	}
-	found := &cli.Neighbors{
-		Rows: make(map[string]simmatrix.Row), Forms: make(map[string]string),
-		Terms: make(map[string]string), Nearest: make(map[string]string),
-	}
+	found := &cli.Neighbors{Matrix: f.file}
 	if f.file == "" {
 		return found, f.redis.With(func(admin *store.Admin) error { return f.lookUpInRedis(ctx, admin, found, words, asked) })
 	}
@@ -79,21 +73,27 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 	if err != nil {
 		return nil, err
 	}
-	found.Matrix, found.Origins = f.file, m.Meta().Origins
-	resolve(found, words, m.TermsOf(asked...), m.Nearest)
-	for _, term := range slices.Concat(words, slices.Collect(maps.Values(found.Terms))) {
-		found.Rows[term] = m.Row(term)
-	}
-	for _, term := range found.Shown(f.top) {
-		found.Forms[term] = m.Form(term)
+	found.Origins = m.Meta().Origins
+	terms := m.TermsOf(asked...)
+	for _, word := range words {
+		term, nearest := cli.LookUp(word, terms, m.Nearest)
+		found.Add(word, term, nearest, f.top, m.Row, m.Form)
 	}
 	return found, nil
 }
 
-// lookUpInRedis sets what the active version in Redis has of words; asked has
-// them, and in lower case, too.
+// lookUpInRedis looks words up in the active version in Redis; asked has them,
+// and in lower case, too.
 func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found *cli.Neighbors, words, asked []string) error {
-	version, err := f.readRows(ctx, admin, found, "", asked)
+	rows := make(map[string]simmatrix.Row)
+	read := func(version string, terms []string) (string, error) { // "" for the active one
+		version, some, err := admin.Rows(ctx, f.redis.Name, version, terms)
+		for k := range some {
+			rows[terms[k]] = some[k]
+		}
+		return version, err
+	}
+	version, err := read("", asked)
 	if err != nil {
 		return err
 	}
@@ -102,44 +102,27 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found
 	if err != nil {
 		return err
 	}
-	terms := simmatrix.TermsOf(asked, maps.All(forms), func(term string) bool { return !found.Rows[term].IsZero() })
-	resolve(found, words, terms, func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) })
-	if _, err = f.readRows(ctx, admin, found, version, slices.Collect(maps.Values(found.Terms))); err != nil {
+	rowOf := func(term string) simmatrix.Row { return rows[term] }
+	formOf := func(term string) string { return forms[term] }
+	nearestTo := func(word string) string { return simmatrix.NearestOf(word, maps.Values(forms)) }
+	terms := simmatrix.TermsOf(asked, maps.All(forms), func(term string) bool { return !rows[term].IsZero() })
+	if _, err = read(version, slices.Collect(maps.Values(terms))); err != nil {
 		return err
 	}
-	for _, term := range found.Shown(f.top) {
-		found.Forms[term] = forms[term]
-	}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(found.Rows)), hasOrigins) {
-		return nil
-	}
-	versions, err := admin.Versions(ctx, f.redis.Name)
-	if k := slices.IndexFunc(versions, func(v store.Version) bool { return v.ID == version }); k >= 0 {
-		found.Origins = versions[k].Origins
-	}
-	return err
-}
-
-// readRows adds the rows of terms in a version, "" for the active one, whose
-// name it returns.
-func (f *showFlags) readRows(ctx context.Context, admin *store.Admin, found *cli.Neighbors, version string, terms []string) (string, error) {
-	version, rows, err := admin.Rows(ctx, f.redis.Name, version, terms)
-	for k := range rows {
-		found.Rows[terms[k]] = rows[k]
-	}
-	return version, err
-}
-
-// resolve sets the terms that words stand for, as they are or in lower case,
-// and the nearest spelling of those that stand for none.
-func resolve(found *cli.Neighbors, words []string, terms map[string]string, nearest func(word string) string) {
-	for _, word := range words {
-		term, near := cli.LookUp(word, terms, nearest)
-		found.Nearest[word] = near
-		if term != word {
-			found.Terms[word] = term
+	if slices.ContainsFunc(slices.Collect(maps.Values(rows)), hasOrigins) {
+		versions, err := admin.Versions(ctx, f.redis.Name)
+		if err != nil {
+			return err
+		}
+		if k := slices.IndexFunc(versions, func(v store.Version) bool { return v.ID == version }); k >= 0 {
+			found.Origins = versions[k].Origins
 		}
 	}
+	for _, word := range words {
+		term, nearest := cli.LookUp(word, terms, nearestTo)
+		found.Add(word, term, nearest, f.top, rowOf, formOf)
+	}
+	return nil
 }
 
 // hasOrigins reports whether the neighbors of a row have origins: all of a

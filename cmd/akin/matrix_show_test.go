@@ -125,8 +125,9 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	found := cli.Neighbors{Matrix: "docs@7", Rows: map[string]simmatrix.Row{"a": row}}
-	if err := found.Print(&out, []string{"a"}, 1); err != nil {
+	found := cli.Neighbors{Matrix: "docs@7"}
+	found.Add("a", "a", "", 1, func(string) simmatrix.Row { return row }, func(string) string { return "" })
+	if err := found.Print(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a 2 neighbors in docs@7 df 1", "b 0.9000 df 0"}, squeezed(out.String())); diff != "" {

@@ -152,15 +152,13 @@ func newMatrixList() *cobra.Command {
 			if !whole {
 				fmt.Fprintln(cmd.ErrOrStderr(), "there may be more: this Redis has too many keys to look at all")
 			}
-			matrices := cli.Matrices(all)
-			return cli.Print(out, asJSON, matrices, matrices.Print)
+			return cli.Matrices(out, asJSON, all)
 		}
 		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
 		}
-		listed := cli.Versions(versions)
-		return cli.Print(out, asJSON, listed, listed.Print)
+		return cli.Versions(out, asJSON, versions)
 	})
 	cmd.Flags().Lookup("name").DefValue = "" // all
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -127,7 +127,7 @@ func printSamples(w io.Writer, r *combine.Inspection) {
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(r.Meta.Origins, n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, originColumn(originNames(r.Meta.Origins, n)))
 		}
 		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
 			fmt.Fprintf(w, "  and %d more\n", more)
@@ -239,16 +239,16 @@ func readable(term, word string) string {
 }
 
 // originColumn returns the names of what an entry comes from as a column,
-// nothing where the matrix has no names.
-func originColumn(origins []string, n simmatrix.Neighbor) string {
-	names := originNames(origins, n)
-	for k, name := range names {
-		names[k] = Visible(name)
-	}
+// nothing where there are none.
+func originColumn(names []string) string {
 	if names == nil {
 		return ""
 	}
-	return "\t" + strings.Join(names, ", ")
+	shown := make([]string, len(names))
+	for k, name := range names {
+		shown[k] = Visible(name)
+	}
+	return "\t" + strings.Join(shown, ", ")
 }
 
 func originNames(origins []string, n simmatrix.Neighbor) []string {
@@ -261,78 +261,49 @@ func originNames(origins []string, n simmatrix.Neighbor) []string {
 	return simmatrix.DescribeOrigins(names)
 }
 
-// A ListedVersion is a version of a matrix in Redis.
-type ListedVersion struct {
-	store.Version
+// Versions prints versions of a matrix in Redis, the newest first.
+func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
+	type listed struct {
+		store.Version
 
-	ID     string `json:"version"`
-	Active bool   `json:"active"`
-}
-
-// ListedVersions are those of one matrix, the newest first.
-type ListedVersions []ListedVersion
-
-// Versions lists versions.
-func Versions(versions []store.Version) ListedVersions {
-	all := make(ListedVersions, 0, len(versions))
+		ID     string `json:"version"`
+		Active bool   `json:"active"`
+	}
+	all := make([]listed, 0, len(versions))
 	for _, v := range versions {
 		id, active := v.ID, v.Active
 		v.Frequent = nil // which is for proxies
-		all = append(all, ListedVersion{v, id, active})
+		all = append(all, listed{v, id, active})
 	}
-	return all
-}
-
-// Print prints a table.
-func (l ListedVersions) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
-	for i := range l {
-		v, mark := &l[i], ""
-		if v.Active {
-			mark = "*"
+	return Print(out, asJSON, all, func(out io.Writer) error {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
+		for i := range all {
+			v, mark := &all[i], ""
+			if v.Active {
+				mark = "*"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
+				v.Terms, v.NonZeros, v.Docs, v.Checksum, v.Source)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
-			v.Terms, v.NonZeros, v.Docs, v.Checksum, v.Source)
-	}
-	return w.Flush()
+		return w.Flush()
+	})
 }
 
-// A ListedMatrix is what there is of one matrix in Redis.
-type ListedMatrix struct {
-	Name      string `json:"name"`
-	Active    string `json:"active"` // version, "" for none
-	Versions  int    `json:"versions"`
-	Terms     uint64 `json:"terms"`
-	Neighbors uint64 `json:"neighbors"`
-	Bytes     int64  `json:"bytes"` // in Redis; 0: not known
-}
-
-// ListedMatrices are all in a Redis, by name.
-type ListedMatrices []ListedMatrix
-
-// Matrices lists matrices.
-func Matrices(matrices []store.Summary) ListedMatrices {
-	all := make(ListedMatrices, 0, len(matrices))
-	for i := range matrices {
-		m := &matrices[i]
-		all = append(all, ListedMatrix{m.Name, m.Active.ID, m.Versions, m.Active.Terms, m.Active.NonZeros, m.Bytes})
-	}
-	return all
-}
-
-// Print prints a table.
-func (l ListedMatrices) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tACTIVE VERSION\tVERSIONS\tTERMS\tNEIGHBORS\tSIZE")
-	for _, m := range l {
-		size := "unknown"
-		if m.Bytes > 0 {
-			size = strconv.FormatFloat(float64(m.Bytes)/(1<<20), 'f', 1, 64) + " MiB"
+// Matrices prints what there is of each matrix in Redis.
+func Matrices(out io.Writer, asJSON bool, all []store.Summary) error {
+	return Print(out, asJSON, all, func(out io.Writer) error {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "NAME\tACTIVE VERSION\tVERSIONS\tTERMS\tNEIGHBORS\tSIZE")
+		for _, m := range all {
+			size := "unknown"
+			if m.Bytes > 0 {
+				size = strconv.FormatFloat(float64(m.Bytes)/(1<<20), 'f', 1, 64) + " MiB"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", Visible(m.Name), cmp.Or(m.Active, "none"), m.Versions, m.Terms, m.Neighbors, size)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", Visible(m.Name), cmp.Or(m.Active, "none"), m.Versions, m.Terms, m.Neighbors, size)
-	}
-	return w.Flush()
+		return w.Flush()
+	})
 }
 
 // LookUp returns the term that a word stands for, as it is or in lower case,
@@ -346,63 +317,11 @@ func LookUp(word string, terms map[string]string, near func(word string) string)
 	return term, ""
 }
 
-// Neighbors are rows of one matrix.
+// Neighbors are rows of one matrix that were looked up by words.
 type Neighbors struct {
-	Matrix  string // which one
-	Origins []string
-	Rows    map[string]simmatrix.Row // by term, the zero Row where there is none
-	Forms   map[string]string        // in which people write terms, by term, those that differ
-	// Terms are the terms that words stand for, by word, those that differ, and
-	// Nearest what is spelled most like a word that stands for none.
-	Terms, Nearest map[string]string
-}
-
-func (f *Neighbors) termOf(word string) string { return cmp.Or(f.Terms[word], word) }
-
-// Shown returns the terms that have a row, and the first top neighbors of each.
-func (f *Neighbors) Shown(top int) []string {
-	all := map[string]bool{}
-	for term, row := range f.Rows {
-		if !row.IsZero() {
-			all[term] = true
-		}
-		for _, n := range nearest(row, top) {
-			all[n.Term] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
-}
-
-func nearest(row simmatrix.Row, top int) []simmatrix.Neighbor {
-	all := slices.Collect(row.All())
-	return all[:min(len(all), top)]
-}
-
-// Print prints the first top neighbors of the term of each word.
-func (f *Neighbors) Print(out io.Writer, words []string, top int) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, word := range words {
-		term := f.termOf(word)
-		row := f.Rows[term]
-		if row.IsZero() {
-			hint := ""
-			if near := f.Nearest[word]; near != "" {
-				hint = "; did you mean " + Visible(near) + "?"
-			}
-			fmt.Fprintf(w, "%s  not in %s%s\n", Visible(word), f.Matrix, hint)
-			continue
-		}
-		other := ""
-		if term != word && !f.Rows[word].IsZero() {
-			other = fmt.Sprintf("  (%s is a term, too: %s)", Visible(word), readable(word, f.Forms[word]))
-		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s\n", readable(term, f.Forms[term]), row.Len(), f.Matrix, row.DocFreq(), other)
-		for _, n := range nearest(row, top) {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n",
-				readable(n.Term, f.Forms[n.Term]), decimals(float64(n.Similarity)), n.DocFreq, originColumn(f.Origins, n))
-		}
-	}
-	return w.Flush()
+	Matrix  string     `json:"matrix"` // which one
+	Origins []string   `json:"-"`      // the names of what its entries come from
+	Rows    []shownRow `json:"terms"`
 }
 
 // A shownTerm is a term in the JSON of "matrix show".
@@ -426,31 +345,64 @@ type shownRow struct {
 	// what is spelled most like it, where there is no term.
 	Asked     string          `json:"asked,omitempty"`
 	Nearest   string          `json:"nearest,omitempty"`
-	Neighbors []shownNeighbor `json:"neighbors"` // null for a term that the matrix lacks
+	Neighbors []shownNeighbor `json:"neighbors"` // the first; null for a term that the matrix lacks
+
+	all int    // how many neighbors there are
+	too string // Asked as a term of its own, "" where it is none
 }
 
-// PrintJSON prints the same as Print.
-func (f *Neighbors) PrintJSON(out io.Writer, words []string, top int) error {
-	result := struct {
-		Matrix string     `json:"matrix"`
-		Terms  []shownRow `json:"terms"`
-	}{Matrix: f.Matrix}
-	for _, word := range words {
-		term := f.termOf(word)
-		row := f.Rows[term]
-		shown := shownRow{shownTerm: shownTerm{term, f.Forms[term], row.DocFreq()}, Nearest: f.Nearest[word]}
-		if term != word {
-			shown.Asked = word
+// Add adds what a word stands for, as [LookUp] says, with the first top
+// neighbors of the term. rowOf returns the row of a term, formOf what people
+// write for it, where that is another.
+func (f *Neighbors) Add(
+	word, term, nearest string, top int, rowOf func(term string) simmatrix.Row, formOf func(term string) string,
+) {
+	row := rowOf(term)
+	shown := shownRow{shownTerm: shownTerm{term, formOf(term), row.DocFreq()}, Nearest: nearest, all: row.Len()}
+	if term != word {
+		if shown.Asked = word; !rowOf(word).IsZero() {
+			shown.too = readable(word, formOf(word))
 		}
-		if !row.IsZero() {
-			shown.Neighbors = []shownNeighbor{}
-		}
-		for _, n := range nearest(row, top) {
-			shown.Neighbors = append(shown.Neighbors, shownNeighbor{
-				shownTerm{n.Term, f.Forms[n.Term], n.DocFreq}, n.Similarity, originNames(f.Origins, n),
-			})
-		}
-		result.Terms = append(result.Terms, shown)
 	}
-	return json.NewEncoder(out).Encode(result)
+	if !row.IsZero() {
+		shown.Neighbors = []shownNeighbor{}
+	}
+	for n := range row.All() {
+		if len(shown.Neighbors) == top {
+			break
+		}
+		shown.Neighbors = append(shown.Neighbors, shownNeighbor{
+			shownTerm{n.Term, formOf(n.Term), n.DocFreq}, n.Similarity, originNames(f.Origins, n),
+		})
+	}
+	f.Rows = append(f.Rows, shown)
+}
+
+// Print prints a table, or a line of JSON.
+func (f *Neighbors) Print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(f)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		word := Visible(cmp.Or(r.Asked, r.Term))
+		if r.Neighbors == nil {
+			hint := ""
+			if r.Nearest != "" {
+				hint = "; did you mean " + Visible(r.Nearest) + "?"
+			}
+			fmt.Fprintf(w, "%s  not in %s%s\n", word, f.Matrix, hint)
+			continue
+		}
+		other := ""
+		if r.too != "" {
+			other = fmt.Sprintf("  (%s is a term, too: %s)", word, r.too)
+		}
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d%s\n", readable(r.Term, r.Word), r.all, f.Matrix, r.DocFreq, other)
+		for _, n := range r.Neighbors {
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", readable(n.Term, n.Word), decimals(float64(n.Similarity)), n.DocFreq, originColumn(n.Origins))
+		}
+	}
+	return w.Flush()
 }

@@ -19,14 +19,15 @@ const (
 	maxNames = 1000
 )
 
-// A Summary is what there is of one matrix.
+// A Summary is what there is of one matrix: Terms, Neighbors and Bytes of the
+// active version.
 type Summary struct {
-	Name     string
-	Versions int     // complete ones, at most 1000
-	Active   Version // the zero Version where none is
-	// Bytes is what the rows of the active version take in Redis, about; 0 where
-	// Redis does not say.
-	Bytes int64
+	Name      string `json:"name"`
+	Active    string `json:"active"`   // version, "" for none
+	Versions  int    `json:"versions"` // complete ones, at most 1000
+	Terms     uint64 `json:"terms"`
+	Neighbors uint64 `json:"neighbors"`
+	Bytes     int64  `json:"bytes"` // in Redis, about; 0 where Redis does not say
 }
 
 // Matrices returns what there is of each matrix, by name. whole is false where
@@ -37,20 +38,17 @@ func (a *Admin) Matrices(ctx context.Context) (all []Summary, whole bool, err er
 	if err != nil {
 		return nil, false, fmt.Errorf("names of matrices: %w", err)
 	}
+	all = []Summary{}
 	for _, name := range names[:min(len(names), maxNames)] {
 		versions, err := a.Versions(ctx, name)
 		if err != nil {
 			return nil, false, err
 		}
 		s := Summary{Name: name, Versions: len(versions)}
-		for k := range versions {
-			if versions[k].Active {
-				s.Active = versions[k]
-			}
-		}
-		if id := s.Active.ID; id != "" {
+		if k := slices.IndexFunc(versions, func(v Version) bool { return v.Active }); k >= 0 {
+			s.Active, s.Terms, s.Neighbors = versions[k].ID, versions[k].Terms, versions[k].NonZeros
 			_ = a.do(ctx, func(ctx context.Context) error { // which not every Redis lets users ask
-				s.Bytes = a.client.MemoryUsage(ctx, rowsKey(name, id)).Val()
+				s.Bytes = a.client.MemoryUsage(ctx, rowsKey(name, s.Active)).Val()
 				return nil
 			})
 		}

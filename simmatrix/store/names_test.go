@@ -23,10 +23,10 @@ func TestMatricesAreListedWithWhatIsActive(t *testing.T) {
 	if len(all) != 2 || !whole {
 		t.Fatalf("%+v, whole %t", all, whole)
 	}
-	if help := all[0]; help.Name != "help" || help.Versions != 2 || help.Active.ID != last || help.Active.Terms != 51 || help.Bytes == 0 {
+	if help := all[0]; help.Name != "help" || help.Versions != 2 || help.Active != last || help.Terms != 51 || help.Neighbors != 50 || help.Bytes == 0 {
 		t.Errorf("%+v", help)
 	}
-	if products := all[1]; products.Name != "products" || products.Versions != 1 || products.Active.ID != "" {
+	if products := all[1]; products.Name != "products" || products.Versions != 1 || products.Active != "" {
 		t.Errorf("%+v", products)
 	}
 }
