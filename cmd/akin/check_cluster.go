@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 // callTimeout bounds a call, and expiresSoon is how long before its end a
@@ -141,22 +143,24 @@ func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	if !cfg.Expansion.Enabled {
 		r.add(verdictWarning, "expansion.enabled", "false: only searches that name a profile are expanded")
 	}
-	files := map[string]string{} // of matrices and of weights, by kind and name
-	for what, list := range map[string][]configs.Matrix{"matrix ": cfg.Matrices, "weights ": cfg.Weights} {
-		for _, m := range list {
-			files[what+m.Name] = m.File
-		}
-	}
-	for _, m := range app.Served() {
-		about := m.What + " " + m.Name
-		where := "from " + cmp.Or(files[about], m.Source)
+	matrices, weights := app.Served()
+	r.served("matrix ", cfg.Matrices, matrices)
+	r.served("weights ", cfg.Weights, weights)
+}
+
+// served says what is served of the entries of a list.
+func (r *checkReport) served(what string, entries []configs.Matrix, states []store.State) {
+	for _, m := range states {
+		about := what + m.Name
+		file := entries[slices.IndexFunc(entries, func(e configs.Matrix) bool { return e.Name == m.Name })].File
+		where := "from " + cmp.Or(file, m.Source)
 		if m.Problem != "" {
 			next := "see that Redis answers at redis.url, and push one: akin matrix push --redis URL --name " + m.Name + " --activate FILE"
-			if files[about] != "" {
-				next = "build it: akin matrix build --from-index URL --index INDEX --field FIELD --out " + files[about]
-			}
-			if m.What != "matrix" {
+			switch {
+			case what == "weights ":
 				next = ""
+			case file != "":
+				next = "build it: akin matrix build --from-index URL --index INDEX --field FIELD --out " + file
 			}
 			r.Checks = append(r.Checks, checkResult{verdictError, about, where + ": " + m.Problem, next})
 		}

@@ -142,11 +142,9 @@ func (s sender) store(stats store.Stats, cache, of, from, label, what string) {
 	for _, m := range stats.Matrices {
 		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", one(m.Problem == ""), label, m.Name)
 		s.gauge(of+"_terms", "Terms that have a row in the served version.", float64(m.Terms), label, m.Name)
-		if written, ok := stats.Written[m.Name]; ok {
-			s.gauge(of+"_created_timestamp_seconds", "When the served version was pushed to Redis, or its file written, as Unix time.",
-				float64(written.Unix()), label, m.Name)
-		}
 		if m.Version != "" {
+			s.gauge(of+"_created_timestamp_seconds", "When the served version was pushed to Redis, or its file written, as Unix time.",
+				float64(m.Written.Unix()), label, m.Name)
 			s.gauge(of+"_info", "1 for the version of "+what+" that is served.", 1, label, m.Name, "source", m.Source, "version", m.Version)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -148,31 +147,13 @@ func (a *App) count(ctx context.Context, s *FieldReport, text string) error {
 // Client returns the client of akin's own calls, which Close closes.
 func (a *App) Client() *esclient.Client { return a.client }
 
-// A Served is what is served of one matrix, or of weights.
-type Served struct {
-	store.State
-
-	What     string // "matrix" or "weights"
-	Checksum string // "" where no version is served
-	Written  time.Time
-}
-
-// Served returns what is served of each matrix and of the weights.
-func (a *App) Served() (all []Served) {
-	add := func(what string, store *store.Store) {
-		if store == nil {
-			return
-		}
-		stats := store.Stats()
-		for _, m := range stats.Matrices {
-			s := Served{State: m, What: what, Written: stats.Written[m.Name]}
-			if rows := store.Pin().Of(m.Name); rows != nil {
-				s.Checksum = rows.Checksum()
-			}
-			all = append(all, s)
-		}
+// Served returns what is served of each matrix, and of the weights.
+func (a *App) Served() (matrices, weights []store.State) {
+	if a.store != nil {
+		matrices = a.store.State()
 	}
-	add("matrix", a.store)
-	add("weights", a.weights)
-	return all
+	if a.weights != nil {
+		weights = a.weights.State()
+	}
+	return matrices, weights
 }

@@ -60,8 +60,10 @@ const (
 type State struct {
 	Name, Source string
 	// Version is the version that is served, "" for none: then its searches
-	// are not expanded. For a file it is the checksum.
-	Version string
+	// are not expanded. For a file it is the beginning of the checksum.
+	Version, Checksum string
+	// Written is when the version was pushed, or its file written.
+	Written time.Time
 	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
 	// number of documents the matrix was built from, 0 where unknown.
 	Terms, NonZeros, Docs uint64
@@ -73,8 +75,6 @@ type State struct {
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
 	Matrices []State // sorted by name
-	// Written is when each version that is served was pushed, or its file written.
-	Written                map[string]time.Time
 	CacheHits, CacheMisses int64  // in terms
 	CacheBytes             uint64 // an estimate
 	// Failures counts the calls to Redis that failed or, with the breaker open,
@@ -181,15 +181,7 @@ func (s *Store) Stats() Stats {
 		CacheHits:   s.cache.hits.Load(),
 		CacheMisses: s.cache.misses.Load(),
 		CacheBytes:  s.cache.kept.Stats().Bytes,
-		Written:     map[string]time.Time{},
 	}
-	s.mu.Lock()
-	for name, m := range s.matrices {
-		if m.rows != nil {
-			stats.Written[name] = m.rows.version.Pushed
-		}
-	}
-	s.mu.Unlock()
 	if r := s.remote; r != nil {
 		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
 		stats.Breaker = r.breaker.State().String()
@@ -220,19 +212,23 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state = m.state
+	serve := func(v Version) {
+		state.Version, state.Checksum, state.Written = v.ID, v.Checksum, v.Pushed
+		state.Terms, state.NonZeros, state.Docs = v.Terms, v.NonZeros, v.Docs
+	}
 	damaged := m.rows != nil && m.rows.version.damage.Load() != nil
 	problem := problemOf(err)
 	switch {
 	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
 		m.rows = &Rows{version: v, cache: s.cache}
-		state.Version, state.Terms, state.NonZeros, state.Docs = v.ID, v.Terms, v.NonZeros, v.Docs
+		serve(v.Version)
 		s.publish()
 	case errors.Is(problem, ErrNoVersion) && m.rows != nil:
 		m.rows = nil
 		s.publish()
 		fallthrough
 	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other
-		state.Version, state.Terms, state.NonZeros, state.Docs = "", 0, 0, 0
+		serve(Version{})
 	}
 	changed = state.Version != m.state.Version
 	if !errors.Is(problem, m.problem) {
