@@ -81,14 +81,6 @@ func match(
 	})
 }
 
-// forms returns the words that people write for terms of a version.
-func (a *App) forms(ctx context.Context, matrix string, terms []string) map[string]string {
-	if a.store == nil {
-		return nil
-	}
-	return a.store.Forms(ctx, matrix, terms)
-}
-
 // weightSource gives expand the weights that are active in a row store, and
 // what the indices have for the mode hard.
 type weightSource struct {

@@ -104,22 +104,18 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		return playground.Row{}, fmt.Errorf("%w: %.80q", playground.ErrUnknown, matrix)
 	}
 	state := states[at]
-	term, nearest := word, ""
-	rows := make([]simmatrix.Row, 1)
+	version = cmp.Or(version, state.Version)
+	var term, nearest string
+	var rows []simmatrix.Row
 	var err error
-	if served := m.app.store.Pin().Of(matrix); version == "" || version == state.Version {
-		if version = state.Version; served == nil {
-			return playground.Row{}, playground.ErrUnknown
-		}
-		if in := served.Matrix(); in != nil {
-			term, nearest = cli.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
-		} else {
-			term, nearest = m.lookUp(ctx, matrix, version, word)
-		}
-		err = served.Rows(ctx, []string{term}, rows)
-	} else if state.Source != store.SourceRedis || m.redis == nil {
+	switch served := m.app.store.Pin().Of(matrix); {
+	case version == "", state.Source == store.SourceFile && version != state.Version:
 		err = playground.ErrUnknown
-	} else {
+	case state.Source == store.SourceFile:
+		in := served.Matrix()
+		term, nearest = cli.LookUp(word, in.TermsOf(word, strings.ToLower(word)), in.Nearest)
+		rows = []simmatrix.Row{in.Row(term)}
+	default:
 		term, nearest = m.lookUp(ctx, matrix, version, word)
 		version, rows, err = m.redis.Rows(ctx, matrix, version, []string{term})
 	}
@@ -138,7 +134,7 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 		terms = append(terms, n.Term)
 		out.Neighbors = append(out.Neighbors, playground.Neighbor{Term: n.Term, Similarity: n.Similarity, DocFreq: n.DocFreq})
 	}
-	words := m.app.forms(ctx, matrix+"@"+version, terms)
+	words := m.app.store.Forms(ctx, matrix+"@"+version, terms)
 	out.Word = words[term]
 	for k := range out.Neighbors {
 		out.Neighbors[k].Word = words[out.Neighbors[k].Term]
@@ -152,11 +148,8 @@ func (m playgroundMatrices) Neighbors(ctx context.Context, matrix, version, word
 func (m playgroundMatrices) lookUp(ctx context.Context, matrix, version, word string) (term, nearest string) {
 	lower := strings.ToLower(word)
 	words := []string{word, lower}
-	if m.redis == nil {
-		return word, ""
-	}
 	_, rows, err := m.redis.Rows(ctx, matrix, version, words)
-	if err == nil && !rows[0].IsZero() && m.app.forms(ctx, matrix+"@"+version, words)[word] == "" {
+	if err == nil && !rows[0].IsZero() && m.app.store.Forms(ctx, matrix+"@"+version, words)[word] == "" {
 		return word, ""
 	}
 	forms, formsErr := m.redis.AllForms(ctx, matrix, version)

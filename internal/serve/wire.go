@@ -87,7 +87,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		})
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
-		options.HitTerms = c.rerank
+		options.HitTerms, options.Forms = c.rerank, a.store.Forms
 	}
 	models, err := readModels(ctx, a.cfg.Vectors, a.log)
 	if err != nil {
@@ -205,7 +205,7 @@ func (a *App) proxyOptions() proxy.Options {
 		Nodes:  a.nodes,
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
-		Cause: cause, Causes: causes(), Check: a.check, Forms: a.forms,
+		Cause: cause, Causes: causes(), Check: a.check,
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
 		Trials: trials(cfg.Expansion.Trials),
 		// Who has credentials for akin's own calls has a cluster that asks for them.
