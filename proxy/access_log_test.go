@@ -78,7 +78,7 @@ func TestAccessLogHasALineForEachRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return test.answer })
 			log := &lockedBuffer{}
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: test.expander, AccessLog: slog.New(slog.NewJSONHandler(log, nil))})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: test.expander, AccessLog: slog.New(slog.NewJSONHandler(log, nil))})
 			exchangeRaw(t, addr, test.request)
 			got := log.line(t)
 			if text := log.b.String(); strings.Contains(text, "secret") || len(text) > 2<<10 {

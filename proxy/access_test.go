@@ -128,7 +128,7 @@ func searchAs(t *testing.T, addr, who, index string) int {
 func TestDeniedClientCostsOneQuestion(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		g := startGuard(t, always(status, `{"error":{}}`))
-		addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 		for range 50 {
 			if got := searchAs(t, addr, "someone", "docs"); got != status {
 				t.Fatalf("the client got %d, want %d", got, status)
@@ -160,7 +160,7 @@ func TestClientIsKnownByAParameterOfTheURL(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 	for _, tt := range []struct {
 		query  string
 		status int
@@ -201,7 +201,7 @@ func TestAnyDeniedRequestShowsSecurity(t *testing.T) {
 			}
 			return tt.status, tt.body
 		})
-		addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Budget: patience})
 		res, err := client.Get("http://" + addr + "/_cat/indices")
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 	var clients sync.WaitGroup
 	for range 20 { // side by side they share a question
 		clients.Go(func() { searchAs(t, addr, "known", "docs,more") })
@@ -245,7 +245,7 @@ func TestQuestionHasTheForwardedHeadersOfTheSearch(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, ForwardedHeaders: true})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, ForwardedHeaders: true})
 	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
 	if n := g.rewritten.Load(); n != 1 {
 		t.Errorf("%d searches were expanded after %d questions, want 1", n, g.questions.Load())
@@ -254,7 +254,7 @@ func TestQuestionHasTheForwardedHeadersOfTheSearch(t *testing.T) {
 
 func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Budget: patience})
 	searchAs(t, addr, "known", "docs")
 	g.expect(t, 0, 1, 1)
 
@@ -283,7 +283,7 @@ func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
 		return answerWith(200, jsonType, anAccess)
 	})
 	for _, secured := range []bool{false, true} {
-		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Budget: patience, Secured: secured})
+		s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(guarded), Budget: patience, Secured: secured})
 		addr := startServer(t, s)
 		for range 3 {
 			if got := exchangeRaw(t, addr, searchOf("/docs/_search", jsonType, original)); !strings.HasSuffix(got, "\r\n\r\n"+indexBlock) {
@@ -304,7 +304,7 @@ func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
 
 func TestDeniedSearchEndsAcceptance(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 	searchAs(t, addr, "known", "docs")
 	g.expect(t, 1, 1, 1)
 	g.change(always(http.StatusForbidden, ""))
@@ -338,7 +338,7 @@ func TestUnclearVerdictsLeaveTheSearchAlone(t *testing.T) {
 				}
 				return http.StatusOK, ""
 			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 			if got := searchAs(t, addr, "known", "docs"); got != http.StatusOK {
 				t.Errorf("the client got %d", got)
 			}
@@ -359,7 +359,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	s, err := New(Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
+	s, err := build(Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 	var book logBook
 	g := startGuard(t, always(http.StatusUnauthorized, ""))
-	s := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond, Logger: book.logger()})
+	s := newServer(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond, Logger: book.logger()})
 	s.access.pause = time.Hour
 	addr := startServer(t, s)
 	for k := range 3 * maxQuestions {
@@ -423,7 +423,7 @@ func TestManyClientsAtOnceWaitForTheirQuestions(t *testing.T) {
 		time.Sleep(3 * time.Millisecond) // a cluster takes some time
 		return http.StatusOK, anAccess
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: patience})
 	var clients sync.WaitGroup
 	for k := range 100 {
 		clients.Go(func() { searchAs(t, addr, strconv.Itoa(k), "docs") })
@@ -437,7 +437,7 @@ func TestQuestionsThatWaitAreBounded(t *testing.T) {
 		<-r.Context().Done()
 		return http.StatusOK, anAccess
 	})
-	s := newServer(t, Options{Upstreams: []string{g.URL}, Secured: true})
+	s := newServer(t, Options{Nodes: nodesAt(g.URL), Secured: true})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for k := range maxWaiting {
@@ -454,9 +454,9 @@ func TestQuestionsThatWaitAreBounded(t *testing.T) {
 
 func TestReloadKeepsThatTheClusterHasSecurity(t *testing.T) {
 	g := startGuard(t, always(http.StatusUnauthorized, ""))
-	before := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
+	before := newServer(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Budget: patience})
 	searchAs(t, startServer(t, before), "unknown", "docs")
-	after := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience, Previous: before})
+	after := newServer(t, Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Budget: patience, Previous: before})
 	searchAs(t, startServer(t, after), "unknown", "docs")
 	if n := g.questions.Load(); n != 1 {
 		t.Errorf("%d questions after the reload, want 1", n)
@@ -472,7 +472,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	s, err := New(Options{Upstreams: []string{g.URL}, Secured: true})
+	s, err := build(Options{Nodes: nodesAt(g.URL), Secured: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -539,7 +539,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 // TestClientsAreToldApart by every header that clusters know clients by, and by
 // none that differs from search to search.
 func TestClientsAreToldApart(t *testing.T) {
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
+	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -575,7 +575,7 @@ func TestClientsAreToldApart(t *testing.T) {
 	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
 		t.Error("a token in the URL does not tell clients apart")
 	}
-	other, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
+	other, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -590,7 +590,7 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 		return "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
 	})
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: true, Templates: true, Budget: patience,
+		Nodes: nodesAt(node.URL), Expander: expander(guarded), Secured: true, Templates: true, Budget: patience,
 		Registry: prometheus.NewRegistry(),
 	})
 	for range 3 {
@@ -612,7 +612,7 @@ func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
 	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
 	for secured, most := range map[bool]int{true: 0, false: templatesSideBySide} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(401, jsonType, "{}") })
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
 		for range 10 {
 			exchangeRaw(t, addr, searchOf("/docs/_msearch/template", ndjsonType, body))
 		}
@@ -648,7 +648,7 @@ func TestClientThatMaySearchOneIndexHasItsTemplatesRendered(t *testing.T) {
 	})
 	rendered := false
 	addr, _ := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Secured: true, Templates: true, Budget: patience,
+		Nodes: nodesAt(node.URL), Secured: true, Templates: true, Budget: patience,
 		Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 			rendered = strings.Count(string(r.Body), `{"query":{}}`) == 2
 			return &expand.Result{}, nil

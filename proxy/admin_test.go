@@ -16,16 +16,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/report"
 )
 
 // askAdmin sends a request to the admin handler of a server for o.
 func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
 	t.Helper()
-	if o.Upstreams == nil {
-		o.Upstreams = []string{"http://127.0.0.1:9"}
-	}
-	s, err := New(o)
+	s, err := build(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +54,7 @@ func TestMetricsShowTheInjectedRegistry(t *testing.T) {
 
 func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	if _, err := New(Options{Upstreams: []string{"http://a"}, Registry: registry}); err != nil {
+	if _, err := build(Options{Nodes: poolOf(nodes.Options{URLs: []string{"http://a"}, Registerer: registry}), Registry: registry}); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()
@@ -70,9 +68,9 @@ func TestMetricNames(t *testing.T) {
 }
 
 func TestTwoServersCannotShareARegistry(t *testing.T) {
-	o := Options{Upstreams: []string{"http://a"}, Registry: prometheus.NewRegistry()}
-	_, first := New(o)
-	_, second := New(o)
+	o := Options{Nodes: nodesAt("http://a"), Registry: prometheus.NewRegistry()}
+	_, first := build(o)
+	_, second := build(o)
 	if first != nil || second == nil {
 		t.Errorf("New = %v, then %v", first, second)
 	}
@@ -273,7 +271,7 @@ func TestServeDrains(t *testing.T) {
 		io.WriteString(w, "late")
 	}))
 	defer upstream.Close()
-	s, err := New(Options{Upstreams: []string{upstream.URL}})
+	s, err := build(Options{Nodes: nodesAt(upstream.URL)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +327,7 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer upstream.Close()
-	s, err := New(Options{Upstreams: []string{upstream.URL}, ShutdownTimeout: 20 * time.Millisecond})
+	s, err := build(Options{Nodes: nodesAt(upstream.URL), ShutdownTimeout: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +350,7 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 }
 
 func TestServeEndsWhenAListenerFails(t *testing.T) {
-	s, err := New(Options{Upstreams: []string{"http://a"}})
+	s, err := build(Options{Nodes: nodesAt("http://a")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,8 +394,8 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 		{"a post that the browser calls cross-site", "POST", "/_akin/expand", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
 		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
 	}
-	s, err := New(Options{
-		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}},
+	s, err := build(Options{
+		Nodes: nodesAt("http://127.0.0.1:9"), Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -274,7 +274,7 @@ func TestServesForTheBenchmark(t *testing.T) {
 	var h http.Handler
 	switch os.Getenv(benchProxy) {
 	case "akin":
-		server, err := New(Options{Upstreams: []string{cluster}, Expander: fixedExpander{}})
+		server, err := build(Options{Nodes: nodesAt(cluster), Expander: fixedExpander{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
 				}
 				return emptyAnswer
 			})
-			s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: tt.expander})
+			s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: tt.expander})
 			proxy := httptest.NewServer(s.proxy)
 			t.Cleanup(proxy.Close)
 			shown, named := explainedBy(t, s, proxy.URL, tt.query, tt.header...)
@@ -162,7 +162,7 @@ func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
 // label of a metric.
 func TestUnknownProfileIsCountedWithoutItsName(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	exchangeRaw(t, addr, searchOf("/_search?akin_profile=made-up", jsonType, original))
 	if got := node.only(t); got.body != original || strings.Contains(got.line, "akin") {
 		t.Errorf("the node got %q", got)

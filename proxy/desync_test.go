@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/internal/nodes"
 )
 
 // hidden is a request that stands in the body of another one.
@@ -165,7 +167,7 @@ func TestEarlyAnswersDoNotMakeRequestsOfBodies(t *testing.T) {
 			t.Run(outcome+" to "+name, func(t *testing.T) {
 				t.Parallel()
 				node := startEarlyNode(t)
-				_, addr, _ := startFront(t, Options{Upstreams: []string{node.url}, Expander: expander(leaveAlone)})
+				_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone)})
 				var several sync.WaitGroup
 				for range 4 {
 					several.Go(func() {
@@ -184,7 +186,7 @@ func TestEarlyAnswersDoNotMakeRequestsOfBodies(t *testing.T) {
 // A search whose body comes too slowly is answered before the rest of it comes.
 func TestSlowBodiesDoNotBecomeRequests(t *testing.T) {
 	node := startEarlyNode(t)
-	_, addr, _ := startFront(t, Options{Upstreams: []string{node.url}, Expander: expander(leaveAlone), BodyTimeout: 200 * time.Millisecond})
+	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone), BodyTimeout: 200 * time.Millisecond})
 	for _, target := range []string{"/a/_search", "/a/_msearch"} {
 		c := dial(t, addr)
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", target, 400<<10)
@@ -249,7 +251,7 @@ func FuzzPipelinedRequests(f *testing.F) {
 	f.Add([]byte("PUT /early/503/_doc HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n" + hidden))
 	f.Add([]byte("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + hidden))
 	node := startEarlyNode(f)
-	_, addr, _ := startFront(f, Options{Upstreams: []string{node.url}, Expander: expander(leaveAlone), MaxBody: 1 << 10, BodyTimeout: time.Second})
+	_, addr, _ := startFront(f, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone), MaxBody: 1 << 10, BodyTimeout: time.Second})
 	f.Fuzz(func(t *testing.T, packed []byte) {
 		if len(packed) > 8<<10 {
 			t.Skip("slow")
@@ -264,7 +266,7 @@ func FuzzPipelinedRequests(f *testing.F) {
 // Only answers that come early close the connection.
 func TestConnectionsAreKeptWhereBodiesCameWhole(t *testing.T) {
 	node := startEarlyNode(t)
-	_, addr, _ := startFront(t, Options{Upstreams: []string{node.url}, Expander: expander(leaveAlone)})
+	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.url), Expander: expander(leaveAlone)})
 	c := dial(t, addr)
 	r := bufio.NewReader(c)
 	for range 3 {
@@ -312,7 +314,10 @@ func TestRefusedBodiesAreNotSent(t *testing.T) {
 			uploaded <- n
 		}()
 		registry := prometheus.NewRegistry()
-		_, addr, _ := startFront(t, Options{Upstreams: []string{"http://" + l.Addr().String()}, Expander: expander(leaveAlone), Registry: registry})
+		_, addr, _ := startFront(t, Options{
+			Nodes:    poolOf(nodes.Options{URLs: []string{"http://" + l.Addr().String()}, Registerer: registry}),
+			Expander: expander(leaveAlone), Registry: registry,
+		})
 		c := dial(t, addr)
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 8388608\r\n\r\n", target)
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)

@@ -70,7 +70,7 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if strings.HasSuffix(route.shape, "/_async_search") {
 					later = reason.Endpoint
 				}
-				addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: r.Body, Fixed: later}); !cmp.Equal(want, *r) || string(r.Body) != original {
 						t.Errorf("the expander got %+v with body %q", *r, r.Body)
 					}
@@ -109,7 +109,7 @@ func TestMultiSearchIsReadInTheTypesOfItsLines(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, MaxBody: 1000, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), MaxBody: 1000, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 				if r.Endpoint != expand.EndpointMultiSearch || string(r.Body) != lines {
 					t.Errorf("the expander got %+v", r)
 				}
@@ -136,7 +136,7 @@ func TestMultiSearchIsReadInTheTypesOfItsLines(t *testing.T) {
 func TestSearchWithoutBodyGetsAType(t *testing.T) {
 	for _, target := range []string{"/a/_count?q=car", "/a/_msearch?source=%7B%7D%0A%7B%7D%0A&source_content_type=application/x-ndjson", "/a/_explain/1?source=%7B%7D"} {
 		node := startRawNode(t, nil)
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
 			return &expand.Result{Rewritten: true, Body: []byte(rewritten)}, nil
 		})})
 		exchangeRaw(t, addr, "GET "+target+" HTTP/1.1\nHost: a\nConnection: close\n\n")
@@ -165,7 +165,7 @@ func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, nil)
-			tt.options.Upstreams, tt.options.Expander = []string{node.URL}, rewriteTo(rewritten)
+			tt.options.Nodes, tt.options.Expander = nodesAt(node.URL), rewriteTo(rewritten)
 			addr, registry := startProxy(t, tt.options)
 			exchangeRaw(t, addr, searchOf(tt.target, jsonType, original))
 			if got := node.only(t); got.body != original || got.line != "POST "+tt.target+" HTTP/1.1" {
@@ -183,7 +183,7 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 	for _, some := range []bool{true, false} {
 		node := startRawNode(t, nil)
 		addr, registry := startProxy(t, Options{
-			Upstreams: []string{node.URL},
+			Nodes: nodesAt(node.URL),
 			Cause: func(err error) string {
 				if errors.Is(err, errRedis) {
 					return "redis"
@@ -233,7 +233,7 @@ func TestControlledSearch(t *testing.T) {
 		{"explain, off", original, report.Unchanged, reasonOff},
 	} {
 		node := startRawNode(t, nil)
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 		got := exchangeRaw(t, addr, searchOf("/a/_count", jsonType+"X-Akin: "+tt.control+"\n", original))
 		if marked := strings.Contains(got, explanationHeader); marked != (tt.control != "off") {
 			t.Errorf("%s: the client got %q", tt.control, got)
@@ -252,7 +252,7 @@ func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
 	for _, target := range []string{"/a/_count", "/a/_validate/query", "/a/_search?scroll=1m", "/_async_search"} {
 		for _, share := range []float64{1e-300, 1} {
 			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Shadow: share})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), Shadow: share})
 			exchangeRaw(t, addr, searchOf(target, jsonType, original))
 			if got := node.only(t); got.body != original {
 				t.Errorf("%s: the node got %q", target, got)
@@ -295,7 +295,7 @@ func TestOnRefusedGetsTheErrorsOfTheAnswer(t *testing.T) {
 				return emptyAnswer
 			})
 			told := make(chan string, 2)
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(r *expand.Refusal) bool {
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(r *expand.Refusal) bool {
 				var types []string
 				for _, c := range r.Causes {
 					types = append(types, c.Type)

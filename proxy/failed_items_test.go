@@ -90,7 +90,7 @@ func checkFollowed(t *testing.T, target, first, encoding string, followed, unche
 		}
 		return answerWith(200, jsonType, `{"of":"the original"}`)
 	})
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
 	got := exchangeRaw(t, addr, searchOf(target, jsonType, lines))
 	want, requests := body, 1
 	if followed {
@@ -133,7 +133,7 @@ func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
 			return emptyAnswer
 		})
 		told := make(chan []expand.Cause, 2)
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
 			for i := range r.Causes {
 				r.Causes[i].Reason = ""
 			}
@@ -182,7 +182,7 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 			})
 			told := "none"
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, OnRefused: func(r *expand.Refusal) bool { told = r.Index; return false },
+				Nodes: nodesAt(node.URL), OnRefused: func(r *expand.Refusal) bool { told = r.Index; return false },
 				Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					res, err := rewriteFirstAndLast(ctx, r)
 					for _, index := range tt.indices {
@@ -208,7 +208,7 @@ func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 			}
 			return second
 		})
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
 			t.Error("reported a refusal")
 			return false
 		}})
@@ -225,7 +225,7 @@ func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 // filter_path must not hide what failed, nor show more than was asked for.
 func TestFilteredAnswersShowFailures(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
 	for _, tt := range []struct{ target, want string }{
 		{"/_msearch", ""},
 		{"/_msearch?filter_path=", ""},
@@ -275,7 +275,7 @@ func TestLongAnswerStreams(t *testing.T) {
 			<-proceed
 			io.WriteString(w, rest)
 		})
-		addr, registry := startProxy(t, Options{Upstreams: []string{node}, Expander: expander(rewriteFirstAndLast)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node), Expander: expander(rewriteFirstAndLast)})
 		res, err := client.Post("http://"+addr+"/_msearch", "application/json", strings.NewReader(lines))
 		if err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestBrokenAnswerStaysBroken(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string {
 		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"responses\":[" + hangUp
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 	res, err := client.Post("http://"+addr+"/_msearch", "application/json", strings.NewReader(lines))
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestBrokenAnswerStaysBroken(t *testing.T) {
 func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 	for _, header := range []string{"Content-Type: application/yaml\n", "", jsonType + "Content-Encoding: deflate\n", jsonType + "Content-Encoding: gzip\n"} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, header, responses(badItem)) })
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 		got := exchangeRaw(t, addr, searchOf("/_msearch", jsonType, lines))
 		if !strings.HasSuffix(got, "\r\n\r\n"+responses(badItem)) || len(node.all()) != 1 {
 			t.Errorf("%q: the client got %q", header, got)

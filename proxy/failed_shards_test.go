@@ -109,7 +109,7 @@ func TestOnRefusedGetsTheFailuresOfShards(t *testing.T) {
 			return emptyAnswer
 		})
 		told := make(chan []expand.Cause, 2)
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
 			told <- r.Causes
 			return false
 		}})
@@ -128,7 +128,7 @@ func TestFailedShardsOfTheOriginalAreTheClientsOwn(t *testing.T) {
 		{"/_msearch", responses(searchAnswer(failedShards(shardFailure)))},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
 			t.Error("reported a refusal")
 			return false
 		}})
@@ -154,7 +154,7 @@ func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 		"nothing":     {jsonType, ""},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, tt.header, tt.body) })
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 		got := exchangeRaw(t, addr, searchOf("/_search", jsonType, lines))
 		if !strings.HasSuffix(got, "\r\n\r\n"+tt.body) || len(node.all()) != 1 {
 			t.Errorf("%s: the client got %q after %d requests", name, got, len(node.all()))
@@ -185,7 +185,7 @@ func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 			<-proceed
 			io.WriteString(body, rest)
 		})
-		addr, _ := startProxy(t, Options{Upstreams: []string{node}, Expander: expander(rewriteFirstAndLast)})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node), Expander: expander(rewriteFirstAndLast)})
 		req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/_search", strings.NewReader(lines))
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 
 // Of an answer without end a bounded part is read, packed or not.
 func TestLookAtAnAnswerIsBounded(t *testing.T) {
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:1"}, Expander: expander(leaveAlone)})
+	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func FuzzPartial(f *testing.F) {
 		f.Add([]byte(seed), false)
 	}
 	f.Add([]byte(pack(f, searchAnswer(failedShards(shardFailure)))), true)
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:1"}, Expander: expander(leaveAlone)})
+	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func FuzzPartial(f *testing.F) {
 }
 
 func BenchmarkPartial(b *testing.B) {
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:1"}, Expander: expander(leaveAlone)})
+	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	if err != nil {
 		b.Fatal(err)
 	}

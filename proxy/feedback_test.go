@@ -58,7 +58,7 @@ func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 // The first pass goes out as the client, and its hits change the search.
 func TestFirstHitsChangeTheSearch(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(asksForHits), HitTerms: hitTermsFunc(termsOfAll)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(asksForHits), HitTerms: hitTermsFunc(termsOfAll)})
 	exchangeRaw(t, addr, searchOf("/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", `{"query":{}}`))
 	requests := node.all()
 	if len(requests) != 2 {
@@ -113,7 +113,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 				return answerOf(`{"hits":{"hits":[]}}`)
 			})
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(asksForHits), HitTerms: c.terms, Budget: 200 * time.Millisecond,
+				Nodes: nodesAt(node.URL), Expander: expander(asksForHits), HitTerms: c.terms, Budget: 200 * time.Millisecond,
 				Cause: func(err error) string {
 					if errors.Is(err, context.DeadlineExceeded) {
 						return "budget"
@@ -155,7 +155,7 @@ func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 		addr, registry := startProxy(t, Options{
-			Upstreams: []string{node.URL}, HitTerms: hitTermsFunc(termsOfAll),
+			Nodes: nodesAt(node.URL), HitTerms: hitTermsFunc(termsOfAll),
 			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 				if len(r.FirstHits) > 0 {
 					return second()
@@ -178,7 +178,7 @@ func TestClientMayLeaveBetweenThePasses(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: expander(asksForHits), Budget: time.Minute,
+		Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Budget: time.Minute,
 		HitTerms: hitTermsFunc(func(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 			close(asked)
 			defer close(ended)
@@ -219,7 +219,7 @@ func TestFirstPassesAreBounded(t *testing.T) {
 		done := make(chan struct{})
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 		addr, registry := startProxy(t, Options{
-			Upstreams: []string{node.URL}, Expander: expander(asksForHits), Budget: time.Minute,
+			Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Budget: time.Minute,
 			HitTerms: hitTermsFunc(func(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 				waiting.Done()
 				<-done
@@ -246,7 +246,7 @@ func TestFirstPassesAreBounded(t *testing.T) {
 		memory := limits.New(2 << 20)
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 		addr, registry := startProxy(t, Options{
-			Upstreams: []string{node.URL}, Expander: expander(asksForHits), Memory: memory,
+			Nodes: nodesAt(node.URL), Expander: expander(asksForHits), Memory: memory,
 			HitTerms: hitTermsFunc(func(_ context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 				many := expand.FieldTerms{Terms: make([]string, 20_000), Freqs: make([]float64, 20_000)}
 				return []map[string]expand.FieldTerms{{fields[0]: many}, nil}[:len(hits)], nil

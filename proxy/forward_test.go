@@ -47,7 +47,7 @@ func TestPassthroughRequestTarget(t *testing.T) {
 		for _, target := range targets {
 			t.Run(prefix+" "+target, func(t *testing.T) {
 				node := startRawNode(t, nil)
-				addr, _ := startProxy(t, Options{Upstreams: []string{node.URL + prefix + "/"}, Expander: expander(leaveAlone)})
+				addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL + prefix + "/"), Expander: expander(leaveAlone)})
 				exchangeRaw(t, addr, "GET "+target+" HTTP/1.1\nHost: a\nConnection: close\n\n")
 				if got, want := node.only(t).line, "GET "+prefix+target+" HTTP/1.1"; got != want {
 					t.Errorf("the node got %q, want %q", got, want)
@@ -62,7 +62,7 @@ func TestPassthroughRequestTarget(t *testing.T) {
 // sends escaped, and not in absolute form.
 func TestOddTargetWithTwoLeadingSlashesIsEscaped(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 	exchangeRaw(t, addr, "GET //a|b?c|d HTTP/1.1\nHost: a\nConnection: close\n\n")
 	if got, want := node.only(t).line, "GET //a%7Cb?c|d HTTP/1.1"; got != want {
 		t.Errorf("the node got %q, want %q", got, want)
@@ -73,7 +73,7 @@ func TestPassthroughMethods(t *testing.T) {
 	for _, line := range []string{"OPTIONS * HTTP/1.1", "PROPFIND /a HTTP/1.1", "DELETE /a HTTP/1.1", "HEAD /a HTTP/1.1", "search /a HTTP/1.1"} {
 		t.Run(line, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return "HTTP/1.1 204 No Content\r\n\r\n" })
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 			exchangeRaw(t, addr, line+"\nHost: a\nConnection: close\n\n")
 			if got := node.only(t).line; got != line {
 				t.Errorf("the node got %q, want %q", got, line)
@@ -98,7 +98,7 @@ X-Opaque-Id:  spaced, "quoted"
 X-Twice: b
 X-Twice: a`
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(leaveAlone)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(leaveAlone)})
 	exchangeRaw(t, addr, "GET /_cat/health HTTP/1.1\nHost: akin.example\nConnection: close, X-Private\nX-Private: 1\nKeep-Alive: timeout=5\nX-Akin: off\nX-Akin-Profile: x\n"+sent+"\n\n")
 
 	got := node.only(t)
@@ -115,7 +115,7 @@ X-Twice: a`
 
 func TestForwardedHeadersAreAddedWhenConfigured(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, ForwardedHeaders: true})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), ForwardedHeaders: true})
 	exchangeRaw(t, addr, "GET / HTTP/1.1\nHost: akin.example\nConnection: close\nX-Forwarded-For: 192.0.2.1\n\n")
 	got := node.only(t)
 	for name, want := range map[string]string{
@@ -156,8 +156,8 @@ func TestPassthroughAnswer(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return head + tt.answer })
 			var log bytes.Buffer
 			addr, _ := startProxy(t, Options{
-				Upstreams: []string{node.URL},
-				Logger:    slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Nodes:  nodesAt(node.URL),
+				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
 			got := exchangeRaw(t, addr, tt.method+" /a HTTP/1.1\nHost: a\nConnection: close\n\n")
 			got = strings.Replace(got, "Connection: close\r\n", "", 1) // the answer to the request's own
@@ -173,7 +173,7 @@ func TestPassthroughAnswer(t *testing.T) {
 
 func TestPassthroughEmptyPost(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(leaveAlone)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(leaveAlone)})
 	exchangeRaw(t, addr, "POST /a/_refresh HTTP/1.1\nHost: a\nConnection: close\nContent-Length: 0\n\n")
 	got := node.only(t)
 	if got.body != "" || !slices.Equal(got.get("Content-Length"), []string{"0"}) || got.get("Content-Type") != nil {
@@ -202,7 +202,7 @@ func TestPassthroughStreamsLargeBodiesBothWays(t *testing.T) {
 		w.Write(content[half:])
 	}))
 	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}, Expander: expander(leaveAlone)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: expander(leaveAlone)})
 
 	body, feed := io.Pipe()
 	go func() {
@@ -237,7 +237,7 @@ func TestPassthroughGzipBothWays(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		return "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: " + r.get("Content-Length")[0] + "\r\n\r\n" + r.body
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/_bulk", bytes.NewReader(packed.Bytes()))
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestPassthroughGzipBothWays(t *testing.T) {
 // Without Accept-Encoding from the client, the node must not be asked for gzip.
 func TestPassthroughAsksForNoCompression(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 	exchangeRaw(t, addr, "GET / HTTP/1.1\nHost: a\nConnection: close\n\n")
 	if got := node.only(t); got.get("Accept-Encoding") != nil || got.get("User-Agent") != nil {
 		t.Errorf("headers were invented: %q", got.header)
@@ -277,7 +277,7 @@ func TestPassthroughExpectContinue(t *testing.T) {
 			io.Copy(w, r.Body)
 		}))
 		defer upstream.Close()
-		addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL)})
 		c := dial(t, addr)
 		io.WriteString(c, "PUT /a/_doc/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 		br := bufio.NewReader(c)
@@ -296,7 +296,7 @@ func TestPassthroughExpectContinue(t *testing.T) {
 		node := startRawNode(t, func(_ int, _ rawRequest) string {
 			return strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 		})
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 		got := exchangeRaw(t, addr, "PUT /a/_doc/1 HTTP/1.1\nHost: a\nConnection: close\nExpect: 100-continue\nContent-Length: 2\n\n{}")
 		if n := strings.Count(got, "100 Continue"); n != 1 {
 			t.Errorf("%d answers grant the body: %q", n, got)
@@ -307,7 +307,7 @@ func TestPassthroughExpectContinue(t *testing.T) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		}))
 		defer upstream.Close()
-		addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL)})
 		c := dial(t, addr)
 		io.WriteString(c, "PUT /a/_doc/1 HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2000000\r\n\r\n")
 		got, err := bufio.NewReader(c).ReadString('\n')
@@ -338,7 +338,7 @@ func TestPassthroughStreamsPieceByPiece(t *testing.T) {
 				}
 			}))
 			defer upstream.Close()
-			addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL)})
 			res, err := client.Get("http://" + addr + "/_nodes/hot_threads") // returns with the header, before the body
 			if err != nil {
 				t.Fatal(err)
@@ -370,7 +370,7 @@ func TestPassthroughAnswerBeforeRequestEnds(t *testing.T) {
 				io.Copy(w, r.Body)
 			}))
 			defer upstream.Close()
-			addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL)})
 			c := dial(t, addr)
 			defer c.Close()
 			first, second := "ab", "cd"
@@ -402,7 +402,7 @@ func TestClientDisconnectReachesUpstream(t *testing.T) {
 				close(canceled)
 			}))
 			defer upstream.Close()
-			addr, registry := startProxy(t, Options{Upstreams: []string{upstream.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: rewriteTo(`{"rewritten":1}`)})
 			c := dial(t, addr)
 			io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 			receive(t, "the request at the node", reached)
@@ -417,7 +417,7 @@ func TestClientDisconnectReachesUpstream(t *testing.T) {
 
 // A handler that returned would answer 200 to whoever is left on the line.
 func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
-	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
+	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
 func TestAnswerThatBreaksOffBreaksOffForTheClient(t *testing.T) {
 	for _, framing := range []string{"Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n64\r\n"} {
 		node := startRawNode(t, func(int, rawRequest) string { return "HTTP/1.1 200 OK\r\n" + framing + "half" + hangUp })
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 		res, err := client.Get("http://" + addr + "/_cat/shards")
 		if err != nil {
 			t.Fatal(err)
@@ -450,7 +450,7 @@ func TestAnswerThatBreaksOffBreaksOffForTheClient(t *testing.T) {
 func TestUnreachableClusterIsAnsweredInItsOwnShape(t *testing.T) {
 	dead := httptest.NewServer(nil)
 	dead.Close()
-	addr, registry := startProxy(t, Options{Upstreams: []string{dead.URL}, Expander: rewriteTo("{}")})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(dead.URL), Expander: rewriteTo("{}")})
 	for _, path := range []string{"/_cat/health", "/a/_search"} {
 		res, err := client.Get("http://" + addr + path)
 		if err != nil {

@@ -35,7 +35,7 @@ func startFront(tb testing.TB, o Options) (f *Front, proxy, admin string) {
 // startFrontTLS is startFront, with TLS unless c is nil.
 func startFrontTLS(tb testing.TB, o Options, c *tls.Config) (f *Front, proxy, admin string) {
 	tb.Helper()
-	s, err := New(o)
+	s, err := build(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	t.Cleanup(node.Close)
 	balancer := &toyBalancer{}
 	start := func(i int, addr, admin string) (stop func()) {
-		s, err := New(Options{Upstreams: []string{node.URL}, ShutdownDelay: 2 * time.Second})
+		s, err := build(Options{Nodes: nodesAt(node.URL), ShutdownDelay: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,8 +191,8 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	defer node.Close()
 	var log bytes.Buffer
-	s, err := New(Options{
-		Upstreams: []string{node.URL}, ShutdownDelay: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	s, err := build(Options{
+		Nodes: nodesAt(node.URL), ShutdownDelay: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "new") }))
 	defer next.Close()
 	registry := prometheus.NewRegistry()
-	f, proxy, admin := startFront(t, Options{Upstreams: []string{old.URL}, Registry: registry})
+	f, proxy, admin := startFront(t, Options{Nodes: nodesAt(old.URL), Registry: registry})
 	get := func(addr string) string {
 		res, err := client.Get("http://" + addr)
 		if err != nil {
@@ -259,7 +259,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	receive(t, "the request at the node", reached)
 
 	before := f.server()
-	s, err := New(Options{Upstreams: []string{next.URL}, Previous: before})
+	s, err := build(Options{Nodes: nodesAt(next.URL), Previous: before})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 func TestLargeHeadsReachTheCluster(t *testing.T) {
 	long := strings.Repeat("x", 60<<10)
 	node := startRawNode(t, nil)
-	_, addr, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	for _, request := range []string{"GET /a/_doc/1 HTTP/1.1\nHost: a\nX-A: " + long, "GET /a/_doc/" + long + " HTTP/1.1\nHost: a"} {
 		if answer := exchangeRaw(t, addr, request+"\nConnection: close\n\n"); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 			t.Errorf("got %s", answer)
@@ -311,7 +311,7 @@ func TestRequestsThatCannotBeReadAreRefusedInJSON(t *testing.T) {
 	certified.Close()
 	for _, config := range []*tls.Config{nil, {Certificates: certified.TLS.Certificates}} {
 		registry := prometheus.NewRegistry()
-		_, addr, admin := startFrontTLS(t, Options{Upstreams: []string{node.URL}, Registry: registry}, config)
+		_, addr, admin := startFrontTLS(t, Options{Nodes: nodesAt(node.URL), Registry: registry}, config)
 		for name, tt := range map[string]struct {
 			addr, request string
 			status        int
@@ -381,7 +381,7 @@ func TestPlainTextOfTheClusterIsNotReplaced(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string {
 		return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + body + hangUp
 	})
-	_, addr, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	_, addr, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	for _, protocol := range []string{"HTTP/1.0", "HTTP/1.1"} {
 		got := exchangeRaw(t, addr, "GET /a "+protocol+"\nHost: a\nConnection: close\n\n")
 		if !strings.Contains(got, body) || !strings.Contains(got, "text/plain") {
@@ -393,7 +393,7 @@ func TestPlainTextOfTheClusterIsNotReplaced(t *testing.T) {
 // Idle clients hold all connections that are allowed. A new client gets the
 // place of the one that has been idle for longest, and the admin port answers.
 func TestConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
-	_, proxy, admin := startFront(t, Options{Upstreams: []string{startRawNode(t, nil).URL}, IdleTimeout: 50 * time.Millisecond})
+	_, proxy, admin := startFront(t, Options{Nodes: nodesAt(startRawNode(t, nil).URL), IdleTimeout: 50 * time.Millisecond})
 	for name, address := range map[string]string{"proxy": proxy, "admin": admin} {
 		c := dial(t, address)
 		r := bufio.NewReader(c)
@@ -416,7 +416,7 @@ func TestConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
 func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	node := startRawNode(t, nil)
 	registry := prometheus.NewRegistry()
-	_, proxy, admin := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 3, Registry: registry})
+	_, proxy, admin := startFront(t, Options{Nodes: nodesAt(node.URL), MaxConnections: 3, Registry: registry})
 	var idle [3]net.Conn
 	var readers [3]*bufio.Reader
 	ask := func(i int) error {
@@ -464,7 +464,7 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 // room, and not all wait until the time for bodies is over.
 func TestHalfSentRequestsOfOneClientLeaveRoomForNewOnes(t *testing.T) {
 	node := startRawNode(t, nil)
-	_, proxy, _ := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 3, BodyTimeout: time.Hour})
+	_, proxy, _ := startFront(t, Options{Nodes: nodesAt(node.URL), MaxConnections: 3, BodyTimeout: time.Hour})
 	for i, path := range []string{"/a/_search", "/_bulk", "/a/_search"} {
 		c := dial(t, proxy)
 		if _, err := fmt.Fprintf(c, "POST %s?n=%d HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path, i); err != nil {
@@ -487,7 +487,7 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 		io.WriteString(w, r.URL.Path)
 	}))
 	defer node.Close()
-	_, proxy, _ := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 2})
+	_, proxy, _ := startFront(t, Options{Nodes: nodesAt(node.URL), MaxConnections: 2})
 	answers := make(chan string, 3)
 	ask := func(path string) {
 		answers <- exchangeRaw(t, proxy, "GET "+path+" HTTP/1.1\nHost: a\nConnection: close\n\n")
@@ -518,7 +518,7 @@ func TestClientsSpeakHTTP1(t *testing.T) {
 	node := startRawNode(t, nil)
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
-	_, addr, _ := startFrontTLS(t, Options{Upstreams: []string{node.URL}}, &tls.Config{Certificates: certified.TLS.Certificates})
+	_, addr, _ := startFrontTLS(t, Options{Nodes: nodesAt(node.URL)}, &tls.Config{Certificates: certified.TLS.Certificates})
 	trusting := certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	trusting.ServerName = "example.com" // that of httptest's certificate
 	trusting.NextProtos = []string{"h2", "http/1.1"}
@@ -530,7 +530,7 @@ func TestClientsSpeakHTTP1(t *testing.T) {
 	if agreed := c.ConnectionState().NegotiatedProtocol; agreed != "http/1.1" || err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
 		t.Errorf("agreed on %q and got %q, %v", agreed, answer, err)
 	}
-	_, plain, _ := startFront(t, Options{Upstreams: []string{node.URL}})
+	_, plain, _ := startFront(t, Options{Nodes: nodesAt(node.URL)})
 	if answer := exchangeRaw(t, plain, "PRI * HTTP/2.0\n\nSM\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 505 ") || len(node.all()) != 1 {
 		t.Errorf("got %q, and the node %q", answer, node.all())
 	}

@@ -135,7 +135,7 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		var mu sync.Mutex
 		all := []report.Degradation{{Reason: report.Matrix, Detail: "main: away"}}
 		registry := prometheus.NewRegistry()
-		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) report.Condition {
+		s, err := build(Options{Nodes: nodesAt("http://a"), Logger: book.logger(), Registry: registry, Check: func(context.Context) report.Condition {
 			mu.Lock()
 			defer mu.Unlock()
 			return report.Condition{Degraded: all}
@@ -231,7 +231,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var book logBook
 			node := startRawNode(t, c.answer)
-			c.options.Upstreams, c.options.Logger = []string{node.URL}, book.logger()
+			c.options.Nodes, c.options.Logger = nodesAt(node.URL), book.logger()
 			addr, _ := startProxy(t, c.options)
 			const body = `{"query":"secret text"}`
 			exchangeRaw(t, addr, fmt.Sprintf("%s HTTP/1.1\nHost: a\nConnection: close\n%sContent-Length: %d\n\n%s", c.line, jsonType, len(body), body))
@@ -253,7 +253,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 	node := startRawNode(t, nil)
 	fail := true
-	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		if fail {
 			return nil, errors.New("away")
 		}

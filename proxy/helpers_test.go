@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -46,6 +52,57 @@ func rewriteTo(body string) expander {
 			Clauses:   []expand.Explanation{{Path: "query.match", Field: "body", Added: make([]expand.Added, 3)}},
 		}, nil
 	}
+}
+
+// poolOf returns a pool of nodes.
+func poolOf(o nodes.Options) *nodes.Pool {
+	pool, err := nodes.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return pool
+}
+
+func nodesAt(urls ...string) *nodes.Pool { return poolOf(nodes.Options{URLs: urls}) }
+
+// build is [New] with what a test leaves out: nodes that nobody asks, and much
+// time and memory for all but expanding and reranking.
+func build(o Options) (*Server, error) {
+	if o.Nodes == nil {
+		o.Nodes = nodesAt("http://127.0.0.1:9")
+	}
+	o.Budget = cmp.Or(o.Budget, 50*time.Millisecond)
+	o.RerankBudget = cmp.Or(o.RerankBudget, 50*time.Millisecond)
+	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
+	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 20*time.Second)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
+	if o.Memory == nil {
+		o.Memory = limits.New(128 << 20)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.Cause == nil {
+		o.Cause = defaultCause
+	}
+	if o.Guard == nil {
+		var err error
+		if o.Guard, err = recovery.New(o.Logger, o.Registry); err != nil {
+			return nil, err
+		}
+	}
+	return New(o)
+}
+
+func defaultCause(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "budget"
+	}
+	return "error"
 }
 
 // startProxy serves o on a real socket and returns the address. Options that

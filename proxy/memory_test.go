@@ -85,7 +85,7 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	const limit = 32 << 20
 	memory := limits.New(limit)
 	s := newServer(t, Options{
-		Upstreams: []string{startHungryNode(t)}, Expander: rewriteTo("{}"),
+		Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"),
 		Memory: memory, Registry: prometheus.NewRegistry(),
 	})
 	before := heapInUse()
@@ -136,7 +136,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, nil)
 			memory := limits.New(200 << 10)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo("{}"), Memory: memory})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo("{}"), Memory: memory})
 			exchangeRaw(t, addr, "POST /i/_search HTTP/1.1\nHost: a\nConnection: close\n"+jsonType+c.header+"\n"+c.body)
 			if got := node.only(t).body; got != c.want {
 				t.Errorf("the node got %d bytes, not the %d that were sent", len(got), len(c.want))
@@ -156,7 +156,7 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 	const first, second = `{"a":`, `1}`
 	came, begun := make(chan string, 1), make(chan struct{}, 1)
-	memory := limits.New(limits.Default)
+	memory := limits.New(128 << 20)
 	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
 		start := make([]byte, len(first))
 		io.ReadFull(r.Body, start)
@@ -167,7 +167,7 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 		io.WriteString(w, "{}")
 	})
 	s := newServer(t, Options{
-		Upstreams: []string{node}, Expander: rewriteTo("{}"), Memory: memory, Registry: prometheus.NewRegistry(),
+		Nodes: nodesAt(node), Expander: rewriteTo("{}"), Memory: memory, Registry: prometheus.NewRegistry(),
 	})
 	s.bodyGrace = 20 * time.Millisecond
 	pr, pw := io.Pipe()
@@ -205,7 +205,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"awaited": patience, "on its way": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Options{
-				Upstreams: []string{startHungryNode(t)}, Expander: rewriteTo("{}"),
+				Nodes: nodesAt(startHungryNode(t)), Expander: rewriteTo("{}"),
 				BodyTimeout: 100 * time.Millisecond, Registry: prometheus.NewRegistry(),
 			})
 			s.bodyGrace = grace
@@ -230,7 +230,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 func TestTheTimeForABodyEndsWithIt(t *testing.T) {
 	proceed := make(chan struct{})
 	node := startRawNode(t, func(int, rawRequest) string { <-proceed; return emptyAnswer })
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond})
 	time.AfterFunc(300*time.Millisecond, func() { close(proceed) })
 	c := dial(t, addr)
 	for range 2 {
@@ -273,7 +273,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 				return answerWith(200, jsonType, responses(goodItem, goodItem, goodItem))
 			})
 			s := newServer(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), Memory: memory,
+				Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast), Memory: memory,
 				Registry: prometheus.NewRegistry(),
 			})
 			s.answerGrace = 2 * time.Second
@@ -312,7 +312,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 func TestExpanderSeesTheClient(t *testing.T) {
 	node := startRawNode(t, nil)
 	seen := make(chan string, 1)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 		seen <- ClientOf(ctx)
 		return &expand.Result{}, nil
 	})})

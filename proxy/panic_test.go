@@ -48,7 +48,7 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeHits) })
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: expander(rerankAll), Cause: panicOn,
+		Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Cause: panicOn,
 		Reranker: rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			return nil, errors.New("failed")
 		}),
@@ -78,7 +78,7 @@ func (panicking) FlushError() error { panic("a mistake") }
 // A body is read in a goroutine of its own.
 func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Expander: expander(leaveAlone), Registry: registry})
+	s := newServer(t, Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone), Registry: registry})
 	r := httptest.NewRequest(http.MethodPost, "/a/_search", panicking{Closer: http.NoBody})
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -91,7 +91,7 @@ func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
 // A timer sends the pieces of an answer.
 func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry})
+	s := newServer(t, Options{Nodes: nodesAt("http://127.0.0.1:1"), Registry: registry})
 	w := httptest.NewRecorder()
 	relayed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writePieces(w, 1, 0)
@@ -106,7 +106,7 @@ func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
 func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newServer(t, Options{
-		Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry,
+		Nodes: nodesAt("http://127.0.0.1:1"), Registry: registry,
 		Check: func(context.Context) report.Condition { panic("a mistake") },
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

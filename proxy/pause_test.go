@@ -69,7 +69,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 				var book logBook
 				node := startClusterInNeed(t, busyAnswer(status))
 				s := newServer(t, Options{
-					Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`), Logger: book.logger(), OnRefused: neverTold(t),
+					Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`), Logger: book.logger(), OnRefused: neverTold(t),
 					Profiles: map[string]Expander{"other": rewriteTo(`{"rewritten":2}`)},
 				})
 				addr := startServer(t, s)
@@ -122,7 +122,7 @@ func TestRewritingPausesWhereTheClusterRefusesRewrittenSearches(t *testing.T) {
 func TestRewritingGoesOnWhereTheClusterRefusesOriginalsToo(t *testing.T) {
 	node := startClusterInNeed(t, busyAnswer(429))
 	node.refusesOriginals.Store(true)
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)})
 	if failed := searchN(t, addr, "/a/_search", searches); failed != searches {
 		t.Errorf("%d of %d searches failed", failed, searches)
 	}
@@ -148,7 +148,7 @@ func TestRewritingPausesWhereOnlySomeRewrittenSearchesAreRefused(t *testing.T) {
 			return answerWith(200, jsonType, searchAnswer(`{"failed":0}`))
 		})
 		addr, _ := startProxy(t, Options{
-			Upstreams: []string{node.URL}, Expander: rewriteTo(`{"large":1}`),
+			Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"large":1}`),
 			Profiles: map[string]Expander{"small": rewriteTo(`{"small":1}`)},
 		})
 		failed := 0
@@ -192,9 +192,9 @@ func TestWhatPausesRewriting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := startClusterInNeed(t, tt.refusal)
 			node.refusesOriginals.Store(tt.originals)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)})
 			if tt.target == "/_msearch" {
-				addr, registry = startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteAllOfThree)})
+				addr, registry = startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteAllOfThree)})
 			}
 			searchN(t, addr, tt.target, maxRefusals)
 			if got := counter(t, registry, "akin_rewriting_paused"); got != tt.paused {
@@ -216,7 +216,7 @@ func rewriteAllOfThree(_ context.Context, r *expand.Request) (*expand.Result, er
 // A configuration that is put to use meanwhile does not forget the pause.
 func TestAPauseOutlivesAReload(t *testing.T) {
 	node := startClusterInNeed(t, busyAnswer(503))
-	o := Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"rewritten":1}`)}
+	o := Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"rewritten":1}`)}
 	s := newServer(t, o)
 	searchN(t, startServer(t, s), "/a/_search", maxRefusals)
 	before := node.rewritten.Load()

@@ -49,7 +49,7 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 
 // Probes and scrapers need no token; all that shows or sends searches does.
 func TestTokenOfTheAdminPort(t *testing.T) {
-	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:9"}, Gate: Gate{Token: "0123456789abcdef", Exposed: true}})
+	s := newServer(t, Options{Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: "0123456789abcdef", Exposed: true}})
 	t.Cleanup(s.Close)
 	for route, open := range map[string]bool{
 		"GET /healthz": true, "GET /readyz": true, "GET /metrics": true,

@@ -18,16 +18,12 @@ import (
 	"net/http"
 
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/internal/nodes"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// New returns a server. It returns an error without a usable node, or where
-// metrics cannot be registered.
+// New returns a server. It returns an error where metrics cannot be registered.
 func New(o Options) (*Server, error) {
-	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
@@ -46,16 +42,6 @@ func New(o Options) (*Server, error) {
 		s.metrics, err = report.NewMetrics(o.Registry, knownValues(o.Causes))
 		if err = errors.Join(err, o.Registry.Register(s.health.Gauge), o.Registry.Register(s.pause.Gauge)); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
-	}
-	if s.guard == nil {
-		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
-	}
-	if s.upstream == nil {
-		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Guard: s.guard, Registerer: o.Registry}); err != nil {
-			return nil, fmt.Errorf("proxy: %w", err)
 		}
 	}
 	for i := range o.Trials {

@@ -25,10 +25,7 @@ import (
 // newServer returns a server whose cluster nobody asks.
 func newServer(tb testing.TB, o Options) *Server {
 	tb.Helper()
-	if o.Upstreams == nil {
-		o.Upstreams = []string{"http://127.0.0.1:9"}
-	}
-	s, err := New(o)
+	s, err := build(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -350,7 +347,7 @@ func BenchmarkRecord(b *testing.B) {
 	page := bytes.Repeat([]byte(`{"hit":1}`), 900)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) }))
 	defer upstream.Close()
-	s := newServer(b, Options{Upstreams: []string{upstream.URL}})
+	s := newServer(b, Options{Nodes: nodesAt(upstream.URL)})
 	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
 	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Explanation{{Form: "linear", Added: make([]expand.Added, 30)}}}

@@ -49,7 +49,7 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(tt.status), func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerWith(tt.status, tt.header, tt.body) })
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
 			for range searches {
 				got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
 				if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) || !strings.HasSuffix(got, "\r\n\r\n"+tt.body) {
@@ -82,7 +82,7 @@ func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing
 		}
 		return emptyAnswer
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
 	for range searches {
 		if got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 			t.Fatalf("the client got %q", got)
@@ -102,7 +102,7 @@ func TestErrorThatAkinAskedForIsFollowedByTheOriginal(t *testing.T) {
 		}
 		return emptyAnswer
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
 	for range searches {
 		if got := exchangeRaw(t, addr, searchOf("/a/_search?filter_path=hits", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 			t.Fatalf("the client got %q", got)
@@ -131,7 +131,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: tt.rewrite, OnRefused: neverTold(t)})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: tt.rewrite, OnRefused: neverTold(t)})
 			for range searches {
 				if got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines)); !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
 					t.Fatalf("the client got %q", got)
@@ -149,7 +149,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"responses":[` + threeHits + `,{},` + busy + `]}`) })
-	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
+	s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
 	for s.upstream.MayRepeat() { // until nothing is left
 	}
 	proxy := httptest.NewServer(s.proxy)
@@ -172,7 +172,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 	})
 	told := 0
 	news := false
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool {
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool {
 		told++
 		return news
 	}})
@@ -226,7 +226,7 @@ func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
 		}
 		return emptyAnswer
 	})
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, OnRefused: func(*expand.Refusal) bool { return false }, Expander: expander(
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), OnRefused: func(*expand.Refusal) bool { return false }, Expander: expander(
 		func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 			return &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: append([]byte(" "), r.Body...)}, nil
 		})})
@@ -293,7 +293,7 @@ func TestScrollOfARefusedSearchIsCleared(t *testing.T) {
 		}
 		return answerWith(200, jsonType, `{"_scroll_id":"of the client"}`)
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	got := exchangeRaw(t, addr, searchOf("/a/_search?scroll=1m", jsonType+"Authorization: Basic YTpi\n", original))
 	if !strings.HasSuffix(got, `{"_scroll_id":"of the client"}`) {
 		t.Errorf("the client got %q", got)

@@ -61,7 +61,7 @@ func orderedSearches(t *testing.T, first, third []float32) string {
 func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeSearches) })
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards), RerankBudget: patience,
+		Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards), RerankBudget: patience,
 	})
 	want := orderedSearches(t, []float32{0, .25, .5}, []float32{0, .25, .5})
 	for n, path := range []string{"/_msearch", "/t/_msearch?typed_keys=true&rest_total_hits_as_int=true"} {
@@ -96,7 +96,7 @@ func TestEachSearchFailsOpenForItself(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
+				Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
 				Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 					if len(fields) == 0 && c.fails != nil { // it is the first search
 						return c.fails(ctx)
@@ -184,7 +184,7 @@ func TestFailuresOfSearchesToRerankAreFollowedByTheOriginal(t *testing.T) {
 				}
 				return answerOf(originalAnswer)
 			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
 			if got := postSearch(t, addr, "/_msearch"); got != originalAnswer {
 				t.Errorf("got %s", got)
 			}
@@ -205,7 +205,7 @@ func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T)
 		return answerOf(originalAnswer)
 	})
 	var fixed []reason.Reason
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Reranker: rerankerFunc(backwards), Expander: expander(
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Reranker: rerankerFunc(backwards), Expander: expander(
 		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 			fixed = append(fixed, r.Fixed)
 			if r.Fixed != "" || r.Endpoint != expand.EndpointMultiSearch {
@@ -226,7 +226,7 @@ func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T)
 func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T) {
 	node := startRawNode(t, nil)
 	var got *expand.Request
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(
 		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 			got = r
 			return leaveAlone(ctx, r)
@@ -257,7 +257,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{
-			Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: patience,
+			Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), RerankBudget: patience,
 			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 				if len(fields) > 0 {
 					return nil, errors.New("a reason")
@@ -291,7 +291,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
 	})
 	addr, _ := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Templates: true, Reranker: rerankerFunc(backwards), RerankBudget: patience, Budget: patience,
+		Nodes: nodesAt(node.URL), Templates: true, Reranker: rerankerFunc(backwards), RerankBudget: patience, Budget: patience,
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
 			return &expand.Result{
 				Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),

@@ -84,7 +84,7 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 		})
 		var asked []expand.Hit
 		addr, registry := startProxy(t, Options{
-			Upstreams: []string{node.URL}, Expander: expander(rerankAll),
+			Nodes: nodesAt(node.URL), Expander: expander(rerankAll),
 			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 				asked = hits
 				return backwards(ctx, fields, hits)
@@ -150,7 +150,7 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond,
+				Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond,
 			})
 			got := postSearch(t, addr, "/t/_search")
 			r := &expand.Rerank{Window: 3, Size: 2}
@@ -221,7 +221,7 @@ func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches
 	})
 	refused := false
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: rewrite, Reranker: rerankerFunc(backwards),
+		Nodes: nodesAt(node.URL), Expander: rewrite, Reranker: rerankerFunc(backwards),
 		OnRefused: func(*expand.Refusal) bool { refused = true; return false },
 	})
 	if got := postSearch(t, addr, target); got != originalAnswer {
@@ -262,7 +262,7 @@ func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
 				return rerankAll(ctx, r)
 			})
 			addr, _ := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Reranker: rerankerFunc(backwards), Expander: how, Profiles: map[string]Expander{"p": how},
+				Nodes: nodesAt(node.URL), Reranker: rerankerFunc(backwards), Expander: how, Profiles: map[string]Expander{"p": how},
 			})
 			for _, path := range []string{"/t/_search", "/t/_search", "/t/_search?akin_profile=p", "/other/_search"} {
 				if got := postSearch(t, addr, path); got != originalAnswer {
@@ -292,7 +292,7 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		{`{"hits":{}}`, nil, report.Summary{Reranked: "unreadable", Sent: "original"}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
-		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})
+		s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker})
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
 		req.Header.Set("Content-Type", "application/json")
@@ -400,7 +400,7 @@ func TestRefusedSearchesAreNotReranked(t *testing.T) {
 			}
 			return answerOf(originalAnswer)
 		})
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
 		if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
 			t.Errorf("got %s", got)
 		}
@@ -414,7 +414,7 @@ func TestRefusedSearchesAreNotReranked(t *testing.T) {
 func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
 	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(unservedOne), 1)
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(partial) })
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
 	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != `3\n 2` {
 		t.Errorf("got %s", got)
 	}
@@ -422,7 +422,7 @@ func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
 
 func TestDryRunsAreNotReranked(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(originalAnswer) })
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
 	if got := postSearch(t, addr, "/t/_search?akin=dry-run"); got != originalAnswer {
 		t.Errorf("got %s", got)
 	}
@@ -434,7 +434,7 @@ func TestDryRunsAreNotReranked(t *testing.T) {
 func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 	node := startRawNode(t, nil)
 	var got *expand.Request
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(
 		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 			got = r
 			return leaveAlone(ctx, r)

@@ -94,10 +94,10 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, nil)
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL},
-				Expander:  tt.expander,
-				Budget:    20 * time.Millisecond,
-				MaxBody:   1500,
+				Nodes:    nodesAt(node.URL),
+				Expander: tt.expander,
+				Budget:   20 * time.Millisecond,
+				MaxBody:  1500,
 				Cause: func(err error) string {
 					if errors.Is(err, errRedis) {
 						return "redis"
@@ -137,7 +137,7 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 func TestChunkedSearchLargerThanTheCapIsForwardedWhole(t *testing.T) {
 	body := strings.Repeat("0123456789", 100_000)
 	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), MaxBody: 1234})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), MaxBody: 1234})
 	exchangeRaw(t, addr, fmt.Sprintf("POST /_search HTTP/1.1\nHost: a\nConnection: close\n%sTransfer-Encoding: chunked\n\n%x\r\n%s\r\n0\r\n\r\n", jsonType, len(body), body))
 	got := node.only(t)
 	if got.body != body || got.get("Content-Length") != nil {
@@ -156,7 +156,7 @@ func TestAnnouncedTooLargeSearchStreams(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 	}))
 	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}, Expander: rewriteTo(rewritten), MaxBody: 9})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: rewriteTo(rewritten), MaxBody: 9})
 	c := dial(t, addr)
 	defer c.Close()
 	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n")
@@ -165,7 +165,7 @@ func TestAnnouncedTooLargeSearchStreams(t *testing.T) {
 
 func TestChunkedSearchWithoutTypeIsForwardedAsItCame(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	exchangeRaw(t, addr, "POST /_search HTTP/1.1\nHost: a\nConnection: close\nTransfer-Encoding: chunked\n\n2\r\n{}\r\n0\r\n\r\n")
 	if got := node.only(t); got.body != "{}" || got.get("Content-Type") != nil || got.get("Transfer-Encoding") == nil {
 		t.Errorf("the node got %q", got)
@@ -183,7 +183,7 @@ func TestBodyOfExactlyTheCapIsExpanded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, nil)
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), MaxBody: int64(len(body))})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten), MaxBody: int64(len(body))})
 			exchangeRaw(t, addr, request)
 			if got := node.only(t).body; got != rewritten {
 				t.Errorf("the node got %q", got)
@@ -217,7 +217,7 @@ func TestRewrittenSearch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, nil)
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 				want := &expand.Request{Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "x=1", Body: []byte(tt.sees)}
 				if got := *r; !cmp.Equal(string(want.Body), string(got.Body)) || got.Index != want.Index || got.RawQuery != want.RawQuery {
 					t.Errorf("the expander got %+v, want %+v", got, want)
@@ -258,7 +258,7 @@ func TestRewrittenSearch(t *testing.T) {
 // not asked again and the client is told once.
 func TestSearchWithExpectContinue(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	c := dial(t, addr)
 	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 	br := bufio.NewReader(c)
@@ -277,7 +277,7 @@ func TestSearchWithExpectContinue(t *testing.T) {
 
 func TestSearchesPassUnreadWithoutExpander(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL)})
 	exchangeRaw(t, addr, searchOf("/_search?akin=off&pretty", jsonType+"X-Akin: on\n", original))
 	if got := node.only(t); got.body != original || got.line != "POST /_search?pretty HTTP/1.1" || got.get("X-Akin") != nil {
 		t.Errorf("the node got %q", got)
@@ -317,8 +317,8 @@ func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
 			var mu sync.Mutex
 			var refused []string
 			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL},
-				Expander:  rewriteTo(rewritten),
+				Nodes:    nodesAt(node.URL),
+				Expander: rewriteTo(rewritten),
 				OnRefused: func(r *expand.Refusal) bool {
 					mu.Lock()
 					defer mu.Unlock()
@@ -365,7 +365,7 @@ func TestRefusedSearchWithoutBodyIsFollowedByTheOriginal(t *testing.T) {
 		}
 		return emptyAnswer
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	exchangeRaw(t, addr, "GET /_search?q=car HTTP/1.1\nHost: a\nConnection: close\n\n")
 	got := node.all()
 	if len(got) != 2 || got[1].line != "GET /_search?q=car HTTP/1.1" || !cmp.Equal([]string{"Host: " + node.addr}, got[1].header) {
@@ -390,7 +390,7 @@ func TestLongRefusalIsCutOff(t *testing.T) {
 		}
 	}))
 	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}, Expander: rewriteTo(rewritten)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Expander: rewriteTo(rewritten)})
 	got := exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
 	if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 		t.Errorf("the client got %q", got)
@@ -400,7 +400,7 @@ func TestLongRefusalIsCutOff(t *testing.T) {
 
 func TestUnansweredSearchIsNotRepeated(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return hangUp })
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	got := exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
 	if !strings.HasPrefix(got, "HTTP/1.1 502 ") || len(node.all()) != 1 {
 		t.Errorf("the client got %q after %d requests", got, len(node.all()))
@@ -412,7 +412,7 @@ func TestUnansweredSearchIsNotRepeated(t *testing.T) {
 
 func TestSearchWhoseBodyBreaksOffIsTheClientsMistake(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(rewritten)})
 	c := dial(t, addr)
 	io.WriteString(c, "POST /_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{}")
 	c.CloseWrite()
@@ -434,7 +434,7 @@ func TestQueryTextIsLoggedOnlyWhenAsked(t *testing.T) {
 				return emptyAnswer
 			})
 			addr, _ := startProxy(t, Options{
-				Upstreams:  []string{node.URL},
+				Nodes:      nodesAt(node.URL),
 				Expander:   e,
 				LogQueries: asked,
 				Logger:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -458,7 +458,7 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 		w.Write(body)
 	}))
 	defer upstream.Close()
-	addr, _ := startProxy(t, Options{Upstreams: []string{upstream.URL}, Budget: patience, OnRefused: func(*expand.Refusal) bool { return true }, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(upstream.URL), Budget: patience, OnRefused: func(*expand.Refusal) bool { return true }, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 		switch id := string(r.Body); id[len(id)-1] % 3 {
 		case 0:
 			return &expand.Result{Rewritten: true, Body: []byte("refuse " + id)}, nil

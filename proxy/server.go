@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -31,12 +29,8 @@ type Expander interface {
 
 // Options say what [New] builds a server from.
 type Options struct {
-	// Nodes sends requests to the cluster and is closed with the server; nil is one
-	// of Upstreams and TLS.
+	// Nodes sends requests to the cluster and is closed with the server.
 	Nodes *nodes.Pool
-	// Upstreams and TLS are [nodes.Options.URLs] and [nodes.Options.TLS].
-	Upstreams []string
-	TLS       *tls.Config
 	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto; off, the client's
 	// pass.
 	ForwardedHeaders bool
@@ -65,19 +59,19 @@ type Options struct {
 	// Trials try two arms, which are [Off] or names of Profiles; a search
 	// takes part in the first that covers its index. They cannot be combined with Shadow.
 	Trials []Trial
-	// Budget bounds the time of one call of Expander; 0 means 50 ms.
+	// Budget bounds the time of one call of Expander.
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
-	// which a search body is read; 0 means 1 MiB.
+	// which a search body is read.
 	MaxBody int64
 	// BodyTimeout is how long the body of a search may take to come, longer only at
-	// 8 KiB a second or more; then the search gets 408. 0 means 30 s.
+	// 8 KiB a second or more; then the search gets 408.
 	BodyTimeout time.Duration
-	// Memory bounds what requests keep in memory; nil is [limits.Default].
+	// Memory bounds what requests keep in memory.
 	Memory *limits.Budget
-	// Cause names the cause of an error of Expander or Reranker, for metrics; with
-	// nil "budget" for an expired deadline and "error" for all else. Causes has every
-	// name that Cause gives, and says for the log what an operator can do about it.
+	// Cause names the cause of an error of Expander or Reranker, for metrics. Causes
+	// has every name that Cause gives, and says for the log what an operator can do
+	// about it.
 	Cause  func(error) string
 	Causes map[string]string
 	// Reranker scores the hits to be reranked; nil keeps the engine's order.
@@ -86,8 +80,7 @@ type Options struct {
 	// wants to add some; nil returns none.
 	HitTerms HitTerms
 	// RerankBudget bounds the time of all calls of Reranker for one request, from
-	// when the cluster's answer is complete; then the engine's order goes out. 0
-	// means 50 ms.
+	// when the cluster's answer is complete; then the engine's order goes out.
 	RerankBudget time.Duration
 	// OnRefused, unless nil, is called when the cluster rejects a rewritten search
 	// and accepts the original, and is not overloaded. It reports whether the next
@@ -98,11 +91,11 @@ type Options struct {
 
 	// MaxConnections is how many clients may be connected; 0 is no bound.
 	MaxConnections int
-	// IdleTimeout is how long a connection waits for a request; 0 means 2 minutes.
+	// IdleTimeout is how long a connection waits for a request.
 	IdleTimeout time.Duration
 	// ShutdownDelay is how long a [Front] that is to end still takes requests,
 	// while /readyz answers 503, and ShutdownTimeout how long those in flight may
-	// take after that; 0 means 20 s.
+	// take after that.
 	ShutdownDelay, ShutdownTimeout time.Duration
 	// Previous is the server that this one replaces, if any. Its metrics, in place of
 	// Registry, explanations, and knowledge of the cluster's security go on.
@@ -113,13 +106,13 @@ type Options struct {
 	// Check returns the state of the process, until ctx ends at the latest; nil is
 	// a good one. It may be called concurrently.
 	Check func(ctx context.Context) report.Condition
-	// Logger receives the log; nil discards it.
+	// Logger receives the log.
 	Logger *slog.Logger
 	// LogQueries allows query texts in the log.
 	LogQueries bool
-	// Registry has the metrics and is what /metrics shows; nil means a new one.
+	// Registry has the metrics and is what /metrics shows.
 	Registry *prometheus.Registry
-	// Guard recovers what panics; nil means a new one, which counts in Registry.
+	// Guard recovers what panics.
 	Guard *recovery.Guard
 	// AccessLog gets a record of each request, without its query string; nil is
 	// none. It must not block.
@@ -180,33 +173,4 @@ func (s *Server) cause(err error) string {
 		return reasonMemory
 	}
 	return s.opts.Cause(err)
-}
-
-func withDefaults(o Options) Options {
-	o.Budget = cmp.Or(o.Budget, 50*time.Millisecond)
-	o.RerankBudget = cmp.Or(o.RerankBudget, 50*time.Millisecond)
-	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 2*time.Minute)
-	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 20*time.Second) // Kubernetes kills after 30
-	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
-	if o.Memory == nil {
-		o.Memory = limits.New(limits.Default)
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Registry == nil {
-		o.Registry = prometheus.NewRegistry()
-	}
-	if o.Cause == nil {
-		o.Cause = defaultCause
-	}
-	return o
-}
-
-func defaultCause(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "budget"
-	}
-	return "error"
 }

@@ -61,7 +61,7 @@ func TestReadHits(t *testing.T) {
 		{"no JSON", "", "hits", topHits{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readTopHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(limits.Default).Hold(limits.Shadow, ""))
+			got, err := readTopHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), limits.New(128<<20).Hold(limits.Shadow, ""))
 			if (err != nil) != tt.wrong {
 				t.Fatalf("error %v", err)
 			}
@@ -75,7 +75,7 @@ func TestReadHits(t *testing.T) {
 // A short text can list very many hits.
 func TestHitsAreReadWithinTheMemory(t *testing.T) {
 	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, maxShadowed/3) + `]}}`)
-	memory := limits.New(limits.Default)
+	memory := limits.New(128 << 20)
 	got, err := readTopHits(nil, body, memory.Hold(limits.Shadow, ""))
 	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
 		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)

@@ -111,7 +111,7 @@ func awaitShadow(t *testing.T, registry *prometheus.Registry, outcome string, n 
 }
 
 func shadowOptions(n *shadowNode) Options {
-	return Options{Upstreams: []string{n.URL}, Expander: rewriteTo(rewritten), Shadow: 1}
+	return Options{Nodes: nodesAt(n.URL), Expander: rewriteTo(rewritten), Shadow: 1}
 }
 
 // postOriginal sends the original search and returns the answer.
@@ -294,7 +294,7 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 	})
 	o := shadowOptions(n)
 	o.Registry = prometheus.NewRegistry()
-	s, err := New(o)
+	s, err := build(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for _, encoding := range []string{"", "gzip"} {
 			node := startRawNode(t, renders(rendered))
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL + "/es"}, Templates: true, Budget: patience, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL + "/es"), Templates: true, Budget: patience, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 				want := expand.Request{
 					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
 					Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
@@ -95,7 +95,7 @@ func sameLines(a, b []string) bool {
 
 func TestTemplatesOfMultiSearchAreRenderedAndTheirSearchesRewritten(t *testing.T) {
 	node := startRawNode(t, renders("{\n  \"query\": {}\n}"))
-	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 		const searches = "{}\n{\"query\":{}}\n{\"index\":\"b\"}\n{\"query\":{}}\n"
 		if r.Endpoint != expand.EndpointMultiSearch || string(r.Body) != searches {
 			t.Errorf("the expander got %+v with body %q", r, r.Body)
@@ -167,7 +167,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 				}
 				return emptyAnswer
 			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: tt.expander, MaxBody: 16_000, Budget: patience})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: tt.expander, MaxBody: 16_000, Budget: patience})
 			exchangeRaw(t, addr, searchOf(tt.target, jsonType, tt.body))
 			got := node.searches()
 			if len(got) != 1 || got[0].line != "POST "+tt.target+" HTTP/1.1" || got[0].body != tt.body {
@@ -197,7 +197,7 @@ func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	})
 	t.Cleanup(func() { close(stop) })
 	for _, request := range []string{searchOf("/_search/template", jsonType, template), searchOf("/_msearch/template", jsonType, templateLines)} {
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond})
 		exchangeRaw(t, addr, request)
 		if n := counter(t, registry, "akin_requests_total", "outcome", report.FailedOpen, "reason", "budget"); n != 1 {
 			t.Errorf("counted %v times", n)
@@ -221,7 +221,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 			}
 			return tt.refusal
 		})
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 			return &expand.Result{Rewritten: true, Body: r.Body, Clauses: []expand.Explanation{{Path: "[0].query", Form: "linear"}}}, nil
 		})})
 		got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, tt.body))

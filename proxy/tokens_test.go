@@ -54,8 +54,8 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 	const token = "0123456789abcdef"
 	var lines strings.Builder
-	s, err := New(Options{
-		Upstreams: []string{"http://127.0.0.1:9"}, Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+	s, err := build(Options{
+		Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func hasAttributes(t *testing.T, s tracetest.SpanStub, want map[string]string) {
 
 func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
+	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 0)
 	exchangeRaw(t, addr, "GET /books/_doc/1?realtime=secret HTTP/1.1\nHost: a\nTraceparent: "+clientParent+"\nTracestate: v=1\nConnection: close\n\n")
 	spans := exported.GetSpans()
 	server, call := named(t, spans, "GET", trace.SpanKindServer), named(t, spans, "GET", trace.SpanKindClient)
@@ -87,7 +87,7 @@ func TestTraceOfARequestGoesOnInTheCluster(t *testing.T) {
 // that traces.
 func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 0)
+	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 0)
 	for _, parent := range []string{strings.TrimSuffix(clientParent, "1") + "0", "odd"} {
 		exchangeRaw(t, addr, "GET /books/_doc/1 HTTP/1.1\nHost: a\nTraceparent: "+parent+"\nTracestate: ,,odd\nConnection: close\n\n")
 		all := node.all()
@@ -102,7 +102,7 @@ func TestUntracedRequestsKeepTheirBytes(t *testing.T) {
 
 func TestHostileTraceHeadersFailNoRequest(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startTraced(t, Options{Upstreams: []string{node.URL}}, 1)
+	addr, _ := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 1)
 	for name, headers := range map[string]string{
 		"garbage":        "Traceparent: \x80\xff--;\n",
 		"zeros":          "Traceparent: 00-00000000000000000000000000000000-0000000000000000-01\n",
@@ -147,7 +147,7 @@ func TestTraceOfASearchSaysWhatBecameOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, test.answer)
-			addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}, Expander: test.expander}, 1)
+			addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL), Expander: test.expander}, 1)
 			exchangeRaw(t, addr, request)
 			spans := exported.GetSpans()
 			server := named(t, spans, "POST /{index}/_search", trace.SpanKindServer)
@@ -172,7 +172,7 @@ func TestAnswerThatIsCutOffEndsItsSpan(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string {
 		return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbroken" + hangUp
 	})
-	addr, exported := startTraced(t, Options{Upstreams: []string{node.URL}}, 1)
+	addr, exported := startTraced(t, Options{Nodes: nodesAt(node.URL)}, 1)
 	exchangeRaw(t, addr, "GET /a HTTP/1.1\nHost: a\nConnection: close\n\n")
 	s := named(t, exported.GetSpans(), "GET", trace.SpanKindServer)
 	hasAttributes(t, s, map[string]string{"error.type": "aborted"})

@@ -25,7 +25,7 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 	}))
 	defer node.Close()
 	registry := prometheus.NewRegistry()
-	s := newServer(t, Options{Upstreams: []string{node.URL}, Registry: registry})
+	s := newServer(t, Options{Nodes: nodesAt(node.URL), Registry: registry})
 	front := httptest.NewServer(s.Handler())
 	defer front.Close()
 	get := func(path string) {

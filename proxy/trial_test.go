@@ -58,7 +58,7 @@ func trialOptions(node *rawNode, change func(*Trial)) Options {
 		change(&tried)
 	}
 	return Options{
-		Upstreams: []string{node.URL}, Expander: expander(leaveAlone), Trials: []Trial{tried},
+		Nodes: nodesAt(node.URL), Expander: expander(leaveAlone), Trials: []Trial{tried},
 		Profiles: map[string]Expander{"old": expander(leaveAlone), "new": rewriteTo(newBody)},
 	}
 }

@@ -17,7 +17,7 @@ func TestTruncatedAnswersAreNotTakenForWholeOnes(t *testing.T) {
 	} {
 		for _, path := range []string{"/_search", "/_msearch", "/_count", "/_cat/health"} {
 			node := startRawNode(t, func(int, rawRequest) string { return answer + hangUp })
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(`{"query":{}}`)})
+			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: rewriteTo(`{"query":{}}`)})
 			res, err := client.Post("http://"+addr+path, "application/json", strings.NewReader(`{"query":{"match":{"body":"x"}}}`))
 			if err != nil {
 				continue

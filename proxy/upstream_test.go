@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/internal/limits"
+	"github.com/akin-search/akin/internal/nodes"
 )
 
 func TestCertificatesAreVerified(t *testing.T) {
@@ -30,7 +31,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 		"switched off": {&tls.Config{InsecureSkipVerify: true}, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, TLS: tt.config})
+			addr, _ := startProxy(t, Options{Nodes: poolOf(nodes.Options{URLs: []string{node.URL}, TLS: tt.config})})
 			res, err := client.Get("http://" + addr + "/")
 			if err != nil {
 				t.Fatal(err)
@@ -38,30 +39,6 @@ func TestCertificatesAreVerified(t *testing.T) {
 			res.Body.Close()
 			if res.StatusCode != tt.want {
 				t.Errorf("status %d, want %d", res.StatusCode, tt.want)
-			}
-		})
-	}
-}
-
-func TestNewRefusesUnusableURLs(t *testing.T) {
-	const first = "proxy: cluster URL 1: must be http:// or https://, a host, and perhaps :port and /prefix"
-	tests := map[string]struct {
-		urls []string
-		want string
-	}{
-		"none":        {nil, "proxy: no URL of a cluster node"},
-		"no scheme":   {[]string{"es:9200"}, first},
-		"no host":     {[]string{"http:///es"}, first},
-		"second":      {[]string{"http://a", "ftp://b"}, strings.Replace(first, "1", "2", 1)},
-		"credentials": {[]string{"http://me:hunter2@a"}, first},
-		"broken":      {[]string{"http://me:hunter2@a:%zz"}, first},
-		"query":       {[]string{"http://a/?b"}, first},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := New(Options{Upstreams: tt.urls})
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("New = %v, want %s", err, tt.want)
 			}
 		})
 	}
@@ -91,8 +68,8 @@ func TestWhatIsSentToAnotherNodeWhereOneBreaksOff(t *testing.T) {
 			var arrived atomic.Int32
 			breaks := func(int, rawRequest) string { arrived.Add(1); return hangUp }
 			addr, _ := startProxy(t, Options{
-				Upstreams: []string{startRawNode(t, breaks).URL, startRawNode(t, breaks).URL},
-				Expander:  expander(leaveAlone),
+				Nodes:    nodesAt(startRawNode(t, breaks).URL, startRawNode(t, breaks).URL),
+				Expander: expander(leaveAlone),
 			})
 			method, target, _ := strings.Cut(tt.request, " ")
 			body := io.Reader(http.NoBody)
@@ -146,7 +123,7 @@ func TestSearchesThatAreLeftAloneAreSentToAnotherNode(t *testing.T) {
 				}
 				return hangUp
 			}
-			tt.o.Upstreams = []string{startRawNode(t, breaks).URL, startRawNode(t, breaks).URL}
+			tt.o.Nodes = nodesAt(startRawNode(t, breaks).URL, startRawNode(t, breaks).URL)
 			addr, _ := startProxy(t, tt.o)
 			exchangeRaw(t, addr, searchOf(tt.target, tt.header, strings.Repeat("x", tt.size)))
 			want := int32(1)

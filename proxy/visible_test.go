@@ -35,7 +35,7 @@ func TestSearchWhoseFailuresAreHiddenIsStrict(t *testing.T) {
 				}
 				return answerWith(200, jsonType, searchAnswer(wholeShards))
 			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 			got := exchangeRaw(t, addr, searchOf(tt.target, jsonType+tt.header, lines))
 			if !strings.HasSuffix(got, "\r\n\r\n"+searchAnswer(wholeShards)) {
 				t.Errorf("the client got %q", got)
@@ -55,7 +55,7 @@ func TestSearchWhoseFailuresAreHiddenIsStrict(t *testing.T) {
 func TestAnswerToAStrictSearchIsNotCountedAsUnchecked(t *testing.T) {
 	const yaml = "---\nhits: {}\n"
 	node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, "Content-Type: application/yaml\n", yaml) })
-	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 	if got := exchangeRaw(t, addr, searchOf("/_search?format=yaml", jsonType, lines)); !strings.HasSuffix(got, yaml) || len(node.all()) != 1 {
 		t.Errorf("the client got %q after %d requests", got, len(node.all()))
 	}
@@ -81,7 +81,7 @@ func TestSearchWhoseAnswerCannotBeReadIsLeftAlone(t *testing.T) {
 		{"/_rank_eval?format=json", "", ""},
 	} {
 		node := startRawNode(t, nil)
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
 		exchangeRaw(t, addr, searchOf(tt.target, jsonType+tt.header, lines))
 		got := node.only(t)
 		if got.line != "POST "+tt.target+" HTTP/1.1" || (got.body == lines) != (tt.reason != "") {
@@ -104,7 +104,7 @@ func TestRewrittenSearchesAskForGzip(t *testing.T) {
 			}
 			return emptyAnswer
 		})
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
 		exchangeRaw(t, addr, searchOf(target, jsonType+sent, lines))
 		whole, first := []string{"deflate, gzip;q=0.5"}, []string{"gzip"}
 		if !cut {

@@ -64,7 +64,7 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 		{wholeOf, nil, leastRead},
 		{strings.Repeat("x", 2*MaxAnswer), ErrTooLarge, MaxAnswer + 1},
 	} {
-		memory, client := New(Default), new(Recipient)
+		memory, client := New(128<<20), new(Recipient)
 		held := func() int64 { return memory.Stats(Answer).Held }
 		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
 		first, err := client.Whole(memory, res)
@@ -89,7 +89,7 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 
 // What goes out in the place of an answer counts until the client has it.
 func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
-	memory, client := New(Default), new(Recipient)
+	memory, client := New(128<<20), new(Recipient)
 	held := func() int64 { return memory.Stats(Answer).Held }
 	closed := false
 	res := &http.Response{ContentLength: -1, Body: struct {

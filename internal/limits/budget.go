@@ -33,9 +33,6 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall} }
 
-// Default is the limit where none is configured, in bytes.
-const Default = 128 << 20
-
 // trimPause is between two trims, of some 100 ms for a heap of 1 GiB.
 const trimPause = time.Minute
 

@@ -12,7 +12,7 @@ import (
 // A gzip reader that waits for its next stream keeps nothing of the last one.
 func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 	var pool Gunzip
-	hold := New(Default).Hold(SearchBody, "")
+	hold := New(128<<20).Hold(SearchBody, "")
 	freed := make(chan struct{})
 	func() {
 		raw := new([1 << 20]byte)

@@ -630,3 +630,27 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 		t.Errorf("%d failures of the node are counted", p.nodes[0].failed)
 	}
 }
+
+func TestNewRefusesUnusableURLs(t *testing.T) {
+	const first = "cluster URL 1: must be http:// or https://, a host, and perhaps :port and /prefix"
+	tests := map[string]struct {
+		urls []string
+		want string
+	}{
+		"none":        {nil, "no URL of a cluster node"},
+		"no scheme":   {[]string{"es:9200"}, first},
+		"no host":     {[]string{"http:///es"}, first},
+		"second":      {[]string{"http://a", "ftp://b"}, strings.Replace(first, "1", "2", 1)},
+		"credentials": {[]string{"http://me:hunter2@a"}, first},
+		"broken":      {[]string{"http://me:hunter2@a:%zz"}, first},
+		"query":       {[]string{"http://a/?b"}, first},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(Options{URLs: tt.urls})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("New = %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
