@@ -181,9 +181,6 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	if f.Asked("") != calls {
 		t.Errorf("%d calls after %d cold ones", f.Asked("")-calls, calls)
 	}
-	c.analysis.CleanUp() // sizes are added up behind the callers' backs
-	c.statistics.CleanUp()
-	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
 		s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
@@ -520,7 +517,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, cache.ErrBusy) {
 					t.Error("places are not given back")
 				}
-				c.loader.Wait()
+				synctest.Wait()
 				if n := c.loader.Taken(); n != 0 {
 					t.Errorf("%d places are left taken", n)
 				}
@@ -770,9 +767,6 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.analysis.CleanUp()
-	c.statistics.CleanUp()
-	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
 		t.Errorf("%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)

@@ -424,7 +424,6 @@ func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 			t.Fatal(r.Reason)
 		}
 		if i%100 == 99 {
-			e.pits.CleanUp()
 			heaviest = max(heaviest, int(e.pits.Stats().Bytes))
 		}
 	}

@@ -371,7 +371,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 	g.expect(t, 1, 1, 0)
 	close(release)
 	receive(t, "the answer to the question", answered)
-	s.access.checks.Wait()
+	waitFor(t, "the end of the question", func() bool { return s.access.checks.Taken() == 0 })
 	searchAs(t, addr, "known", "docs") // finds the verdict
 	g.expect(t, 1, 2, 1)
 }

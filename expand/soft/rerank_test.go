@@ -240,7 +240,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				synctest.Wait()
 				close(v.wait)
 				searches.Wait()
-				r.loader.Wait()
+				synctest.Wait()
 				if n := r.loader.Taken(); n != 0 {
 					t.Errorf("%d places are left taken", n)
 				}
@@ -504,10 +504,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if slices.Max(got) != slices.Min(got) || got[0] <= 0 {
 			t.Fatalf("got %v", got)
 		}
-		// The caches forget a moment later, and a memory ends with the next search.
-		r.memory.vectors.CleanUp()
-		r.memory.rows.CleanUp()
-		r.memory.reaches.CleanUp()
+		// A memory ends with the next search.
 		if b := r.Stats().Bytes; b > 2*limit {
 			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
 		}

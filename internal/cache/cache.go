@@ -67,9 +67,6 @@ func (l *Loader) begin(caller context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, l.policy.Timeout)
 }
 
-// Wait waits for the loads under way.
-func (l *Loader) Wait() { l.loads.Wait() }
-
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
@@ -236,16 +233,15 @@ func (c *Cache[Q]) Tally(warm bool) {
 // and about the Entries and the Bytes in use.
 type Stats struct{ Hits, Misses, Loads, Failures, Entries, Bytes uint64 }
 
-// Stats returns the counts so far.
+// Stats returns the counts so far. The size is added up before, which the cache
+// puts off otherwise.
 func (c *Cache[Q]) Stats() Stats {
+	c.kept.CleanUp()
 	return Stats{
 		Hits: c.hits.Load(), Misses: c.misses.Load(), Loads: c.loads.Load(), Failures: c.failures.Load(),
 		Entries: uint64(max(c.kept.EstimatedSize(), 0)), Bytes: c.kept.WeightedSize(),
 	}
 }
-
-// CleanUp does what the cache has put off, such as adding up its size.
-func (c *Cache[Q]) CleanUp() { c.kept.CleanUp() }
 
 // Peek returns what is remembered of q; false is nothing.
 func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {

@@ -138,7 +138,7 @@ func (s sender) limits(all []expand.Limit) {
 // store sends what a row store counts. The names of its metrics begin with of,
 // those of its source with from; label is for the name of a matrix.
 func (s sender) store(stats store.Stats, cache, of, from, label, what string) {
-	s.cache(cache, uint64(max(stats.CacheHits, 0)), uint64(max(stats.CacheMisses, 0)), stats.CacheBytes)
+	s.cache(cache, stats.Cache.Hits, stats.Cache.Misses, stats.Cache.Bytes)
 	for _, m := range stats.Matrices {
 		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", one(m.Problem == ""), label, m.Name)
 		s.gauge(of+"_terms", "Terms that have a row in the served version.", float64(m.Terms), label, m.Name)

@@ -85,8 +85,7 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
-	s.cache.kept.CleanUp()
-	stated, inUse := s.Stats().CacheBytes, heap()-before
+	stated, inUse := s.Stats().Cache.Bytes, heap()-before
 	if stated > bound || stated < bound*9/10 {
 		t.Errorf("%d bytes stated, want at most %d and about that", stated, bound)
 	}
@@ -115,7 +114,7 @@ func TestFrequentTermsStayInTheCache(t *testing.T) {
 		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
 	}
 	stats := s.Stats()
-	if rate := float64(stats.CacheHits) / float64(stats.CacheHits+stats.CacheMisses); rate < 0.75 {
+	if rate := float64(stats.Cache.Hits) / float64(stats.Cache.Hits+stats.Cache.Misses); rate < 0.75 {
 		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
 	}
 }
@@ -137,10 +136,9 @@ func BenchmarkSearchesOverManyTerms(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	s.cache.kept.CleanUp()
 	stats := s.Stats()
-	b.ReportMetric(float64(stats.CacheHits)/float64(stats.CacheHits+stats.CacheMisses), "hits/look-up")
-	b.ReportMetric(float64(stats.CacheBytes), "B-stated")
+	b.ReportMetric(float64(stats.Cache.Hits)/float64(stats.Cache.Hits+stats.Cache.Misses), "hits/look-up")
+	b.ReportMetric(float64(stats.Cache.Bytes), "B-stated")
 	b.ReportMetric(float64(heap()-before), "B-heap")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "searches/s")
 	runtime.KeepAlive(s)

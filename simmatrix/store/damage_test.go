@@ -231,7 +231,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 			var log logbook
 			s := open(t, Options{Redis: r.at(), OnState: log.add})
 			stop := searchThroughout(t, s, map[string]string{"main@" + one: "one", "main@" + two: "two"})
-			waitFor(t, 10*time.Second, "some searches", func() bool { return s.Stats().CacheHits > 100 })
+			waitFor(t, 10*time.Second, "some searches", func() bool { return s.Stats().Cache.Hits > 100 })
 
 			damage(t.Context(), c, rowsKey("main", two))
 			if strings.Contains(name, "row") || name == "junk" || strings.Contains(name, "bit") { // cached rows show nothing

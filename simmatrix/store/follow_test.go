@@ -274,7 +274,7 @@ func TestEqualMissesShareOneRoundTrip(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, time.Second, "all to miss", func() bool { return s.Stats().CacheMisses == 100 })
+	waitFor(t, time.Second, "all to miss", func() bool { return s.Stats().Cache.Misses == 100 })
 	r.resume()
 	done.Wait()
 	calls := r.client(t).Info(t.Context(), "commandstats").Val()
@@ -296,7 +296,7 @@ func TestRowsArriveInTheCacheAfterTheSearchGaveUp(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	r.resume()
-	waitFor(t, 10*time.Second, "the cache to fill", func() bool { return s.Stats().CacheBytes > 0 })
+	waitFor(t, 10*time.Second, "the cache to fill", func() bool { return s.Stats().Cache.Bytes > 0 })
 	r.kill()
 	if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
 		t.Errorf("rows %v, %v", rows, err)

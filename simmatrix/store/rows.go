@@ -72,10 +72,9 @@ type question struct {
 // A rowCache keeps rows, also the zero Row of an unknown term, up to a number
 // of bytes.
 type rowCache struct {
-	kept         *cache.Cache[question]
-	loader       *cache.Loader
-	versions     atomic.Uint64
-	hits, misses atomic.Int64
+	kept     *cache.Cache[question]
+	loader   *cache.Loader
+	versions atomic.Uint64
 }
 
 func newRowCache(maxBytes uint64, timeout time.Duration, guard *recovery.Guard) *rowCache {
@@ -96,14 +95,12 @@ func (c *rowCache) version(name string, v Version) *version {
 func (c *rowCache) get(v *version, terms []string, rows []simmatrix.Row) (missing []int) {
 	for k, term := range terms {
 		row, ok, _ := cache.Peek[simmatrix.Row](c.kept, question{v.number, term})
-		if !ok {
+		if c.kept.Tally(ok); !ok {
 			missing = append(missing, k)
 			continue
 		}
 		rows[k] = row
 	}
-	c.hits.Add(int64(len(terms) - len(missing)))
-	c.misses.Add(int64(len(missing)))
 	return missing
 }
 

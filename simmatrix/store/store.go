@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -74,9 +75,8 @@ type State struct {
 
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
-	Matrices []State // sorted by name
-	CacheHits, CacheMisses int64  // in terms
-	CacheBytes             uint64 // an estimate
+	Matrices []State     // sorted by name
+	Cache    cache.Stats // of the rows; Hits and Misses are in terms
 	// Failures counts the calls to Redis that failed or, with the breaker open,
 	// were not made, BadRows the answers with bad or without some rows.
 	Failures, BadRows int64
@@ -177,10 +177,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // Stats returns the state and the counters.
 func (s *Store) Stats() Stats {
 	stats := Stats{
-		Matrices:    s.State(),
-		CacheHits:   s.cache.hits.Load(),
-		CacheMisses: s.cache.misses.Load(),
-		CacheBytes:  s.cache.kept.Stats().Bytes,
+		Matrices: s.State(),
+		Cache:    s.cache.kept.Stats(),
 	}
 	if r := s.remote; r != nil {
 		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
