@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +51,8 @@ func (p *proposal) check() error {
 	if err := cli.CheckOut(p.out); err != nil {
 		return err
 	}
-	if there, err := cli.Exists(p.out); err != nil || there && !p.force {
-		return errors.Join(err, fmt.Errorf("%s is there already: give another --out, or --force to replace it", p.out))
+	if _, err := os.Lstat(p.out); err == nil && !p.force {
+		return fmt.Errorf("%s is there already: give another --out, or --force to replace it", p.out)
 	}
 	return nil
 }

@@ -120,15 +120,6 @@ func CheckTarget(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Exists reports whether there is something at path.
-func Exists(path string) (bool, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // CheckOut is [CheckTarget] for the file of --out.
 func CheckOut(path string) error {
 	if path == "" {

@@ -26,19 +26,13 @@ func (a *App) incomplete() (all []report.Degradation) {
 			Reason: report.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
 		})
 	}
-	return slices.Concat(all, a.unsound(a.store), a.unsound(a.weights))
+	matrices, weights := a.Served()
+	return slices.Concat(all, unsound(report.Matrix, "matrix", matrices), unsound(report.Weights, "weights", weights))
 }
 
-// unsound returns what is wrong with the matrices of a store, nil for none.
-func (a *App) unsound(store *store.Store) (all []report.Degradation) {
-	if store == nil {
-		return nil
-	}
-	reason, what := report.Matrix, "matrix"
-	if store == a.weights {
-		reason, what = report.Weights, "weights"
-	}
-	for _, s := range store.State() {
+// unsound returns what is wrong with the matrices of a store.
+func unsound(reason, what string, states []store.State) (all []report.Degradation) {
+	for _, s := range states {
 		served := "the last good version"
 		if s.Version == "" {
 			served = "no version"
