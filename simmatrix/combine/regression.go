@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/logit"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
@@ -61,7 +62,7 @@ type Evaluation struct {
 // without which all s would be small. It orders pairs as p does.
 func (r *Regression) similarity(units []uint16) float64 {
 	prior := math.Log(float64(r.Related) / float64(r.Pairs-r.Related))
-	return math.Pow(logistic(r.logOdds(units)-prior), regressionPower)
+	return math.Pow(logit.Logistic(r.logOdds(units)-prior), regressionPower)
 }
 
 // fits returns an error unless the regression was fitted to these inputs.
@@ -80,11 +81,6 @@ func (r *Regression) logOdds(units []uint16) float64 {
 	}
 	return z
 }
-
-func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
-
-// softplus returns ln(1+exp(z)) without overflow.
-func softplus(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
 func (r *Regression) addParams(params map[string]string) {
 	params["seed"], params["pairs"], params["related"] = strconv.Itoa(regressionSeed), strconv.Itoa(r.Pairs), strconv.Itoa(r.Related)

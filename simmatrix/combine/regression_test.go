@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/logit"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
@@ -112,7 +111,7 @@ func TestRegressionRecoversTheCoefficientsOfGeneratedRelations(t *testing.T) {
 			for k, v := range row {
 				z += truth[k] * v
 			}
-			x, related = append(x, row), append(related, r.Float64() < logistic(z))
+			x, related = append(x, row), append(related, r.Float64() < logit.Logistic(z))
 		}
 		fitted := fitTo(t, sampleOf(x, related), 1)
 		near(t, "intercept", fitted.Intercept.Value, -4, 4*fitted.Intercept.StandardError)
@@ -487,31 +486,9 @@ held out: 224969 pairs, 1175 of them related
 	}
 }
 
-// A step that overshoots is shortened: from far off, where the curvature is
-// next to nothing, Newton's own step leads to worse values.
-func TestStepsThatOvershootAreShortened(t *testing.T) {
-	s := sampleOf([][]float64{{0}, {0.25}, {0.5}, {0.75}, {1}}, []bool{false, true, false, true, true})
-	l := newLikelihood(s, 0.01)
-	beta := []float64{9, 9}
-	from, err := l.at(t.Context(), beta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var step mat.VecDense
-	if err := step.SolveVec(from.curvature, from.slope); err != nil {
-		t.Fatal(err)
-	}
-	if whole, err := l.at(t.Context(), stepped(beta, 1, &step)); err != nil || whole.value <= from.value {
-		t.Fatalf("the whole step leads from %v to %v: this tests nothing; %v", from.value, whole.value, err)
-	}
-	if _, to, err := l.descend(t.Context(), beta, from, &step); err != nil || to.value >= from.value {
-		t.Errorf("from %v to %v, %v", from.value, to.value, err)
-	}
-}
-
 // Probability returns the estimate, in (0, 1), for a pair's similarities.
 func (r *Regression) Probability(similarities []float64) float64 {
-	return logistic(r.logOdds(inUnits(similarities)))
+	return logit.Logistic(r.logOdds(inUnits(similarities)))
 }
 
 // Similarity returns an ensemble's similarity for a pair's.
