@@ -83,7 +83,10 @@ type Entry struct {
 
 // CompareEntries orders a row: descending similarity, ascending column.
 func CompareEntries(a, b Entry) int {
-	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
+	if a.Units != b.Units {
+		return int(b.Units) - int(a.Units)
+	}
+	return cmp.Compare(a.Col, b.Col)
 }
 
 // NewEntries returns Entries without rows, with room for so many.
@@ -292,7 +295,7 @@ func (e *Entries) symmetric() bool {
 			if int(j) > i {
 				continue
 			}
-			if !e.has(int(j), uint32(i), sims[k]) {
+			if _, ok := e.Find(int(j), uint32(i), sims[k]); !ok {
 				return false
 			}
 			mirrored++
@@ -301,11 +304,12 @@ func (e *Entries) symmetric() bool {
 	return 2*mirrored == len(e.Cols) // else some entry over the diagonal has none under it
 }
 
-// has reports whether row i has a similarity in a column.
-func (e *Entries) has(i int, col uint32, units uint16) bool {
+// Find returns the place in row i of a similarity in a column, false where it
+// is not there.
+func (e *Entries) Find(i int, col uint32, units uint16) (k int, ok bool) {
 	cols, sims := e.Row(i)
-	k := sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
-	return k < len(cols) && cols[k] == col && sims[k] == units
+	k = sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
+	return k, k < len(cols) && cols[k] == col && sims[k] == units
 }
 
 // A Columns lists the entries of a matrix column by column, 8 bytes each:

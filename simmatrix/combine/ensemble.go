@@ -173,10 +173,9 @@ func (o *Options) params(inputs []Input) map[string]string {
 	return params
 }
 
-// A ranked neighbor is a gathered one with its combined similarity. Ascending
-// keys are ascending rank, then descending similarity, then ascending column.
+// A ranked neighbor is a gathered one with its combined similarity.
 type ranked struct {
-	key   uint64
+	rank  int32
 	entry simmatrix.Entry
 }
 
@@ -196,14 +195,13 @@ func (g *combined) entries(i int, combine combiner, neighbors int, protect func(
 			if protect != nil && protect(g.terms[i], g.terms[n.col]) {
 				n.rank = 0
 			}
-			e := simmatrix.Entry{Col: n.col, Units: simmatrix.ToUnits(s), Origins: n.origins}
-			g.ranked = append(g.ranked, ranked{
-				key: uint64(max(n.rank, 0))<<48 | uint64(simmatrix.UnitsOfOne-e.Units)<<32 | uint64(e.Col), entry: e,
-			})
+			g.ranked = append(g.ranked, ranked{n.rank, simmatrix.Entry{Col: n.col, Units: simmatrix.ToUnits(s), Origins: n.origins}})
 		}
 	}
 	if len(g.ranked) > neighbors {
-		slices.SortFunc(g.ranked, func(a, b ranked) int { return cmp.Compare(a.key, b.key) })
+		slices.SortFunc(g.ranked, func(a, b ranked) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), simmatrix.CompareEntries(a.entry, b.entry))
+		})
 		g.ranked = g.ranked[:neighbors]
 	}
 	for _, n := range g.ranked {

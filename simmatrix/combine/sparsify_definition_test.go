@@ -8,6 +8,12 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+// A pairEntry is one direction of a pair.
+type pairEntry struct {
+	sim     uint16 // 0 where it is missing
+	origins uint8
+}
+
 // entryMap returns the entries by row and column.
 func entryMap(m *simmatrix.Matrix) map[[2]int]pairEntry {
 	out := map[[2]int]pairEntry{}
