@@ -60,14 +60,10 @@ func ReadClicks(r io.Reader) (*ClickLog, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("line %d: %w", n+1, err)
 	}
-	return log, log.check()
-}
-
-func (l *ClickLog) check() error {
-	if len(l.Impressions) == 0 {
-		return ErrEmpty
+	if len(log.Impressions) == 0 {
+		return nil, ErrEmpty
 	}
-	return nil
+	return log, nil
 }
 
 // add adds an impression without the clicks that do not count, and without
@@ -95,55 +91,43 @@ func once(ids []string) []string {
 	})
 }
 
-// A Document is what clicks tell of a document for a query.
-type Document struct {
-	// Gain is how often a user who looks at it clicks, in [0, 1): its clicks by the
-	// sum of the propensities of the ranks at which it was shown, and one look more
-	// without a click.
-	Gain   float64
-	Clicks int
-}
-
-// A Query is one text with all that was shown for it, by id.
-type Query struct {
-	Text      string
-	Documents map[string]Document
-}
-
-// Queries returns the texts in the order in which they come first. The
+// Searches returns the texts in the order in which they come first, with an
+// opinion on all that was shown. The gain is how often a user who looks at the
+// document clicks, in [0, 1): its clicks by the sum of the propensities of the
+// ranks at which it was shown, and one look more without a click. The
 // propensity of a rank is (1/rank)^bias.
-func (l *ClickLog) Queries(bias float64) []Query {
-	var queries []Query
+func (l *ClickLog) Searches(bias float64) []Search {
+	var searches []Search
 	at := map[string]int{}
 	for _, i := range l.Impressions {
 		k, ok := at[i.Query]
 		if !ok {
-			k, at[i.Query] = len(queries), len(queries)
-			queries = append(queries, Query{i.Query, map[string]Document{}})
+			k, at[i.Query] = len(searches), len(searches)
+			searches = append(searches, Search{Text: i.Query, Documents: map[string]Opinion{}})
 		}
 		for rank, id := range i.Shown {
-			d := queries[k].Documents[id]
-			d.Gain += math.Pow(float64(rank+1), -bias) // how often it was looked at, so far
+			o := searches[k].Documents[id]
+			o.Gain += math.Pow(float64(rank+1), -bias) // how often it was looked at, so far
 			if slices.Contains(i.Clicked, id) {
-				d.Clicks++
+				o.Count++
 			}
-			queries[k].Documents[id] = d
+			searches[k].Documents[id] = o
 		}
 	}
-	for _, q := range queries {
-		for id, d := range q.Documents {
-			d.Gain = min(1, float64(d.Clicks)/(d.Gain+1))
-			q.Documents[id] = d
+	for _, s := range searches {
+		for id, o := range s.Documents {
+			o.Gain = min(1, float64(o.Count)/(o.Gain+1))
+			s.Documents[id] = o
 		}
 	}
-	return queries
+	return searches
 }
 
 // A UBI collects a log from documents of the indices ubi_queries and
 // ubi_events of OpenSearch's User Behavior Insights, specification 1.
 type UBI struct {
-	shown  map[string]*Impression // by query id
-	clicks [][2]string            // query id and document
+	shown map[string]*Impression // by query id
+	log   ClickLog
 }
 
 // AddQuery adds a document of ubi_queries, given its source. Further pages
@@ -170,8 +154,9 @@ func (u *UBI) AddQuery(source []byte) error {
 	return nil
 }
 
-// AddEvent adds a document of ubi_events, given its source. It counts where
-// its action is a click.
+// AddEvent adds a document of ubi_events, given its source, after all queries.
+// It counts where its action is a click. One of a query that is not there is a
+// click on what was not shown.
 func (u *UBI) AddEvent(source []byte) error {
 	var e struct {
 		Action     string `json:"action_name"`
@@ -185,25 +170,25 @@ func (u *UBI) AddEvent(source []byte) error {
 	if err := json.Unmarshal(source, &e); err != nil {
 		return fmt.Errorf("ubi_events: %w", err)
 	}
-	if e.Action == "click" && e.Query != "" {
-		u.clicks = append(u.clicks, [2]string{e.Query, e.Attributes.Object.ID})
+	if e.Action != "click" || e.Query == "" {
+		return nil
+	}
+	if i := u.shown[e.Query]; i != nil {
+		i.Clicked = append(i.Clicked, e.Attributes.Object.ID)
+	} else {
+		u.log.NotShown = append(u.log.NotShown, e.Attributes.Object.ID)
 	}
 	return nil
 }
 
-// Log returns what was collected, by query id. Clicks of a query that is not
-// there are clicks on what was not shown. The error wraps [ErrEmpty].
+// Log returns what was collected, by query id, and is called once. The error
+// wraps [ErrEmpty].
 func (u *UBI) Log() (*ClickLog, error) {
-	log := &ClickLog{}
-	for _, c := range u.clicks {
-		if i := u.shown[c[0]]; i != nil {
-			i.Clicked = append(i.Clicked, c[1])
-		} else {
-			log.NotShown = append(log.NotShown, c[1])
-		}
-	}
 	for _, id := range slices.Sorted(maps.Keys(u.shown)) {
-		log.add(*u.shown[id])
+		u.log.add(*u.shown[id])
 	}
-	return log, log.check()
+	if len(u.log.Impressions) == 0 {
+		return nil, ErrEmpty
+	}
+	return &u.log, nil
 }

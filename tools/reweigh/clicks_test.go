@@ -30,7 +30,7 @@ func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := log.Queries(1)[0].Documents["a"]; got != (Document{Gain: 0.5, Clicks: 1}) {
+	if got := log.Searches(1)[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
 		t.Errorf("%+v, want one click in one look", got)
 	}
 }
@@ -68,10 +68,10 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 		}
 		log.add(i)
 	}
-	queries := log.Queries(1)
+	searches := log.Searches(1)
 	// 2 clicks; 8 looks and one more at the first, 8/4 and one more at the fourth
-	want := []Query{{"q", map[string]Document{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
-	if diff := cmp.Diff(want, queries); diff != "" {
+	want := []Search{{Text: "q", Documents: map[string]Opinion{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
+	if diff := cmp.Diff(want, searches); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -118,9 +118,9 @@ func FuzzGainsAreShares(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, q := range log.Queries(1) {
+		for _, q := range log.Searches(1) {
 			for id, d := range q.Documents {
-				if !(d.Gain >= 0 && d.Gain <= 1) || (d.Gain > 0) != (d.Clicks > 0) {
+				if !(d.Gain >= 0 && d.Gain <= 1) || (d.Gain > 0) != (d.Count > 0) {
 					t.Errorf("%q: %+v", id, d)
 				}
 			}

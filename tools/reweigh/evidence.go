@@ -26,67 +26,59 @@ type Source struct {
 	Judged
 	Clicks string // a file
 	UBI    bool
-	Bias   float64 // of clicks, see [ClickLog.Queries]
+	Bias   float64 // of clicks, see [ClickLog.Searches]
 }
 
 // Searches returns what was searched for with what is known of the
 // documents, and what that is counted in, in the singular.
 func (s *Source) Searches(ctx context.Context) (searches []Search, unit string, err error) {
-	texts, searches, unit, err := s.opinions(ctx)
-	if err != nil {
+	read, unit := s.clicked, "click"
+	if s.Judgments != "" {
+		read, unit = s.judged, "judgment"
+	}
+	if searches, err = read(ctx); err != nil {
 		return nil, "", err
 	}
 	cluster := esclient.NewCached(s.Client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Hour})
 	defer cluster.Close()
-	for i, text := range texts {
-		s.Report.Step("analyzing queries", i, len(texts))
-		a, err := cluster.Analyze(ctx, esclient.Indices{Expression: s.Index}, s.Field, "", text)
+	for i := range searches {
+		s.Report.Step("analyzing queries", i, len(searches))
+		a, err := cluster.Analyze(ctx, esclient.Indices{Expression: s.Index}, s.Field, "", searches[i].Text)
 		if err != nil {
-			return nil, "", fmt.Errorf("query %q: %w", text, err)
+			return nil, "", fmt.Errorf("query %q: %w", searches[i].Text, err)
 		}
 		searches[i].Terms = a.Terms
 	}
 	return searches, unit, nil
 }
 
-// opinions returns the texts that were searched for, and the searches
-// without their terms.
-func (s *Source) opinions(ctx context.Context) (texts []string, searches []Search, unit string, err error) {
-	add := func(text string, opinions map[string]Opinion) {
-		texts, searches = append(texts, text), append(searches, Search{Documents: opinions})
+func (s *Source) judged(ctx context.Context) (searches []Search, err error) {
+	set, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if s.Judgments != "" {
-		set, err := s.Read(ctx)
-		if err != nil {
-			return nil, nil, "", err
-		}
-		if unknown := set.Unknown(); len(unknown) > 0 {
-			s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
-		}
-		for _, q := range set.Judged() {
-			opinions := map[string]Opinion{}
-			for id, grade := range set.Grades[q.ID] {
-				opinions[id] = Opinion{Gain: float64(max(grade, 0)), Count: 1}
-			}
-			add(q.Text, opinions)
-		}
-		return texts, searches, "judgment", nil
+	if unknown := set.Unknown(); len(unknown) > 0 {
+		s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
 	}
+	for _, q := range set.Judged() {
+		opinions := map[string]Opinion{}
+		for id, grade := range set.Grades[q.ID] {
+			opinions[id] = Opinion{Gain: float64(max(grade, 0)), Count: 1}
+		}
+		searches = append(searches, Search{Text: q.Text, Documents: opinions})
+	}
+	return searches, nil
+}
+
+func (s *Source) clicked(ctx context.Context) ([]Search, error) {
 	log, err := s.log(ctx)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	if n := len(log.NotShown); n > 0 {
 		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
 	}
-	for _, q := range log.Queries(s.Bias) {
-		opinions := map[string]Opinion{}
-		for id, d := range q.Documents {
-			opinions[id] = Opinion{Gain: d.Gain, Count: d.Clicks}
-		}
-		add(q.Text, opinions)
-	}
-	return texts, searches, "click", nil
+	return log.Searches(s.Bias), nil
 }
 
 func (s *Source) log(ctx context.Context) (*ClickLog, error) {

@@ -21,6 +21,7 @@ type Opinion struct {
 
 // A Search is what was searched for, and what is known of its documents.
 type Search struct {
+	Text      string
 	Terms     []string // the index terms of its text, in any order
 	Documents map[string]Opinion
 }
