@@ -18,9 +18,9 @@ type searchCount struct {
 	Depth    int    // hits to ask for where the search says no size
 	Resume   string // the file that keeps the answers; "" for none
 
-	// Known is what the file of --resume has.
-	Known map[string]evaluate.Answer
-	file  *os.File
+	// Kept is what the file of --resume has.
+	Kept *evaluate.Kept
+	file *os.File
 }
 
 // Register adds the flags of the searches, with a default for the depth.
@@ -50,10 +50,7 @@ func (s *searchCount) Open() (err error) {
 		return nil
 	}
 	if s.file, err = os.OpenFile(s.Resume, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
-		s.Known, err = evaluate.ReadKept(s.file)
-	}
-	if err == nil {
-		_, err = s.file.WriteString("\n") // a run that was killed may have left half a line
+		s.Kept, err = evaluate.ReadKept(s.file)
 	}
 	if err != nil {
 		s.Close()
@@ -69,21 +66,13 @@ func (s *searchCount) Close() {
 	}
 }
 
-// Keep adds an answer to the file of --resume, where there is one.
-func (s *searchCount) Keep(key string, a evaluate.Answer) error {
-	if s.file == nil {
-		return nil
-	}
-	return evaluate.WriteKept(s.file, key, a)
-}
-
 // Send sends queries through the arms but for what the file of --resume has,
 // and shows its progress on stderr. Queries are left out whose error is
 // refused; nil is none.
 func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := cli.NewProgress(stderr)
 	defer progress.End()
-	o := evaluate.SearchOptions{Body: t.Body, Known: s.Known, Keep: s.Keep, Refused: refused, Progress: progress.Step}
+	o := evaluate.SearchOptions{Body: t.Body, Kept: s.Kept, Refused: refused, Progress: progress.Step}
 	answered, err := evaluate.Search(ctx, set.List, queries, o)
 	switch {
 	case err != nil && s.file != nil:

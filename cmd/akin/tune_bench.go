@@ -27,23 +27,17 @@ type tuneBench struct {
 	// Bodies are the searches, and Grades those of the documents of each, by id.
 	Bodies [][]byte
 	Grades []map[string]int
-	// Known are the scores of earlier runs, the nDCG@10 of the searches in the place
-	// of hits, and Keep is called with new ones; nil is not.
-	Known map[string]evaluate.Answer
-	Keep  func(key string, a evaluate.Answer) error
-	plan  string // what the scores depend on besides the setting
+	// Kept has the scores of earlier runs, the nDCG@10 of the searches in the place
+	// of hits; nil is for none.
+	Kept *evaluate.Kept
+	plan string // what the scores depend on besides the setting
 }
 
 // Score returns the nDCG@10 of each search under a setting, nil for direct
 // search.
 func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, error) {
-	key := fmt.Sprintf("%s %+v", b.plan, s)
-	scored, known := b.Known[key]
-	if !known {
+	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
-		if err != nil {
-			return nil, err
-		}
 		for i, hits := range rankings {
 			var ids []string
 			for _, h := range evaluate.Ranking(hits) {
@@ -51,11 +45,10 @@ func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, 
 			}
 			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
 		}
-		if b.Keep != nil {
-			if err := b.Keep(key, scored); err != nil {
-				return nil, err
-			}
-		}
+		return scored, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	scores := make([]float64, len(scored.Hits))
 	for i, h := range scored.Hits {

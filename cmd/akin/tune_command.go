@@ -183,11 +183,10 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	}
 	defer c.searches.Close()
 	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
+	defer docs.Close()
 	if err != nil {
-		docs.Close()
 		return nil, err
 	}
-	defer docs.Close()
 	var stop func()
 	if b.URL, stop, err = docs.Engine.Serve(ctx); err != nil {
 		return nil, err
@@ -197,7 +196,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 		return nil, err
 	}
 	c.tune.Progress = c.report.Step
-	b.Known, b.Keep, b.plan = c.searches.Known, c.searches.Keep, c.plan(b, docs)
+	b.Kept, b.plan = c.searches.Kept, c.plan(b, docs)
 	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(len(b.Matrices)), c.tune, b.Score)
 	if err != nil {
 		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
@@ -210,7 +209,7 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 	missing := map[string]bool{}
 	for _, grades := range b.Grades {
 		for id, grade := range grades {
-			if grade > 0 && !docs.Has(id) {
+			if grade > 0 && !docs.ids[id] {
 				missing[id] = true
 			}
 		}

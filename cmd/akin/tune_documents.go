@@ -72,9 +72,6 @@ func loadDocuments(ctx context.Context, client *esclient.Client, index string, f
 	return d, err
 }
 
-// Has reports whether a document was read.
-func (d *tuneDocuments) Has(id string) bool { return d.ids[id] }
-
 // Close ends what Load started.
 func (d *tuneDocuments) Close() { d.cluster.Close() }
 

@@ -42,10 +42,8 @@ type Answered struct {
 type SearchOptions struct {
 	// Body returns the search of a query.
 	Body func(q Query) ([]byte, error)
-	// Known are answers of runs before, and Keep is called with new ones, by a key
-	// for the arm and the body; nil is not.
-	Known map[string]Answer
-	Keep  func(key string, a Answer) error
+	// Kept has answers of runs before and takes new ones; nil is for none.
+	Kept *Kept
 	// Refused reports whether a query that an arm fails for is left out: its
 	// answers are nil. Where Refused is nil, or reports false, the run ends.
 	Refused func(err error) bool
@@ -88,23 +86,18 @@ func Search(ctx context.Context, arms []Arm, queries []Query, o SearchOptions) (
 	return answered, nil
 }
 
-// ask returns what is known, or asks the arm.
+// ask returns what is kept, or asks the arm.
 func (o *SearchOptions) ask(ctx context.Context, arm Arm, body []byte, warm *bool) (Answer, error) {
 	key := fmt.Sprintf("%x", sha256.Sum256(append([]byte(arm.Name+"\n"+arm.Plan+"\n"), body...)))
-	if a, ok := o.Known[key]; ok {
-		return a, nil
-	}
-	if !*warm {
-		if a, err := arm.Search(ctx, body); err != nil {
-			return a, err
+	return o.Kept.Answer(key, func() (Answer, error) {
+		if !*warm {
+			if a, err := arm.Search(ctx, body); err != nil {
+				return a, err
+			}
+			*warm = true
 		}
-		*warm = true
-	}
-	a, err := arm.Search(ctx, body)
-	if err == nil && o.Keep != nil {
-		err = o.Keep(key, a)
-	}
-	return a, err
+		return arm.Search(ctx, body)
+	})
 }
 
 // Ranking returns hits in the order that trec_eval gives them, each document
@@ -212,38 +205,59 @@ func (t *Template) Depth() int {
 // maxKeptLine is more bytes than an answer with 10,000 hits has.
 const maxKeptLine = 64 << 20
 
-type kept struct {
+type keptLine struct {
 	Key    string `json:"key"`
 	Answer Answer `json:"answer"`
 }
 
 const keptBegin = `{"key":"`
 
-// WriteKept writes an answer and its key as a line.
-func WriteKept(w io.Writer, key string, a Answer) error {
-	line, err := json.Marshal(kept{key, a})
-	if err == nil {
-		_, err = w.Write(append(line, '\n'))
-	}
-	return err
+// Kept are the answers that runs have written to a file, by keys for what they
+// answer. Nil has none and keeps none.
+type Kept struct {
+	answers map[string]Answer
+	file    io.Writer
 }
 
-// ReadKept reads the answers that runs have kept, by their keys. A run that was
+// ReadKept reads a file, which new answers are appended to. A run that was
 // killed may have left a line without its end, which does not count. A line of
 // another file is an error.
-func ReadKept(r io.Reader) (map[string]Answer, error) {
-	known := map[string]Answer{}
-	lines := bufio.NewScanner(r)
+func ReadKept(file io.ReadWriter) (*Kept, error) {
+	k := &Kept{map[string]Answer{}, file}
+	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxKeptLine)
 	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
-		if !strings.HasPrefix(line, keptBegin) && !strings.HasPrefix(keptBegin, line) {
+		text := lines.Text()
+		if !strings.HasPrefix(text, keptBegin) && !strings.HasPrefix(keptBegin, text) {
 			return nil, fmt.Errorf("line %d: no answer of an evaluation: name another file", n)
 		}
-		var k kept
-		if json.Unmarshal([]byte(line), &k) == nil {
-			known[k.Key] = k.Answer
+		var line keptLine
+		if json.Unmarshal([]byte(text), &line) == nil {
+			k.answers[line.Key] = line.Answer
 		}
 	}
-	return known, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	_, err := file.Write([]byte("\n")) // the last line may have no end
+	return k, err
+}
+
+// Answer returns the answer that is kept, or asks for it and keeps it.
+func (k *Kept) Answer(key string, ask func() (Answer, error)) (Answer, error) {
+	if k == nil {
+		return ask()
+	}
+	if a, ok := k.answers[key]; ok {
+		return a, nil
+	}
+	a, err := ask()
+	if err != nil {
+		return a, err
+	}
+	line, err := json.Marshal(keptLine{key, a})
+	if err == nil {
+		_, err = k.file.Write(append(line, '\n'))
+	}
+	return a, err
 }

@@ -65,11 +65,14 @@ func arms(broken string) (both []Arm, asked *[]string) {
 
 func body(q Query) ([]byte, error) { return []byte(q.Text), nil }
 
-func options(known map[string]Answer, state *bytes.Buffer) SearchOptions {
-	return SearchOptions{
-		Body: body, Known: known,
-		Keep: func(key string, a Answer) error { return WriteKept(state, key, a) },
+// options keep the answers in a file and go on with those that are in it.
+func options(t *testing.T, file *bytes.Buffer) SearchOptions {
+	t.Helper()
+	kept, err := ReadKept(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return SearchOptions{Body: body, Kept: kept}
 }
 
 var queries = []Query{{ID: "1", Text: "a"}, {ID: "2", Text: "b"}, {ID: "3", Text: "c"}}
@@ -85,23 +88,24 @@ func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 }
 
 func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
-	var state, all bytes.Buffer
+	var state, all, more bytes.Buffer
 	both, _ := arms("")
-	want, err := Search(t.Context(), both, queries, options(nil, &all))
+	want, err := Search(t.Context(), both, queries, options(t, &all))
 	if err != nil {
 		t.Fatal(err)
 	}
 	both, _ = arms("c")
-	if _, err := Search(t.Context(), both, queries, options(nil, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
+	if _, err := Search(t.Context(), both, queries, options(t, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
 		t.Fatalf("error %v", err)
 	}
 	state.WriteString(`{"key":"3","answ`) // a run that was killed
-	known, err := ReadKept(bytes.NewReader(state.Bytes()))
-	if err != nil || len(known) != 4 {
-		t.Fatalf("%d answers, %v", len(known), err)
+	more.Write(state.Bytes())
+	resumed := options(t, &state)
+	if n := len(resumed.Kept.answers); n != 4 {
+		t.Fatalf("%d answers", n)
 	}
 	both, asked := arms("")
-	got, err := Search(t.Context(), both, queries, options(known, &all))
+	got, err := Search(t.Context(), both, queries, resumed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +117,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	}
 	both, asked = arms("")
 	both[1].Plan = "another matrix"
-	if _, err := Search(t.Context(), both, queries[:2], options(known, &all)); err != nil || strings.Join(*asked, ",") != "ya,ya,yb" {
+	if _, err := Search(t.Context(), both, queries[:2], options(t, &more)); err != nil || strings.Join(*asked, ",") != "ya,ya,yb" {
 		t.Errorf("another plan of y: asked %s, %v", *asked, err)
 	}
 }
@@ -121,13 +125,13 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 // The file may be named by mistake, and must not be written to then.
 func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
 	for _, text := range []string{"what\n", `{"query":"a search"}`, `{"key":"1","answer":{}}` + "\nwhat\n"} {
-		if _, err := ReadKept(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "no answer of an evaluation") {
+		if _, err := ReadKept(bytes.NewBufferString(text)); err == nil || !strings.Contains(err.Error(), "no answer of an evaluation") {
 			t.Errorf("%s: error %v", text, err)
 		}
 	}
 	for _, half := range []string{"", "\n", `{"k`, "\n" + `{"key":"1","answ` + "\n\n"} {
-		if known, err := ReadKept(strings.NewReader(half)); err != nil || len(known) > 0 {
-			t.Errorf("%q: %v, %v", half, known, err)
+		if kept, err := ReadKept(bytes.NewBufferString(half)); err != nil || len(kept.answers) > 0 {
+			t.Errorf("%q: %v, %v", half, kept, err)
 		}
 	}
 }
