@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -146,14 +145,20 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		return err
 	}
 	took := time.Since(began)
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, stop := context.WithCancel(ctx)
-	var served errgroup.Group
+	var ends []func() error
 	err = showDemo(ctx, once, stdout, engine, fmt.Sprintf("Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds()),
-		func() (akin, admin string, err error) { return serveDemo(ctx, &served, engine, m, log) })
-	stop()
-	return errors.Join(err, served.Wait())
+		func() (akin, admin string, err error) {
+			akin, admin, end, err := serveHere(ctx, demoConfig(engine), m, stderr)
+			if err == nil {
+				ends = append(ends, end)
+			}
+			return akin, admin, err
+		})
+	for _, end := range ends {
+		err = errors.Join(err, end())
+	}
+	return err
 }
 
 // showDemo shows searches, and unless it is done once waits for the user's own
@@ -184,23 +189,30 @@ func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded stri
 	return nil
 }
 
-// serveDemo serves an akin in front of the engine on free ports until ctx ends.
-func serveDemo(ctx context.Context, served *errgroup.Group, engine string, m *simmatrix.Matrix, log *slog.Logger) (akin, admin string, err error) {
-	cfg := demoConfig(engine)
+// serveHere serves an akin with one matrix in this process, on free ports,
+// until end is called.
+func serveHere(ctx context.Context, cfg *configs.Config, m *simmatrix.Matrix, log io.Writer) (akin, admin string, end func() error, err error) {
 	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]store.Loader{"demo": store.InMemory(m)}, Log: log, Build: thisBuild(),
+		Config: cfg, Files: map[string]store.Loader{cfg.Matrices[0].Name: store.InMemory(m)}, Build: thisBuild(),
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
 	clients, adminPort, err := serve.Listen(ctx, cfg)
 	if err != nil {
 		a.Close()
-		return "", "", err
+		return "", "", nil, err
 	}
-	served.Go(func() error {
-		defer a.Close()
-		return a.Serve(ctx, clients, adminPort)
-	})
-	return "http://" + clients.Addr().String(), "http://" + adminPort.Addr().String(), nil
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		err := a.Serve(ctx, clients, adminPort)
+		a.Close()
+		served <- err
+	}()
+	return "http://" + clients.Addr().String(), "http://" + adminPort.Addr().String(), func() error {
+		stop()
+		return <-served
+	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -19,9 +18,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/internal/serve"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/store"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -198,29 +195,12 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 
 // serve sets the target to an akin in this process.
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
-	a, err := serve.New(ctx, serve.Options{
-		Config: cfg, Files: map[string]store.Loader{t.profile: store.InMemory(m)}, Build: thisBuild(),
-		Log: slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log)
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, a.Close)
-	clients, admin, err := serve.Listen(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = a.Serve(ctx, clients, admin) // its searches have been answered
-	}()
-	s.closers = append(s.closers, func() {
-		stop()
-		<-served
-	})
-	return s.ask(o, t, "http://"+clients.Addr().String(), "http://"+admin.Addr().String())
+	s.closers = append(s.closers, func() { _ = end() }) // its searches have been answered
+	return s.ask(o, t, akin, admin)
 }
 
 // configure returns the configuration of an akin with one matrix and a profile
