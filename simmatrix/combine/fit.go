@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/integrate"
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -55,7 +56,7 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 	for _, in := range inputs {
 		r.Coefficients = append(r.Coefficients, Coefficient{Name: in.Name})
 	}
-	if err := r.fit(ctx, fitted, ridge); err != nil {
+	if err := r.fit(fitted, ridge); err != nil {
 		return nil, err
 	}
 	r.HeldOut = r.measure(held)
@@ -170,18 +171,16 @@ func heldOut(term string, share float64) bool {
 }
 
 // fit sets the coefficients.
-func (r *Regression) fit(ctx context.Context, s *sample, ridge float64) error {
-	m, err := logit.Fit(ctx, logit.Examples{N: s.pairs(), Features: s.inputs, Read: func(p int, x []float64) bool {
+func (r *Regression) fit(s *sample, ridge float64) error {
+	x := mat.NewDense(s.pairs(), s.inputs, nil)
+	for p := range s.pairs() {
 		for k, units := range s.row(p) {
-			x[k] = float64(units) / simmatrix.UnitsOfOne
+			x.Set(p, k, float64(units)/simmatrix.UnitsOfOne)
 		}
-		return s.related[p]
-	}}, ridge)
-	if errors.Is(err, logit.ErrFit) {
-		return fmt.Errorf("%w: %w", ErrRegression, err)
 	}
+	m, err := logit.Fit(x, s.related, ridge)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrRegression, err)
 	}
 	r.Intercept = Coefficient{"(intercept)", m.Intercept, m.InterceptError}
 	for k := range r.Coefficients {

@@ -34,7 +34,7 @@ func sampleOf(similarities [][]float64, related []bool) *sample {
 func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
 	t.Helper()
 	r := &Regression{Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
-	if err := r.fit(t.Context(), s, ridge); err != nil {
+	if err := r.fit(s, ridge); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -1,8 +1,9 @@
 package softcosine
 
 import (
-	"context"
 	"fmt"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/simmatrix/internal/logit"
 )
@@ -38,15 +39,14 @@ func FitLogistic(examples [][]float64, relevant []bool) (Logistic, error) {
 		return Logistic{}, fmt.Errorf("%w: %d examples, %d judgments", ErrLogistic, len(examples), len(relevant))
 	}
 	features := len(examples[0])
-	for _, x := range examples {
-		if len(x) != features {
-			return Logistic{}, fmt.Errorf("%w: %d features in an example, %d in another", ErrLogistic, len(x), features)
+	x := mat.NewDense(len(examples), features, nil)
+	for i, example := range examples {
+		if len(example) != features {
+			return Logistic{}, fmt.Errorf("%w: %d features in an example, %d in another", ErrLogistic, len(example), features)
 		}
+		x.SetRow(i, example)
 	}
-	m, err := logit.Fit(context.Background(), logit.Examples{N: len(examples), Features: features, Read: func(i int, x []float64) bool {
-		copy(x, examples[i])
-		return relevant[i]
-	}}, 1)
+	m, err := logit.Fit(x, relevant, 1)
 	if err != nil {
 		return Logistic{}, err
 	}

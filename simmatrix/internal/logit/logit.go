@@ -2,24 +2,17 @@
 package logit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
-// ErrFit is wrapped by the errors of [Fit] about the examples.
+// ErrFit is wrapped by the errors of [Fit].
 var ErrFit = errors.New("no logistic regression can be fitted")
-
-// Examples are what a regression is fitted to.
-type Examples struct {
-	N, Features int
-	// Read puts the features of example i into x and returns its y: whether it is
-	// one of those that are looked for.
-	Read func(i int, x []float64) (y bool)
-}
 
 // A Model estimates y from the features x of an example:
 //
@@ -40,155 +33,140 @@ const (
 	roundingError = 1e-12
 )
 
-// Fit fits β by Newton's method. It minimizes
+// Fit fits β to examples, the rows of x. It minimizes by Newton's method
 //
 //	Σ ln(1+exp(z)) − y·z + λ/2 · Σ_k (σ_k·β_k)²,  z = β_0 + Σ_k β_k·x_k
 //
-// over the examples, with y 1 or 0, σ_k the standard deviation of feature k, so
-// that its scale does not matter, and the penalty λ = ridge above 0, the usual
-// one of logistic regression, which keeps β finite. Errors wrap [ErrFit], as
-// where all y are the same or a feature is not finite, or are that of ctx.
-func Fit(ctx context.Context, e Examples, ridge float64) (*Model, error) {
-	l, err := newLikelihood(e, ridge)
-	if err != nil {
-		return nil, err
-	}
-	beta := make([]float64, e.Features+1) // over standardized features, β_0 last
-	beta[e.Features] = math.Log(l.share / (1 - l.share))
-	at := l.at(beta)
-	for range maxSteps {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+// with y 1 or 0, σ_k the standard deviation of feature k, so that its scale does
+// not matter, and the penalty λ = ridge above 0, the usual one of logistic
+// regression, which keeps β finite. It returns an error where all y are the
+// same, or a feature is not finite.
+func Fit(x *mat.Dense, y []bool, ridge float64) (*Model, error) {
+	n, features := x.Dims()
+	l := &likelihood{x: &mat.Dense{}, y: make([]float64, n), ridge: ridge}
+	for i, is := range y {
+		if is {
+			l.y[i] = 1
 		}
+	}
+	share := stat.Mean(l.y, nil)
+	if share == 0 || share == 1 {
+		return nil, fmt.Errorf("%w: all of %d examples are of one kind", ErrFit, n)
+	}
+	l.x.Augment(x, mat.NewDense(n, 1, slices.Repeat([]float64{1}, n)))
+	mean, deviation := make([]float64, features), make([]float64, features)
+	for k := range features {
+		values := mat.Col(nil, k, x)
+		mean[k], deviation[k] = stat.PopMeanStdDev(values, nil)
+		if math.IsNaN(deviation[k]) || math.IsInf(deviation[k], 0) {
+			return nil, fmt.Errorf("%w: feature %d is not finite", ErrFit, k)
+		}
+		if deviation[k] <= roundingError*math.Abs(mean[k]) {
+			deviation[k] = 1 // all are the same: β_k becomes 0
+		}
+		for i, v := range values {
+			l.x.Set(i, k, (v-mean[k])/deviation[k])
+		}
+	}
+	beta := mat.NewVecDense(features+1, nil)
+	beta.SetVec(features, math.Log(share/(1-share)))
+	value := l.value(beta)
+	for range maxSteps {
 		var chol mat.Cholesky
 		var step mat.VecDense
-		if !chol.Factorize(at.curvature) || chol.SolveVecTo(&step, at.slope) != nil {
+		slope := l.slope(beta)
+		if !chol.Factorize(l.curvature(beta)) || chol.SolveVecTo(&step, slope) != nil {
 			return nil, fmt.Errorf("%w: the curvature is not positive definite", ErrFit)
 		}
-		if decrement := mat.Dot(&step, at.slope) / 2; decrement <= converged*(1+at.value) {
-			return l.model(stepped(beta, 1, &step), &chol), nil
+		if mat.Dot(&step, slope)/2 <= converged*(1+value) {
+			beta.SubVec(beta, &step)
+			return model(beta, mean, deviation, &chol), nil
 		}
-		if beta, at, err = l.descend(beta, at, &step); err != nil {
-			return nil, err
+		if beta, value = l.descend(beta, value, &step); beta == nil {
+			return nil, fmt.Errorf("%w: the likelihood does not grow", ErrFit)
 		}
 	}
 	return nil, fmt.Errorf("%w: no maximum after %d steps", ErrFit, maxSteps)
 }
 
-// A likelihood is the penalized negative log-likelihood of examples.
+// A likelihood is the penalized negative log-likelihood of examples, by β of
+// standardized features, β_0 last.
 type likelihood struct {
-	Examples
-
-	ridge           float64
-	share           float64   // of y
-	mean, deviation []float64 // of each feature; the deviation of a constant is set to 1, and its β becomes 0
+	x     *mat.Dense // with a last column of 1
+	y     []float64
+	ridge float64
 }
 
-func newLikelihood(e Examples, ridge float64) (*likelihood, error) {
-	l := &likelihood{Examples: e, ridge: ridge, mean: make([]float64, e.Features), deviation: make([]float64, e.Features)}
-	x, n, positive := make([]float64, e.Features), float64(e.N), 0
-	for i := range e.N {
-		if e.Read(i, x) {
-			positive++
-		}
-		for k, v := range x {
-			l.mean[k] += v / n
-		}
-	}
-	if positive == 0 || positive == e.N {
-		return nil, fmt.Errorf("%w: %d of %d examples are positive", ErrFit, positive, e.N)
-	}
-	l.share = float64(positive) / n
-	for i := range e.N {
-		e.Read(i, x)
-		for k, v := range x {
-			l.deviation[k] += (v - l.mean[k]) * (v - l.mean[k]) / n
-		}
-	}
-	for k := range l.deviation {
-		l.deviation[k] = math.Sqrt(l.deviation[k])
-		if math.IsNaN(l.deviation[k]) || math.IsInf(l.deviation[k], 0) {
-			return nil, fmt.Errorf("%w: feature %d is not finite", ErrFit, k)
-		}
-		if l.deviation[k] <= roundingError*math.Abs(l.mean[k]) {
-			l.deviation[k] = 1
-		}
-	}
-	return l, nil
-}
-
-// A point is a likelihood at some coefficients.
-type point struct {
-	value     float64
-	slope     *mat.VecDense // the gradient
-	curvature *mat.SymDense // the Hessian, positive definite
-}
-
-// at returns value, gradient and Hessian at beta.
-func (l *likelihood) at(beta []float64) point {
-	size := len(beta)
-	slope, curvature := make([]float64, size), make([]float64, size*size) // the upper triangle
-	x := make([]float64, size)
-	x[l.Features] = 1
-	value := 0.0
-	for i := range l.N {
-		y, z := 0.0, beta[l.Features]
-		if l.Read(i, x[:l.Features]) {
-			y = 1
-		}
-		for k := range l.Features {
-			x[k] = (x[k] - l.mean[k]) / l.deviation[k]
-			z += beta[k] * x[k]
-		}
-		p := Logistic(z)
-		value += Softplus(z) - y*z
-		for a := range size {
-			slope[a] += (p - y) * x[a]
-			for b := a; b < size; b++ {
-				curvature[a*size+b] += p * (1 - p) * x[a] * x[b]
-			}
-		}
-	}
-	for k := range l.Features {
-		value += l.ridge / 2 * beta[k] * beta[k]
-		slope[k] += l.ridge * beta[k]
-		curvature[k*size+k] += l.ridge
-	}
-	return point{value, mat.NewVecDense(size, slope), mat.NewSymDense(size, curvature)}
-}
-
-// descend goes a step, or a part of it where all of it is too far.
-func (l *likelihood) descend(beta []float64, from point, step *mat.VecDense) ([]float64, point, error) {
+// descend goes a step, or a part of it where all of it is too far; nil where
+// nothing is better.
+func (l *likelihood) descend(beta *mat.VecDense, value float64, step *mat.VecDense) (*mat.VecDense, float64) {
 	for length := 1.0; length > 1e-10; length /= 2 {
-		next := stepped(beta, length, step)
-		if to := l.at(next); to.value < from.value {
-			return next, to, nil
+		var next mat.VecDense
+		next.AddScaledVec(beta, -length, step)
+		if lower := l.value(&next); lower < value {
+			return &next, lower
 		}
 	}
-	return nil, point{}, fmt.Errorf("%w: the likelihood does not grow", ErrFit)
+	return nil, value
 }
 
-func stepped(beta []float64, length float64, step *mat.VecDense) []float64 {
-	next := make([]float64, len(beta))
-	for k := range beta {
-		next[k] = beta[k] - length*step.AtVec(k)
+func (l *likelihood) z(beta *mat.VecDense) []float64 {
+	var z mat.VecDense
+	z.MulVec(l.x, beta)
+	return z.RawVector().Data
+}
+
+func (l *likelihood) value(beta *mat.VecDense) (sum float64) {
+	for i, z := range l.z(beta) {
+		sum += Softplus(z) - l.y[i]*z
 	}
-	return next
+	for k := range beta.Len() - 1 {
+		sum += l.ridge / 2 * beta.AtVec(k) * beta.AtVec(k)
+	}
+	return sum
+}
+
+// slope returns the gradient.
+func (l *likelihood) slope(beta *mat.VecDense) *mat.VecDense {
+	residuals := l.z(beta)
+	for i, z := range residuals {
+		residuals[i] = Logistic(z) - l.y[i]
+	}
+	slope := &mat.VecDense{}
+	slope.MulVec(l.x.T(), mat.NewVecDense(len(residuals), residuals))
+	for k := range beta.Len() - 1 {
+		slope.SetVec(k, slope.AtVec(k)+l.ridge*beta.AtVec(k))
+	}
+	return slope
+}
+
+// curvature returns the Hessian.
+func (l *likelihood) curvature(beta *mat.VecDense) *mat.SymDense {
+	curvature := mat.NewSymDense(beta.Len(), nil)
+	for i, z := range l.z(beta) {
+		p := Logistic(z)
+		curvature.SymRankOne(curvature, p*(1-p), l.x.RowView(i))
+	}
+	for k := range beta.Len() - 1 {
+		curvature.SetSym(k, k, curvature.At(k, k)+l.ridge)
+	}
+	return curvature
 }
 
 // model turns β of standardized features into that of the features, with errors
 // from the inverse of the curvature.
-func (l *likelihood) model(beta []float64, chol *mat.Cholesky) *Model {
+func model(beta *mat.VecDense, mean, deviation []float64, chol *mat.Cholesky) *Model {
 	var covariance mat.SymDense
-	_ = chol.InverseTo(&covariance) // returns a condition error only, and Solve has succeeded
-	m := &Model{Intercept: beta[l.Features]}
-	unscaled := mat.NewVecDense(len(beta), nil) // β_0 as a sum of the others
-	unscaled.SetVec(l.Features, 1)
-	for k, deviation := range l.deviation {
-		m.Coefficients = append(m.Coefficients, beta[k]/deviation)
-		m.Errors = append(m.Errors, math.Sqrt(covariance.At(k, k))/deviation)
-		m.Intercept -= m.Coefficients[k] * l.mean[k]
-		unscaled.SetVec(k, -l.mean[k]/deviation)
+	_ = chol.InverseTo(&covariance) // returns a condition error only, and a system was solved by it
+	last := len(mean)
+	m := &Model{Intercept: beta.AtVec(last)}
+	unscaled := mat.NewVecDense(last+1, nil) // β_0 as a sum of the others
+	unscaled.SetVec(last, 1)
+	for k, d := range deviation {
+		m.Coefficients = append(m.Coefficients, beta.AtVec(k)/d)
+		m.Errors = append(m.Errors, math.Sqrt(covariance.At(k, k))/d)
+		m.Intercept -= m.Coefficients[k] * mean[k]
+		unscaled.SetVec(k, -mean[k]/d)
 	}
 	m.InterceptError = math.Sqrt(mat.Inner(unscaled, &covariance, unscaled))
 	return m
