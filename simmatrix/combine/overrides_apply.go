@@ -39,19 +39,6 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 	t := m.Table()
 	p := o.plan(t)
 	p.counts.TermsAdded = len(p.added)
-	set := 0 // in one row: too many are refused before each of them is looked up
-	for k, c := range p.changes {
-		if k > 0 && p.changes[k-1].term != c.term {
-			set = 0
-		}
-		if c.units > 0 {
-			set++
-		}
-		if set > simmatrix.MaxNeighbors {
-			return nil, p.counts, fmt.Errorf("overrides: %w: row of %.40q: more than %d neighbors are set",
-				simmatrix.ErrInvalid, c.term, simmatrix.MaxNeighbors)
-		}
-	}
 	params := o.addTo(t.Meta.Params)
 	if p.counts.Set+p.counts.Banned == 0 && (p.counts.Pinned == 0 || params[simmatrix.OverridesParam] == t.Meta.Params[simmatrix.OverridesParam]) {
 		return m, p.counts, nil
@@ -110,20 +97,22 @@ func overriddenOrigins(meta *simmatrix.Meta) []string {
 	return append(origins, simmatrix.OriginOverrides)
 }
 
-type change struct {
-	direction
-	units uint16 // 0 removes the entry
-}
-
 type plan struct {
 	from    *simmatrix.Table
-	changes []change // in ascending order of term and neighbor
-	added   []string // terms that have no row, ascending
+	changes map[string]map[string]uint16 // units by term and neighbor; 0 removes the entry
+	added   []string                     // terms that have no row, ascending
 	counts  OverrideCounts
 }
 
+func (p *plan) change(d direction, units uint16) {
+	if p.changes[d.term] == nil {
+		p.changes[d.term] = map[string]uint16{}
+	}
+	p.changes[d.term][d.neighbor] = units
+}
+
 func (o *Overrides) plan(m *simmatrix.Table) *plan {
-	p := &plan{from: m}
+	p := &plan{from: m, changes: map[string]map[string]uint16{}}
 	own := uint8(0) // origin of the entries that were set before
 	if k := slices.Index(m.Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		own = 1 << k
@@ -138,7 +127,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 				continue
 			}
 			p.counts.Set++
-			p.changes = append(p.changes, change{direction: d, units: units})
+			p.change(d, units)
 			p.added = append(p.added, strings.Clone(d.term), strings.Clone(d.neighbor))
 		case ActionBan:
 			if !there {
@@ -146,7 +135,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 				continue
 			}
 			p.counts.Banned++
-			p.changes = append(p.changes, change{direction: d})
+			p.change(d, 0)
 		case ActionPin:
 			if there {
 				p.counts.Pinned++
@@ -157,9 +146,6 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 			}
 		}
 	}
-	slices.SortFunc(p.changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.neighbor, b.neighbor))
-	})
 	slices.SortFunc(p.counts.Unmet, func(a, b Override) int {
 		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Neighbor, b.Neighbor))
 	})
@@ -203,12 +189,20 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		}
 	}
 	var row []simmatrix.Entry
-	changes := p.changes
 	for at, old := 0, 0; at < len(out.Terms); at++ {
 		row = row[:0]
+		changes := p.changes[out.Terms[at]]
+		for neighbor, units := range changes {
+			if col, _ := slices.BinarySearch(out.Terms, neighbor); units > 0 {
+				row = append(row, simmatrix.Entry{Col: uint32(col), Units: units, Origins: own}) //nolint:gosec // Matrix refuses more than MaxTerms
+			}
+		}
 		if old < len(m.Terms) && int(index[old]) == at {
 			cols, sims := m.Row(old)
 			for k, col := range cols {
+				if _, changed := changes[m.Terms[col]]; changed {
+					continue
+				}
 				e := simmatrix.Entry{Col: index[col], Units: sims[k], Origins: m.OriginsAt(old, k)}
 				if len(origins) > 0 && m.Origins == nil {
 					e.Origins = 1
@@ -217,26 +211,8 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 			}
 			old++
 		}
-		for len(changes) > 0 && changes[0].term == out.Terms[at] {
-			col, _ := slices.BinarySearch(out.Terms, changes[0].neighbor)
-			row = override(row, simmatrix.Entry{Col: uint32(col), Units: changes[0].units, Origins: own}) //nolint:gosec // finish refuses more than MaxTerms
-			changes = changes[1:]
-		}
 		out.AppendRow(row)
 	}
 	out.TakeForms(m.Form)
 	return out.Matrix()
-}
-
-// override puts e in place of the entry with its column; 0 units remove that.
-func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
-	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })
-	switch {
-	case e.Units == 0:
-		return slices.Delete(row, at, at+1)
-	case at < 0:
-		return append(row, e)
-	}
-	row[at] = e
-	return row
 }
