@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/tools/evaluate"
 	"github.com/akin-search/akin/tools/reweigh"
@@ -250,13 +249,13 @@ func (c *command) write(ctx context.Context, b *tuneBench, r *evaluate.TuneResul
 	if err != nil {
 		return err
 	}
-	if !s.Shape.IsFirst() {
-		m, err := s.Shape.Apply(ctx, b.Matrices)
-		if err != nil {
-			return err
-		}
+	m, err := s.Shape.Apply(ctx, b.Matrices)
+	if err != nil {
+		return err
+	}
+	if m != b.Matrices[0].Matrix {
 		path = filepath.Base(c.matrixFile())
-		if err := cli.Write(ctx, c.matrixFile(), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		if err := cli.WriteMatrix(ctx, c.matrixFile(), m); err != nil {
 			return err
 		}
 	}

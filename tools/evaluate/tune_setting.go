@@ -38,13 +38,8 @@ type Shape struct {
 	Neighbors int
 }
 
-// IsFirst reports whether [Shape.Apply] returns the first matrix as it is.
-func (s *Shape) IsFirst() bool {
-	return len(s.Weights) == 0 && s.Exponent == 1 && s.Threshold == 0 && s.Neighbors == 0
-}
-
 // Apply returns the matrix of a shape. Without weights the first matrix is the
-// one.
+// one, and is returned as it is where nothing is asked for.
 func (s *Shape) Apply(ctx context.Context, matrices []combine.Input) (m *simmatrix.Matrix, err error) {
 	inputs := slices.Clone(matrices[:max(1, len(s.Weights))])
 	for k, w := range s.Weights {

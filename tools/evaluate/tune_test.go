@@ -232,8 +232,12 @@ func TestAProfileOfTheDefaultsHasNoKeys(t *testing.T) {
 	space := NewSpace(1)
 	s := space.setting(space.usual())
 	changed := changes(&s.Profile)
-	if len(changed) > 0 || space.describe(space.usual()) != "the defaults" || !s.Shape.IsFirst() {
+	if len(changed) > 0 || space.describe(space.usual()) != "the defaults" {
 		t.Errorf("%v, %q", changed, space.describe(space.usual()))
+	}
+	first := matrix(t, .8)
+	if m, err := s.Shape.Apply(t.Context(), []combine.Input{{Matrix: first}}); m != first {
+		t.Errorf("the matrix is another one, %v", err)
 	}
 }
 
