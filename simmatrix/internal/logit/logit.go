@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 )
@@ -142,11 +143,13 @@ func (l *likelihood) slope(beta *mat.VecDense) *mat.VecDense {
 
 // curvature returns the Hessian.
 func (l *likelihood) curvature(beta *mat.VecDense) *mat.SymDense {
-	curvature := mat.NewSymDense(beta.Len(), nil)
+	weighted := mat.DenseCopyOf(l.x)
 	for i, z := range l.z(beta) {
 		p := Logistic(z)
-		curvature.SymRankOne(curvature, p*(1-p), l.x.RowView(i))
+		floats.Scale(math.Sqrt(p*(1-p)), weighted.RawRowView(i))
 	}
+	curvature := &mat.SymDense{}
+	curvature.SymOuterK(1, weighted.T())
 	for k := range beta.Len() - 1 {
 		curvature.SetSym(k, k, curvature.At(k, k)+l.ridge)
 	}
