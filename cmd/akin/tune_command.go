@@ -182,10 +182,11 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	}
 	defer c.searches.Close()
 	docs, err := loadDocuments(ctx, c.client, c.cluster.Index, c.fields, c.report.Step)
-	defer docs.Close()
 	if err != nil {
+		docs.Close()
 		return nil, err
 	}
+	defer docs.Close()
 	var stop func()
 	if b.URL, stop, err = docs.Engine.Serve(ctx); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ const (
 //
 //	Σ ln(1+exp(z)) − y·z + λ/2 · Σ_k (σ_k·β_k)²,  z = β_0 + Σ_k β_k·x_k
 //
-// with y 1 or 0, σ_k the standard deviation of feature k, so that its scale does
-// not matter, and the penalty λ = ridge above 0, the usual one of logistic
+// with y 1 or 0, σ_k the standard deviation of feature k, so that its scale
+// does not matter, and the penalty λ = ridge above 0, the usual one of logistic
 // regression, which keeps β finite. It returns an error where all y are the
 // same, or a feature is not finite.
 func Fit(x *mat.Dense, y []bool, ridge float64) (*Model, error) {
