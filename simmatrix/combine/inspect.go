@@ -126,19 +126,10 @@ type inspector struct {
 	report  *Inspection
 
 	set     uint8 // the bit of the entries that overrides have set, 0 for none
-	skewed  int   // pairs that go one way or differ
-	skewSet int   // of those, with an entry that overrides have set
+	skewSet int   // pairs that go one way or differ, with an entry that overrides have set
 }
 
 func (in *inspector) isSet(i, k int) bool { return in.m.OriginsAt(i, k)&in.set != 0 }
-
-// asymmetric counts a pair that goes one way or differs.
-func (in *inspector) asymmetric(set bool) {
-	in.skewed++
-	if set {
-		in.skewSet++
-	}
-}
 
 func (in *inspector) rows() {
 	lengths, largest := make([]int, len(in.m.Terms)), -1
@@ -204,12 +195,14 @@ func (in *inspector) pairs() {
 			switch {
 			case back[j] == 0:
 				oneWay++
-				in.asymmetric(in.isSet(i, k))
+				if in.isSet(i, k) {
+					in.skewSet++
+				}
 			case back[j] != sims[k]:
 				unequal++
 				twoWay++
-				if i < int(j) { // the other direction is the same pair
-					in.asymmetric(in.isSet(i, k) || in.isSet(int(j), places[j]))
+				if i < int(j) && (in.isSet(i, k) || in.isSet(int(j), places[j])) { // the other direction is the same pair
+					in.skewSet++
 				}
 			default:
 				twoWay++
@@ -342,7 +335,8 @@ func (in *inspector) settings() {
 		in.setting("threshold", strconv.FormatFloat(r.Entries.Similarities.Min, 'g', 4, 64), ok, under, unexplained)
 	}
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"symmetric"]; ok {
-		in.setting("symmetric", strconv.FormatBool(in.skewed == 0), claimed == "true", in.skewed, in.skewed-in.skewSet)
+		skewed := int(min(r.Pairs.OneWay+r.Pairs.Unequal, math.MaxInt))
+		in.setting("symmetric", strconv.FormatBool(skewed == 0), claimed == "true", skewed, skewed-in.skewSet)
 	}
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"dominant"]; ok {
 		rows, unexplained := in.violations(func(sims []uint16) int {
