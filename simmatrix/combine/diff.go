@@ -2,14 +2,10 @@ package combine
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// absentRow is the row of a term that the other matrix does not have.
-const absentRow = math.MaxUint32
 
 // A Difference says what changed from one matrix to another.
 type Difference struct {
@@ -54,102 +50,66 @@ type NeighborChange struct {
 // Diff compares two matrices and describes the top rows that changed most.
 func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 	a, b := older.Table(), newer.Table()
-	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}
-	next := 0 // term of b
-	for i, term := range a.Terms {
-		for ; next < len(b.Terms) && b.Terms[next] < term; next++ {
-			d.out.Added = append(d.out.Added, b.Terms[next])
-		}
-		if d.inB[i] = absentRow; next < len(b.Terms) && b.Terms[next] == term {
-			d.inB[i] = uint32(next)
-			next++
-		} else {
-			d.out.Removed = append(d.out.Removed, term)
-		}
-	}
-	d.out.Added = append(d.out.Added, b.Terms[next:]...)
+	u := newUnion([]Input{{Matrix: older}, {Matrix: newer}})
+	g, d := newGatherer(u), &Difference{}
 	var changes []rowChange
 	sum := 0.0
-	for i, j := range d.inB {
-		if j == absentRow {
+	for i, term := range u.terms {
+		from, to := u.rows[0][i], u.rows[1][i]
+		switch {
+		case from == noRow:
+			d.Added = append(d.Added, term)
+			continue
+		case to == noRow:
+			d.Removed = append(d.Removed, term)
 			continue
 		}
-		d.out.Common++
-		if a.DocFreqs[i] != b.DocFreqs[j] {
-			d.out.DocFreqsChanged++
+		d.Common++
+		if a.DocFreqs[from] != b.DocFreqs[to] {
+			d.DocFreqsChanged++
 		}
-		if distance := d.distance(i, j); distance > 0 {
-			sum += distance
-			changes = append(changes, rowChange{i: i, j: j, distance: distance})
+		if far := distance(g.gather(i)); far > 0 {
+			sum += far
+			changes = append(changes, rowChange{int(from), int(to), far})
 		}
 	}
-	d.out.RowsChanged = len(changes)
-	if d.out.Common > 0 {
-		d.out.MeanDistance = sum / float64(d.out.Common)
+	d.RowsChanged = len(changes)
+	if d.Common > 0 {
+		d.MeanDistance = sum / float64(d.Common)
 	}
 	slices.SortFunc(changes, func(x, y rowChange) int {
-		return cmp.Or(cmp.Compare(y.distance, x.distance), cmp.Compare(b.DocFreqs[y.j], b.DocFreqs[x.j]), cmp.Compare(x.i, y.i))
+		return cmp.Or(cmp.Compare(y.distance, x.distance), cmp.Compare(b.DocFreqs[y.to], b.DocFreqs[x.to]), cmp.Compare(x.from, y.from))
 	})
 	for _, c := range changes[:min(max(top, 0), len(changes))] {
-		d.out.Top = append(d.out.Top, d.describe(c))
+		d.Top = append(d.Top, c.describe(a, b))
 	}
-	return d.out
+	return d
 }
 
-// A rowChange is a row that differs: i of the first, j of the second matrix.
+// A rowChange is a row that differs: its places in the two matrices.
 type rowChange struct {
-	i        int
-	j        uint32
+	from, to int
 	distance float64
 }
 
-type differ struct {
-	a, b   *simmatrix.Table
-	inB    []uint32 // by term of a: its row in b, absentRow where it has none
-	before []uint16 // by term of b: its similarity in the current row of a
-	out    *Difference
-}
-
-// distance returns [RowChange.Distance] of row i of a and row j of b.
-func (d *differ) distance(i int, j uint32) float64 {
+// distance returns [RowChange.Distance] of the neighbors in two matrices.
+func distance(row []gathered) float64 {
 	var smaller, larger uint64
-	cols, sims := d.a.Row(i)
-	for k, col := range cols {
-		if to := d.inB[col]; to == absentRow {
-			larger += uint64(sims[k])
-		} else {
-			d.before[to] = sims[k]
-		}
+	for _, n := range row {
+		smaller += uint64(min(n.units[0], n.units[1]))
+		larger += uint64(max(n.units[0], n.units[1]))
 	}
-	after, simsAfter := d.b.Row(int(j))
-	for k, col := range after {
-		smaller += uint64(min(d.before[col], simsAfter[k]))
-		larger += uint64(max(d.before[col], simsAfter[k]))
-		d.before[col] = 0
-	}
-	for _, col := range cols { // those that b's row lacks
-		if to := d.inB[col]; to != absentRow {
-			larger += uint64(d.before[to])
-			d.before[to] = 0
-		}
-	}
-	if smaller == larger {
-		return 0
-	}
-	return float64(larger-smaller) / float64(larger)
+	return float64(larger-smaller) / float64(max(larger, 1))
 }
 
-func (d *differ) describe(c rowChange) RowChange {
-	change := RowChange{
-		Term: d.a.Terms[c.i], Distance: c.distance,
-		From: d.a.DocFreqs[c.i], To: d.b.DocFreqs[c.j],
-	}
+func (c rowChange) describe(a, b *simmatrix.Table) RowChange {
+	change := RowChange{Term: a.Terms[c.from], Distance: c.distance, From: a.DocFreqs[c.from], To: b.DocFreqs[c.to]}
 	before := make(map[string]float32)
-	for n := range d.a.RowAt(c.i).All() {
+	for n := range a.RowAt(c.from).All() {
 		before[n.Term] = n.Similarity
 	}
 	after := make(map[string]bool)
-	for n := range d.b.RowAt(int(c.j)).All() {
+	for n := range b.RowAt(c.to).All() {
 		after[n.Term] = true
 		switch s, ok := before[n.Term]; {
 		case !ok:
@@ -158,7 +118,7 @@ func (d *differ) describe(c rowChange) RowChange {
 			change.Changed = append(change.Changed, NeighborChange{Term: n.Term, From: s, To: n.Similarity})
 		}
 	}
-	for n := range d.a.RowAt(c.i).All() {
+	for n := range a.RowAt(c.from).All() {
 		if !after[n.Term] {
 			change.Lost = append(change.Lost, n)
 		}
