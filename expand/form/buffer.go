@@ -19,17 +19,28 @@ type buffer struct {
 	clauses int
 }
 
-func (b *buffer) raw(s string) { b.out = append(b.out, s...) }
+// A text is a string that is written in quotes.
+type text string
 
-func (b *buffer) string(s string) {
-	// AppendQuote fails only on invalid UTF-8 and then has written it mended;
-	// such a term is not in the index and finds nothing.
-	b.out, _ = jsontext.AppendQuote(b.out, s)
-}
-
-// number writes v as the 32-bit number that the engines read.
-func (b *buffer) number(v float64) {
-	b.out = strconv.AppendFloat(b.out, min(v, math.MaxFloat32), 'g', -1, 32)
+// put writes JSON: strings and bytes as they are, texts in quotes, and numbers
+// with the 32 bits that the engines read.
+func (b *buffer) put(parts ...any) {
+	for _, part := range parts {
+		switch p := part.(type) {
+		case string:
+			b.out = append(b.out, p...)
+		case []byte:
+			b.out = append(b.out, p...)
+		case text:
+			// AppendQuote fails only on invalid UTF-8 and then has written it mended;
+			// such a term is not in the index and finds nothing.
+			b.out, _ = jsontext.AppendQuote(b.out, p)
+		case float64:
+			b.out = strconv.AppendFloat(b.out, min(p, math.MaxFloat32), 'g', -1, 32)
+		default:
+			panic("form: a part of a type that put does not write")
+		}
+	}
 }
 
 // comma writes a comma unless the last byte begins something.
@@ -42,16 +53,17 @@ func (b *buffer) comma() {
 // term writes a term query with its boost, with a comma where one is due.
 func (b *buffer) term(field, term string, boost float64) {
 	b.comma()
-	b.raw(`{"term":{`)
-	b.string(field)
-	b.raw(`:{"value":`)
-	b.string(term)
-	if boost != 1 {
-		b.raw(`,"boost":`)
-		b.number(boost)
-	}
-	b.raw(`}}}`)
+	b.put(`{"term":{`, text(field), `:{"value":`, text(term))
+	b.boost(boost)
+	b.put(`}}}`)
 	b.clauses++
+}
+
+// boost writes the factor of a query as its last member, unless it is 1.
+func (b *buffer) boost(factor float64) {
+	if factor != 1 {
+		b.put(`,"boost":`, factor)
+	}
 }
 
 // Older versions of Lucene make a boolean query of a set of up to so many
@@ -62,23 +74,18 @@ const smallSet = 16
 // field i is.
 func (b *buffer) termSet(field string, i int, added []terms.Candidate, boost float64) {
 	b.comma()
-	b.raw(`{"terms":{`)
-	b.string(field)
-	b.raw(`:[`)
+	b.put(`{"terms":{`, text(field), `:[`)
 	n := 0
 	for k := range added {
 		if added[k].In(i) {
 			b.comma()
-			b.string(added[k].Term)
+			b.put(text(added[k].Term))
 			n++
 		}
 	}
-	b.raw(`]`)
-	if boost != 1 {
-		b.raw(`,"boost":`)
-		b.number(boost)
-	}
-	b.raw(`}}`)
+	b.put(`]`)
+	b.boost(boost)
+	b.put(`}}`)
 	if n > smallSet {
 		n = 1
 	}
@@ -124,7 +131,7 @@ const (
 )
 
 func (w *clauseWriter) original() {
-	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
+	w.put(w.c.Parsed.At.Of(w.plan.Search.Body))
 	w.clauses += w.c.count()
 }
 
@@ -135,29 +142,22 @@ func (w *clauseWriter) originalFor(i int) {
 	w.comma()
 	// The query is an object that was read before, so that reading it cannot fail.
 	_ = jsonspan.Members(w.c.Parsed.At.Of(w.plan.Search.Body), func(kind, options []byte) error {
-		w.raw(`{`)
-		w.string(string(kind))
-		w.raw(`:{"fields":[`)
-		w.string(boosted(f.Name, f.Boost))
-		w.raw(`]`)
+		w.put(`{`, text(kind), `:{"fields":[`, boosted(f.Name, f.Boost), `]`)
 		err := jsonspan.Members(options, func(name, value []byte) error {
 			if string(name) != "fields" {
-				w.raw(`,`)
-				w.string(string(name))
-				w.raw(`:`)
-				w.out = append(w.out, value...)
+				w.put(`,`, text(name), `:`, value)
 			}
 			return nil
 		})
-		w.raw(`}}`)
+		w.put(`}}`)
 		return err
 	})
 	w.clauses += w.c.countField(i)
 }
 
 // boosted returns the name of a field with its boost, as in "title^3".
-func boosted(name string, boost float64) string {
-	return name + "^" + strconv.FormatFloat(boost, 'g', -1, 32)
+func boosted(name string, boost float64) text {
+	return text(name + "^" + strconv.FormatFloat(boost, 'g', -1, 32))
 }
 
 // addedTerms writes the terms added to c one by one, for highlighters.
@@ -179,13 +179,11 @@ func (w *clauseWriter) beginFields(n int) {
 		return
 	}
 	w.comma()
-	w.raw(`{"dis_max":{"tie_breaker":`)
-	w.number(w.c.Parsed.TieBreaker)
-	w.raw(`,"queries":[`)
+	w.put(`{"dis_max":{"tie_breaker":`, w.c.Parsed.TieBreaker, `,"queries":[`)
 }
 
 func (w *clauseWriter) endFields(n int) {
 	if n > 1 {
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
 }

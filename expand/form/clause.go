@@ -9,7 +9,7 @@ import (
 func (w *clauseWriter) write() {
 	c := w.c
 	if !w.plan.MatchOnly && w.role != finding && c.hasFeedback() { // finding by it, too, would double the price of a search
-		w.raw(`{"bool":{"must":[`)
+		w.put(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
 	switch {
@@ -26,19 +26,19 @@ func (w *clauseWriter) write() {
 		w.linear()
 		return
 	case c.SameMatches:
-		w.raw(`{"bool":{"filter":[`)
+		w.put(`{"bool":{"filter":[`)
 		w.original()
-		w.raw(`],"should":[`)
+		w.put(`],"should":[`)
 	case w.role == ordering && !c.Counted():
 		// The hits are found already, and whatever the original matches has one
 		// of its terms.
-		w.raw(`{"bool":{"should":[`)
+		w.put(`{"bool":{"should":[`)
 	default:
 		// Inside a filter of its own the original finds what it finds and adds
 		// nothing to the score.
-		w.raw(`{"bool":{"should":[{"bool":{"filter":[`)
+		w.put(`{"bool":{"should":[{"bool":{"filter":[`)
 		w.original()
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
 	w.fields()
 	w.end()
@@ -47,7 +47,7 @@ func (w *clauseWriter) write() {
 // matching writes the original and what else is to be found, without scores.
 func (w *clauseWriter) matching() {
 	c := w.c
-	w.raw(`{"bool":{"should":[`)
+	w.put(`{"bool":{"should":[`)
 	w.original()
 	if c.Counted() {
 		w.countedWords()
@@ -65,7 +65,7 @@ func (w *clauseWriter) matching() {
 // what the clause finds, and find nothing themselves. Their largest scores are
 // a share of those of the terms of the text.
 func (w *clauseWriter) feedback() {
-	w.raw(`],"should":[`)
+	w.put(`],"should":[`)
 	share := 0.0
 	for i := range w.c.Fields {
 		f := &w.c.Fields[i]
@@ -74,29 +74,28 @@ func (w *clauseWriter) feedback() {
 			share += t.Boost * t.IDF / w.c.Fields[w.c.lead(i)].mass()
 		}
 	}
-	w.raw(`]`)
+	w.put(`]`)
 	if w.plan.Normalize {
-		w.raw(`,"boost":`)
-		w.number(1 / (1 + share))
+		w.boost(1 / (1 + share))
 	}
-	w.raw(`}}`)
+	w.put(`}}`)
 }
 
 func (w *clauseWriter) linear() {
 	c := w.c
 	switch {
 	case c.SameMatches:
-		w.raw(`{"bool":{"must":[`)
+		w.put(`{"bool":{"must":[`)
 		w.original()
-		w.raw(`],"should":[`)
+		w.put(`],"should":[`)
 	case c.Counted():
-		w.raw(`{"bool":{"filter":[{"bool":{"should":[`)
+		w.put(`{"bool":{"filter":[{"bool":{"should":[`)
 		w.original()
 		w.countedWords()
-		w.raw(`]}}],"should":[`)
+		w.put(`]}}],"should":[`)
 		w.original()
 	default:
-		w.raw(`{"bool":{"should":[`)
+		w.put(`{"bool":{"should":[`)
 		w.original()
 	}
 	if c.TermCentric {
@@ -174,13 +173,13 @@ func (w *clauseWriter) fields() {
 			w.field(i, false)
 		default:
 			w.comma()
-			w.raw(`{"bool":{"should":[`)
+			w.put(`{"bool":{"should":[`)
 			w.field(i, count)
-			w.raw(`]`)
+			w.put(`]`)
 			if count {
 				w.minimumShouldMatch(f)
 			}
-			w.raw(`}}`)
+			w.put(`}}`)
 		}
 	}
 	w.endFields(n)
@@ -244,7 +243,7 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
-		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
+		w.put(`{"script_score":{"query":{"bool":{"should":[`)
 		f.inverted(w.buffer, o.Term, o.IDF, 1)
 		for n := range added {
 			if a := &added[n]; a.Origin == k {
@@ -252,37 +251,25 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a))
 			}
 		}
-		w.raw(`]}},"script":{"source":"` + scriptSaturate + `","params":{"m":`)
-		w.number(boost * f.Stats.Scale * o.IDF)
-		w.raw(`}}}}`)
+		w.put(`]}},"script":{"source":"`+scriptSaturate+`","params":{"m":`, boost*f.Stats.Scale*o.IDF, `}}}}`)
 	default:
-		w.raw(`{"dis_max":{"tie_breaker":`)
-		w.number(tieOrigin)
-		w.raw(`,"queries":[`)
+		w.put(`{"dis_max":{"tie_breaker":`, tieOrigin, `,"queries":[`)
 		w.term(f.Name, o.Term, boost)
-		w.raw(`,{"dis_max":{"tie_breaker":`)
-		w.number(tieNeighbors)
-		w.raw(`,"queries":[`)
+		w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
 		for n := range added {
 			if a := &added[n]; a.Origin == k {
 				w.term(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
 			}
 		}
-		w.raw(`]}}]}}`)
+		w.put(`]}}]}}`)
 	}
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
 func (f *Field) inverted(w *buffer, term string, idf, b float64) {
-	w.raw(`{"script_score":{"query":`)
+	w.put(`{"script_score":{"query":`)
 	w.term(f.Name, term, 1)
-	w.raw(`,"script":{"source":"` + scriptInvert + `","params":{"m":`)
-	w.number(f.Stats.Scale * idf)
-	w.raw(`,"c":`)
-	w.number(maxRatio)
-	w.raw(`,"b":`)
-	w.number(b)
-	w.raw(`}}}}`)
+	w.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, f.Stats.Scale*idf, `,"c":`, maxRatio, `,"b":`, b, `}}}}`)
 }
 
 // written reports whether the field has a part in the scoring. In the linear
@@ -299,12 +286,9 @@ func (w *clauseWriter) written(f *Field) bool {
 }
 
 func (w *clauseWriter) end() {
-	w.raw(`]`)
+	w.put(`]`)
 	if w.plan.Normalize && !w.plan.MatchOnly && w.scoring != Hard {
-		if r := w.norm(); r < 1 {
-			w.raw(`,"boost":`)
-			w.number(r)
-		}
+		w.boost(w.norm())
 	}
-	w.raw(`}}`)
+	w.put(`}}`)
 }

@@ -65,7 +65,7 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 	var w buffer
 	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
 		w.out = w.out[:0]
-		w.number(v)
+		w.put(v)
 		var back float32
 		if err := json.Unmarshal(w.out, &back); err != nil {
 			t.Errorf("%v is written %s: %v", v, w.out, err)

@@ -6,11 +6,11 @@ func (w *clauseWriter) exact(i int, count bool) {
 	x, boost := f.Exact, w.c.Parsed.Boost*f.Boost
 	w.comma()
 	if count {
-		w.raw(`{"bool":{"filter":[`)
+		w.put(`{"bool":{"filter":[`)
 		w.words(i, i+1)
-		w.raw(`],"should":[`)
+		w.put(`],"should":[`)
 	}
-	w.raw(`{"function_score":{"query":{"bool":{"should":[`)
+	w.put(`{"function_score":{"query":{"bool":{"should":[`)
 	for k := range f.Terms.Origins {
 		o := &f.Terms.Origins[k]
 		w.term(x.Field, o.Term, boost*x.boost(o.V, o.IDF))
@@ -18,12 +18,8 @@ func (w *clauseWriter) exact(i int, count bool) {
 	for k := range f.Added {
 		w.term(x.Field, f.Added[k].Term, boost*x.boost(f.Added[k].V, f.idf(f.Added[k].DocFreq)))
 	}
-	w.raw(`]}},"field_value_factor":{"field":`)
-	w.string(x.Norm)
-	w.raw(`,"modifier":"reciprocal","missing":`)
-	w.number(x.Missing)
-	w.raw(`},"boost_mode":"multiply"}}`)
+	w.put(`]}},"field_value_factor":{"field":`, text(x.Norm), `,"modifier":"reciprocal","missing":`, x.Missing, `},"boost_mode":"multiply"}}`)
 	if count {
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
 }

@@ -67,15 +67,15 @@ func (w *writer) highlight(h *dsl.Highlight) {
 		related = related || w.plan.MarkRelated && marksTermsOf(c, h)
 	}
 	several := related || len(h.Queries) > 1
-	w.raw(`"highlight_query":`)
+	w.put(`"highlight_query":`)
 	if several {
-		w.raw(`{"bool":{"should":[`)
+		w.put(`{"bool":{"should":[`)
 	}
 	for i := range h.Queries {
 		if i > 0 {
 			w.comma()
 		}
-		w.out = append(w.out, h.Query(i, w.plan.Search.Body)...)
+		w.put(h.Query(i, w.plan.Search.Body))
 	}
 	for i := range w.plan.Clauses {
 		if c := &w.plan.Clauses[i]; related && marksTermsOf(c, h) {
@@ -83,10 +83,10 @@ func (w *writer) highlight(h *dsl.Highlight) {
 		}
 	}
 	if several {
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
 	w.clauses = before // it is no part of what the engine counts
 	if !h.Empty {
-		w.raw(",")
+		w.put(",")
 	}
 }

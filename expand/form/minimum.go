@@ -23,23 +23,23 @@ func (w *clauseWriter) words(first, end int) {
 	lead := &w.c.Fields[first]
 	a := lead.Analysis
 	w.comma()
-	w.raw(`{"bool":{"should":[`)
+	w.put(`{"bool":{"should":[`)
 	for k := range a.Terms {
 		if k > 0 && a.Positions[k] == a.Positions[k-1] {
 			continue // written with the first term of the position
 		}
 		w.comma()
-		w.raw(`{"bool":{"should":[`)
+		w.put(`{"bool":{"should":[`)
 		for m := k; m < len(a.Terms) && a.Positions[m] == a.Positions[k]; m++ {
 			for i := first; i < end; i++ {
 				w.termOrRelated(w.c.Fields[i].Name, i-first, lead, a.Terms[m])
 			}
 		}
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
-	w.raw(`]`)
+	w.put(`]`)
 	w.minimumShouldMatch(lead)
-	w.raw(`}}`)
+	w.put(`}}`)
 }
 
 // termOrRelated writes a term of the text and the terms added for it in
@@ -66,9 +66,8 @@ func (w *clauseWriter) minimumShouldMatch(f *Field) {
 	switch {
 	case f.Words() < 2 || !c.Counted():
 	case c.Parsed.OperatorAnd:
-		w.raw(`,"minimum_should_match":"100%"`)
+		w.put(`,"minimum_should_match":"100%"`)
 	default:
-		w.raw(`,"minimum_should_match":`)
-		w.out = append(w.out, c.Parsed.MinimumShouldMatch...)
+		w.put(`,"minimum_should_match":`, c.Parsed.MinimumShouldMatch)
 	}
 }

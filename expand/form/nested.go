@@ -62,29 +62,23 @@ type Nesting struct {
 func (s *Segments) Nest(c *dsl.Clause, body []byte, how Nesting) string {
 	query := c.At.Of(body)
 	w := &buffer{}
-	original := func(before, after string) {
-		w.raw(before)
-		w.out = append(w.out, query...)
-		w.raw(after)
-	}
 	switch {
 	case !s.Replace || how.Several: // the others have no segments
-		original(`{"bool":{"must":[`, `],"should":[`)
+		w.put(`{"bool":{"must":[`, query, `],"should":[`)
 	case how.SameMatches || c.Counted():
-		original(`{"bool":{"filter":[`, `],"should":[`)
+		w.put(`{"bool":{"filter":[`, query, `],"should":[`)
 	default:
-		original(`{"bool":{"should":[{"bool":{"filter":[`, `]}},`)
+		w.put(`{"bool":{"should":[{"bool":{"filter":[`, query, `]}},`)
 	}
 	s.nested(w, query, how)
-	w.raw(`]}}`)
+	w.put(`]}}`)
 	return string(w.out)
 }
 
 // nested writes the query for the segments.
 func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
-	w.raw(`{"nested":{"path":`)
-	w.string(s.Path)
-	w.raw(`,"ignore_unmapped":true,"score_mode":"` + [...]string{"max", "avg", "sum", "sum", "sum"}[s.Aggregate] + `","query":`)
+	mode := [...]text{"max", "avg", "sum", "sum", "sum"}[s.Aggregate]
+	w.put(`{"nested":{"path":`, text(s.Path), `,"ignore_unmapped":true,"score_mode":`, mode, `,"query":`)
 	field, from, modifier := "", "", ""
 	switch s.Aggregate {
 	case FirstHeavy:
@@ -94,24 +88,18 @@ func (s *Segments) nested(w *buffer, query []byte, how Nesting) {
 	case Max, Avg, Sum:
 	}
 	if field != "" {
-		w.raw(`{"function_score":{"query":`)
+		w.put(`{"function_score":{"query":`)
 	}
 	s.inSegment(w, query, how.Boost)
 	if field != "" {
 		// Without the filter the reciprocal of 0 and a negative share would fail the
 		// search, and without "missing" indices that do not map the field.
-		w.raw(`,"functions":[{"filter":{"range":{`)
-		w.string(field)
-		w.raw(`:{` + from + `}}},"field_value_factor":{"field":`)
-		w.string(field)
-		w.raw(modifier + `,"missing":1}}]}}`)
+		w.put(`,"functions":[{"filter":{"range":{`, text(field), `:{`, from, `}}},"field_value_factor":{"field":`, text(field), modifier, `,"missing":1}}]}}`)
 	}
 	if how.InnerHits {
-		w.raw(`,"inner_hits":{"size":`)
-		w.number(float64(s.InnerHits))
-		w.raw(`}`)
+		w.put(`,"inner_hits":{"size":`, float64(s.InnerHits), `}`)
 	}
-	w.raw(`}}`)
+	w.put(`}}`)
 }
 
 // ofDocument are the options of a clause that speak of the whole text, or of
@@ -127,37 +115,30 @@ func (s *Segments) inSegment(w *buffer, query []byte, boost float64) {
 		_ = jsonspan.Members(raw, func(name, value []byte) error { // it was read before
 			if !slices.Contains(ofDocument, string(name)) {
 				w.comma()
-				w.string(string(name))
-				w.raw(`:`)
-				w.out = append(w.out, value...)
+				w.put(text(name), `:`, value)
 			}
 			return nil
 		})
 	}
 	_ = jsonspan.Members(query, func(kind, value []byte) error {
-		w.raw(`{`)
-		w.string(string(kind))
-		w.raw(`:{`)
+		w.put(`{`, text(kind), `:{`)
 		if several := !dsl.HasOneField(string(kind)); several {
-			w.raw(`"fields":[`)
-			w.string(boosted(s.Text, boost))
-			w.raw(`]`)
+			w.put(`"fields":[`, boosted(s.Text, boost), `]`)
 			options(value)
 		} else {
-			w.string(s.Text)
-			w.raw(`:`)
-			_ = jsonspan.Members(value, func(_, text []byte) error {
-				if text[0] != '{' {
-					w.out = append(w.out, text...)
+			w.put(text(s.Text), `:`)
+			_ = jsonspan.Members(value, func(_, field []byte) error {
+				if field[0] != '{' {
+					w.put(field)
 					return nil
 				}
-				w.raw(`{`)
-				options(text)
-				w.raw(`}`)
+				w.put(`{`)
+				options(field)
+				w.put(`}`)
 				return nil
 			})
 		}
-		w.raw(`}}`)
+		w.put(`}}`)
 		return nil
 	})
 }

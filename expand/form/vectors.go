@@ -18,16 +18,16 @@ func (w *clauseWriter) vectors() {
 	if c.SameMatches {
 		occur = "must"
 	}
-	w.raw(`{"bool":{"` + occur + `":[`)
+	w.put(`{"bool":{"` + occur + `":[`)
 	if w.plan.VectorsOnly {
-		w.raw(`{"bool":{"must":[`)
+		w.put(`{"bool":{"must":[`)
 		w.original()
-		w.raw(`],"boost":` + unranked + `}}`)
+		w.put(`],"boost":` + unranked + `}}`)
 	} else {
 		w.original()
 	}
 	if c.SameMatches {
-		w.raw(`],"should":[`)
+		w.put(`],"should":[`)
 	}
 	w.beginFields(len(c.Vectors))
 	for i := range c.Vectors {
@@ -39,14 +39,14 @@ func (w *clauseWriter) vectors() {
 		}
 	}
 	w.endFields(len(c.Vectors))
-	w.raw(`]}}`)
+	w.put(`]}}`)
 }
 
 // features writes a sparse vector: one clause for each term, in a query of
 // their own where asked for, which finds documents of the model only.
 func (b *buffer) features(v *Vector, whole bool) {
 	if whole {
-		b.raw(`{"bool":{"should":[`)
+		b.put(`{"bool":{"should":[`)
 	}
 	for _, t := range v.Sparse {
 		name, boost := vectors.FeatureName(t.Term), v.Boost*t.Value
@@ -55,22 +55,18 @@ func (b *buffer) features(v *Vector, whole bool) {
 			continue
 		}
 		b.comma()
-		b.raw(`{"rank_feature":{"field":`)
-		b.string(vectors.Path(v.Field) + "." + name)
-		b.raw(`,"linear":{},"boost":`)
-		b.number(boost)
-		b.raw(`}}`)
+		b.put(`{"rank_feature":{"field":`, text(vectors.Path(v.Field)+"."+name), `,"linear":{},"boost":`, boost, `}}`)
 		b.clauses++
 	}
 	if !whole {
 		return
 	}
-	b.raw(`]`)
+	b.put(`]`)
 	if v.Mixed {
-		b.raw(`,"minimum_should_match":1,"filter":`)
+		b.put(`,"minimum_should_match":1,"filter":`)
 		b.ofModel(v)
 	}
-	b.raw(`}}`)
+	b.put(`}}`)
 }
 
 // ofModel writes the query for the documents with vectors by the model.
@@ -81,41 +77,36 @@ func (b *buffer) ofModel(v *Vector) { b.term(vectors.ModelPath(v.Field), v.Model
 // others. Around that the model keeps the engine from looking at the vectors of
 // an index whose mapping has none, which it would refuse.
 func (w *clauseWriter) nearest(v *Vector) {
-	w.raw(`{"bool":{"must":`)
+	w.put(`{"bool":{"must":`)
 	if v.Store == vectors.DenseVector {
-		w.raw(`{"knn":{"field":`)
-		w.string(vectors.Path(v.Field))
-		w.raw(`,"query_vector":[`)
+		w.put(`{"knn":{"field":`, text(vectors.Path(v.Field)), `,"query_vector":[`)
 	} else {
-		w.raw(`{"knn":{`)
-		w.string(vectors.Path(v.Field))
-		w.raw(`:{"vector":[`)
+		w.put(`{"knn":{`, text(vectors.Path(v.Field)), `:{"vector":[`)
 	}
 	for _, x := range v.Dense {
 		w.comma()
-		w.number(float64(x))
+		w.put(float64(x))
 	}
 	n := strconv.Itoa(v.Nearest)
-	w.raw(`],"k":` + n)
+	w.put(`],"k":` + n)
 	if v.Store == vectors.DenseVector {
-		w.raw(`,"num_candidates":` + n)
+		w.put(`,"num_candidates":` + n)
 	}
 	if w.c.SameMatches || v.Mixed {
-		w.raw(`,"filter":{"bool":{"filter":[`)
+		w.put(`,"filter":{"bool":{"filter":[`)
 		if w.c.SameMatches {
 			w.original()
 		}
 		if v.Mixed {
 			w.ofModel(v)
 		}
-		w.raw(`]}}`)
+		w.put(`]}}`)
 	}
-	w.raw(`,"boost":`)
-	w.number(v.Boost)
+	w.put(`,"boost":`, v.Boost)
 	if w.clauses++; v.Store == vectors.KNNVector {
-		w.raw(`}`)
+		w.put(`}`)
 	}
-	w.raw(`}},"filter":`)
+	w.put(`}},"filter":`)
 	w.ofModel(v)
-	w.raw(`}}`)
+	w.put(`}}`)
 }

@@ -18,11 +18,9 @@ func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 		w.copy(0, query.End)
 		at, first = query.End, w.clauses
 		w.clauses, w.finding = 0, false
-		w.raw(`,"rescore":{"window_size":`)
-		w.number(RescoreWindow)
-		w.raw(`,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`)
+		w.put(`,"rescore":{"window_size":`, float64(RescoreWindow), `,"query":{"query_weight":`+queryWeight+`,"rescore_query_weight":1,"rescore_query":`)
 		w.copy(query.Start, query.End)
-		w.raw(`}}`)
+		w.put(`}}`)
 	}
 	w.copy(at, len(p.Search.Body))
 	n := p.Search.ClauseCount + max(first, w.clauses)
