@@ -25,7 +25,7 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	var answer map[string]mapping.RawIndex
+	var answer map[string]mapping.Index
 	if err := c.Do(ctx, Call{Path: q.indices.path("", url.Values{"flat_settings": {"true"}})}, &answer); err != nil {
 		return nil, err
 	}
@@ -39,18 +39,18 @@ func (c *Client) Inspect(ctx context.Context, index, field string) ([]mapping.In
 // Texts lists the fields with text of the open indices of an expression, by the
 // names of their indices, in order.
 func (c *Client) Texts(ctx context.Context, index string) (names []string, texts map[string][]mapping.Text, err error) {
-	var answer map[string]mapping.RawIndex
+	var answer map[string]mapping.Index
 	path := Indices{Expression: index}.path("", url.Values{"expand_wildcards": {"open"}, "flat_settings": {"true"}})
 	if err := c.Do(ctx, Call{Path: path}, &answer); err != nil {
 		return nil, nil, err
 	}
 	texts = map[string][]mapping.Text{}
-	for name, raw := range answer {
-		found, err := mapping.Texts(name, raw)
+	for name, m := range answer {
+		found, err := mapping.Texts(name, m)
 		if err != nil {
 			return nil, nil, fmt.Errorf("mapping of index %q: %w", name, err)
 		}
-		name = cmp.Or(raw.DataStream, name)
+		name = cmp.Or(m.DataStream, name)
 		texts[name] = append(texts[name], found...)
 	}
 	return slices.Sorted(maps.Keys(texts)), texts, nil

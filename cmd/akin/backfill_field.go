@@ -97,7 +97,7 @@ func (f *indexFieldFlags) reading(cluster documents.API, report *cli.Progress, t
 func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) ([]mapping.Inspection, error) {
 	found, err := cluster.Countable(ctx, f.Index, f.field)
 	for _, i := range found {
-		texts, err := mapping.OwnTexts(i.Mappings)
+		texts, err := i.OwnTexts()
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", i.Index, err)
 		}

@@ -23,12 +23,12 @@ func texts(t *testing.T, index string, analyzers map[string]string) []mapping.Te
 	if err != nil {
 		t.Fatal(err)
 	}
-	var raw mapping.RawIndex
+	var m mapping.Index
 	const settings = `{"index.analysis.analyzer.parts.tokenizer":"edge_ngram","index.analysis.analyzer.parts.type":"custom"}`
-	if err := json.Unmarshal([]byte(`{"mappings":`+string(mappings)+`,"settings":`+settings+`}`), &raw); err != nil {
+	if err := json.Unmarshal([]byte(`{"mappings":`+string(mappings)+`,"settings":`+settings+`}`), &m); err != nil {
 		t.Fatal(err)
 	}
-	found, err := mapping.Texts(index, raw)
+	found, err := mapping.Texts(index, m)
 	if err != nil {
 		t.Fatal(err)
 	}

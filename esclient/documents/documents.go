@@ -165,7 +165,7 @@ func countable(f, first *mapping.Inspection) error {
 	case f.Settings.Definition(f.IndexAnalyzer) != first.Settings.Definition(first.IndexAnalyzer):
 		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.Index, mapping.ErrMixed)
 	}
-	if reason := mapping.Uncountable(f.Mappings, f.Source); reason != "" {
+	if reason := f.Uncountable(f.Source); reason != "" {
 		return fmt.Errorf("%s: %w", reason, ErrUncountable)
 	}
 	return nil
@@ -178,6 +178,6 @@ func countable(f, first *mapping.Inspection) error {
 func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	all, err := a.Client.Inspect(ctx, index, field)
 	return err == nil && !slices.ContainsFunc(all, func(i mapping.Inspection) bool {
-		return i.AliasOf != "" || mapping.Uncountable(i.Mappings, i.Source) != ""
+		return i.AliasOf != "" || i.Uncountable(i.Source) != ""
 	}), err
 }

@@ -3,10 +3,7 @@ package mapping
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // LinearScript is the source of a scripted similarity that scores a term with
@@ -82,23 +79,6 @@ func (f *Field) linear() (Linearity, bool) {
 	return Linearity{K1: f.K1, Legacy: f.Legacy}, f.Similarity == BM25 && f.B == 0 && f.K1 >= minLinearK1 && f.K1 <= maxLinearK1
 }
 
-// A RawIndex is all that an index was made with.
-type RawIndex struct {
-	Mappings jsontext.Value `json:"mappings"`
-	Settings Settings       `json:"settings"` // flat
-	// DataStream is the stream that the index is behind, "" for none.
-	DataStream string `json:"data_stream"`
-}
-
-// read decodes the mappings of an open index.
-func (raw *RawIndex) read() (m Index, err error) {
-	m.Settings = raw.Settings
-	if len(raw.Mappings) > 0 && !m.Closed() {
-		err = decode(raw.Mappings, &m.Mappings)
-	}
-	return m, err
-}
-
 // A Text is a field of an index that has text of its documents, by its full
 // name. NotWords is as in [Schema].
 type Text struct {
@@ -107,14 +87,13 @@ type Text struct {
 	Name, NotWords string
 }
 
-// Texts returns the fields of [OwnTexts] of an open index, none of a closed
-// one.
-func Texts(index string, raw RawIndex) (texts []Text, err error) {
-	m, err := raw.read()
-	if err != nil || m.Closed() || len(raw.Mappings) == 0 {
-		return nil, err
+// Texts returns the fields of [Mappings.OwnTexts] of an open index, none of a
+// closed one.
+func Texts(index string, m Index) (texts []Text, err error) {
+	if m.Closed() {
+		return nil, nil
 	}
-	names, err := OwnTexts(raw.Mappings)
+	names, err := m.Mappings.OwnTexts()
 	if err != nil {
 		return nil, err
 	}
@@ -135,30 +114,19 @@ func Texts(index string, raw RawIndex) (texts []Text, err error) {
 	return texts, nil
 }
 
-// An Inspection says what an index has of a text field, and what it maps, whole
-// and by name.
+// An Inspection says what an index has of a text field, and what it maps.
 type Inspection struct {
 	Field
-
-	Mappings   jsontext.Value
-	Properties map[string]jsontext.Value
+	Mappings
 }
 
 // Inspect returns what the open indices of an answer have of a field, as
 // [Fields] does.
-func Inspect(answer map[string]RawIndex, field string) ([]Inspection, error) {
-	indices := make(map[string]Index, len(answer))
-	for name, raw := range answer {
-		m, err := raw.read()
-		if err != nil {
-			return nil, fmt.Errorf("mapping of index %q: %w", name, err)
-		}
-		indices[name] = m
-	}
-	fields, err := Fields(indices, field)
+func Inspect(answer map[string]Index, field string) ([]Inspection, error) {
+	fields, err := Fields(answer, field)
 	all := make([]Inspection, len(fields))
 	for k, f := range fields {
-		all[k] = Inspection{f, answer[f.Index].Mappings, indices[f.Index].Mappings.Properties}
+		all[k] = Inspection{f, answer[f.Index].Mappings}
 	}
 	return all, err
 }

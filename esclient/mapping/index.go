@@ -44,6 +44,10 @@ type Mappings struct {
 	Properties map[string]jsontext.Value `json:"properties"`
 	Runtime    map[string]jsontext.Value `json:"runtime"`
 	Derived    map[string]jsontext.Value `json:"derived"`
+	// Templates map the fields that are yet to come, and Kept says what the index
+	// keeps of the source of documents.
+	Templates jsontext.Value `json:"dynamic_templates"`
+	Kept      jsontext.Value `json:"_source"`
 }
 
 // computed reports whether a field is computed at search time.
@@ -276,15 +280,9 @@ func TextFields(properties map[string]jsontext.Value) (names []string, err error
 
 // OwnTexts returns the names of the fields that index text of the documents
 // themselves: without those in nested objects and those that copy_to fills.
-// mappings are those of an index, whole.
-func OwnTexts(mappings jsontext.Value) ([]string, error) {
-	var m Mappings
-	if err := decode(mappings, &m); err != nil {
-		return nil, err
-	}
-	copied := copyTargets(mappings)
-	var names []string
-	err := walk(m.Properties, all, func(name string, p *Property) {
+func (m *Mappings) OwnTexts() (names []string, err error) {
+	copied := m.copied()
+	err = walk(m.Properties, all, func(name string, p *Property) {
 		if p.Type == "text" && string(p.Index) != "false" && p.Nested == "" && !slices.Contains(copied, p.Source) {
 			names = append(names, name)
 		}
@@ -293,32 +291,36 @@ func OwnTexts(mappings jsontext.Value) ([]string, error) {
 	return names, err
 }
 
-// Uncountable returns why a mapping does not let the terms of a field be
-// counted, whose text documents have at source; "" if it does.
-func Uncountable(mappings jsontext.Value, source string) string {
-	var m struct {
-		Source struct {
-			Enabled  *bool          `json:"enabled"`
-			Mode     string         `json:"mode"`
-			Includes jsontext.Value `json:"includes"`
-			Excludes jsontext.Value `json:"excludes"`
-		} `json:"_source"`
+// Uncountable returns why the mappings do not let the terms of a field be
+// counted, whose text documents have at source; "" if they do.
+func (m *Mappings) Uncountable(source string) string {
+	var kept struct {
+		Enabled  *bool          `json:"enabled"`
+		Mode     string         `json:"mode"`
+		Includes jsontext.Value `json:"includes"`
+		Excludes jsontext.Value `json:"excludes"`
 	}
-	if len(mappings) == 0 {
-		return ""
-	}
-	switch err := decode(mappings, &m); {
-	case err != nil:
+	switch {
+	case len(m.Kept) > 0 && decode(m.Kept, &kept) != nil:
 		return "its mapping cannot be read"
-	case m.Source.Enabled != nil && !*m.Source.Enabled, m.Source.Mode == "disabled":
+	case kept.Enabled != nil && !*kept.Enabled, kept.Mode == "disabled":
 		return "the index keeps no _source"
-	case len(m.Source.Includes) > 0 || len(m.Source.Excludes) > 0:
+	case len(kept.Includes) > 0 || len(kept.Excludes) > 0:
 		return "the index keeps a part of the _source only, and an update would lose the rest"
-	case slices.Contains(copyTargets(mappings), source):
+	case slices.Contains(m.copied(), source):
 		return "other fields are copied to it by copy_to"
 	default:
 		return ""
 	}
+}
+
+// copied returns the fields that others are copied to.
+func (m *Mappings) copied() []string {
+	names := copyTargets(m.Templates)
+	for _, property := range m.Properties {
+		names = append(names, copyTargets(property)...)
+	}
+	return names
 }
 
 // copyTargets returns the fields that copy_to names somewhere in v.

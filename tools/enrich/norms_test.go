@@ -101,8 +101,12 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 		"elsewhere":  mapped(`{}`, `{}`),
 		"goodAsWell": mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
 	} {
-		raw := mapping.RawIndex{Mappings: []byte(`{"properties":{"body":{"type":"text"}` + more + `}}`)}
-		i, err := mapping.Inspect(map[string]mapping.RawIndex{"i": raw}, "body")
+		var m mapping.Index
+		err := json.Unmarshal([]byte(`{"mappings":{"properties":{"body":{"type":"text"}`+more+`}}}`), &m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := mapping.Inspect(map[string]mapping.Index{"i": m}, "body")
 		if err != nil {
 			t.Fatal(err)
 		}

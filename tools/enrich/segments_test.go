@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -47,11 +48,14 @@ func TestDocumentsAreFilled(t *testing.T) {
 
 // inspect checks a filling against the properties of an index.
 func inspect(f *Filling, settings, properties string) (string, error) {
-	raw := mapping.RawIndex{Mappings: []byte(`{"properties":{"body":{"type":"text","analyzer":"english","similarity":"boolean"},` + properties + `"x":{"type":"long"}}}`)}
-	if settings != "" {
-		raw.Settings = mapping.Settings{LimitSetting: []byte(settings)}
+	var m mapping.Index
+	if err := json.Unmarshal([]byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english","similarity":"boolean"},`+properties+`"x":{"type":"long"}}}}`), &m); err != nil {
+		return "", err
 	}
-	i, err := mapping.Inspect(map[string]mapping.RawIndex{"i": raw}, "body")
+	if settings != "" {
+		m.Settings = mapping.Settings{LimitSetting: []byte(settings)}
+	}
+	i, err := mapping.Inspect(map[string]mapping.Index{"i": m}, "body")
 	if err != nil {
 		return "", err
 	}
