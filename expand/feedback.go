@@ -88,7 +88,7 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 // weighContext notes what the first hits speak of, for each target.
 func weighContext(open []*target, first []FirstHit) {
 	for _, t := range open {
-		t.Feedback = terms.Feedback(termsOf(first, t.Name))
+		t.Feedback = terms.Feedback(first, t.Name)
 		if t.follows() {
 			continue
 		}
@@ -123,13 +123,4 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 		t.Feedback = t.lead().Terms.SettleFeedback(found, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(len(open)), n)
 		return nil
 	})
-}
-
-// termsOf returns hits with their terms of a field.
-func termsOf(hits []FirstHit, field string) (out []terms.HitTerms) {
-	for _, h := range hits {
-		d := h.Fields[field]
-		out = append(out, terms.HitTerms{Score: h.Score, Terms: d.Terms, Freqs: d.Freqs})
-	}
-	return out
 }

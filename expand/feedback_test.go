@@ -19,8 +19,8 @@ func feedback(o *Profile) { o.Feedback = FeedbackOptions{Documents: 10, Terms: 2
 
 // firstHits are hits that speak of tariffs.
 var firstHits = []FirstHit{
-	{ID: "1", Score: 2, Fields: map[string]FieldTerms{"body": {[]string{"car", "tariff"}, []float64{1, 3}}}},
-	{ID: "2", Score: 1, Fields: map[string]FieldTerms{"body": {[]string{"tariff", "cheap"}, []float64{1, 1}}}},
+	{ID: "1", Score: 2, Fields: map[string]FieldTerms{"body": {Terms: []string{"car", "tariff"}, Freqs: []float64{1, 3}}}},
+	{ID: "2", Score: 1, Fields: map[string]FieldTerms{"body": {Terms: []string{"tariff", "cheap"}, Freqs: []float64{1, 1}}}},
 }
 
 // expandTwice expands a search, and again with the first hits.

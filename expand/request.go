@@ -5,6 +5,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
 )
 
 // An Endpoint is the kind of request a search came in by.
@@ -80,21 +81,11 @@ type FirstPass struct {
 	Fields []string
 }
 
-// A FirstHit is one of the hits of a first pass.
-type FirstHit struct {
-	// ID names the document in explanations.
-	ID    string
-	Score float64
-	// Fields are the terms of the document by field; fields may be missing.
-	Fields map[string]FieldTerms
-}
-
-// FieldTerms are the terms that a field of one document has, each once, and how
-// often.
-type FieldTerms struct {
-	Terms []string
-	Freqs []float64
-}
+// What is known of the hits of a first pass.
+type (
+	FirstHit   = terms.FirstHit
+	FieldTerms = terms.FieldTerms
+)
 
 // A Result is what becomes of a [Request].
 type Result struct {

@@ -13,12 +13,19 @@ const (
 	b  = 0.75
 )
 
-// HitTerms are what feedback sees of one of the first hits of a search.
-type HitTerms struct {
+// A FirstHit is one of the first hits of a search.
+type FirstHit struct {
+	// ID names the document in explanations.
+	ID string
 	// Score is the engine's; those of all hits are divided by their sum.
 	Score float64
-	// Terms are the terms of the document in one field, each once, and Freqs how
-	// often the field has them.
+	// Fields are the terms of the document by field; fields may be missing.
+	Fields map[string]FieldTerms
+}
+
+// FieldTerms are the terms that a field of one document has, each once, and how
+// often.
+type FieldTerms struct {
 	Terms []string
 	Freqs []float64
 }
@@ -37,7 +44,8 @@ type FeedbackTerm struct {
 	Hits []int
 }
 
-// Feedback weighs the terms of the first hits d of a search, of lengths L_d:
+// Feedback weighs the terms that the first hits d of a search have in a field,
+// of lengths L_d:
 //
 //	f_j = Σ_d p_d · tf_jd / (tf_jd + K_d),  K_d = k1·(1 − b + b·L_d/L)
 //
@@ -45,11 +53,11 @@ type FeedbackTerm struct {
 // these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in
 // byte order. This is the relevance model RM1 (Lavrenko and Croft 2001)
 // with the saturation of BM25 in place of a language model.
-func Feedback(hits []HitTerms) []FeedbackTerm {
+func Feedback(hits []FirstHit, field string) []FeedbackTerm {
 	sum, length := 0.0, 0.0
 	lengths := make([]float64, len(hits))
 	for d, h := range hits {
-		for _, tf := range h.Freqs {
+		for _, tf := range h.Fields[field].Freqs {
 			lengths[d] += tf
 		}
 		sum += max(h.Score, 0)
@@ -63,14 +71,15 @@ func Feedback(hits []HitTerms) []FeedbackTerm {
 	for d, h := range hits {
 		share := max(h.Score, 0) / sum
 		saturation := k1 * (1 - b + b*lengths[d]/length)
-		for k, term := range h.Terms {
+		has := h.Fields[field]
+		for k, term := range has.Terms {
 			i, ok := at[term]
 			if !ok {
 				i = len(out)
 				at[term] = i
 				out = append(out, FeedbackTerm{Term: term})
 			}
-			out[i].Weight += share * h.Freqs[k] / (h.Freqs[k] + saturation)
+			out[i].Weight += share * has.Freqs[k] / (has.Freqs[k] + saturation)
 			out[i].Hits = append(out[i].Hits, d)
 		}
 	}

@@ -14,10 +14,10 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 // The numbers are computed by hand from the formula, with K = 1.2 for hits of
 // the mean length.
 func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
-	got := Feedback([]HitTerms{
-		{Score: 3, Terms: []string{"car", "rent"}, Freqs: []float64{3, 1}},
-		{Score: 1, Terms: []string{"rent", "boat"}, Freqs: []float64{2, 2}},
-	})
+	got := Feedback([]FirstHit{
+		{Score: 3, Fields: map[string]FieldTerms{"body": {[]string{"car", "rent"}, []float64{3, 1}}, "title": {[]string{"car"}, []float64{1}}}},
+		{Score: 1, Fields: map[string]FieldTerms{"body": {[]string{"rent", "boat"}, []float64{2, 2}}}},
+	}, "body")
 	want := []struct {
 		term   string
 		weight float64
@@ -38,10 +38,10 @@ func TestFeedbackWeighsTermsByHitAndFrequency(t *testing.T) {
 }
 
 func TestFeedbackOfHitsWithoutScoreOrTermsIsEmpty(t *testing.T) {
-	for _, hits := range [][]HitTerms{
-		nil, {{Score: 1}}, {{Terms: []string{"car"}, Freqs: []float64{1}}},
+	for _, hits := range [][]FirstHit{
+		nil, {{Score: 1}}, {{Fields: map[string]FieldTerms{"body": {[]string{"car"}, []float64{1}}}}},
 	} {
-		if got := Feedback(hits); len(got) > 0 {
+		if got := Feedback(hits, "body"); len(got) > 0 {
 			t.Errorf("%+v: %+v", hits, got)
 		}
 	}
