@@ -44,13 +44,12 @@ type Analysis struct {
 	NotWords string
 }
 
-// newAnalysis returns the analysis of a text in a field by the analyzer named
-// or, where that is "", by the field's own.
-func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
-	return &Analysis{
-		Terms: t.names, Positions: t.positions, Written: t.written, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
-		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, Nested: s.Nested, NotWords: s.NotWords,
-	}
+// in returns the analysis in a field of a text of which a has the terms only, by
+// the analyzer named or, where that is "", by the field's own.
+func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
+	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
+	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Nested
+	return &a
 }
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
@@ -83,11 +82,11 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	t, ok, err := cache.Peek[*textTerms](c.analysis, k.ofText(s, name))
+	terms, ok, err := cache.Peek[*Analysis](c.analysis, k.ofText(s, name))
 	if !ok || err != nil {
 		return nil, ok, err
 	}
-	return newAnalysis(s, k.analyzer, t), true, nil
+	return terms.in(s, k.analyzer), true, nil
 }
 
 // analyze makes the calls for an analysis, and remembers what that is made of.
@@ -104,23 +103,23 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := cache.Get(ctx, c.analysis, k.ofText(s, name), c.ttl, func(ctx context.Context) (*textTerms, error) {
-		if t, ok := c.guessRight(ctx, guess, k, name); ok {
-			return t, nil
+	terms, err := cache.Get(ctx, c.analysis, k.ofText(s, name), c.ttl, func(ctx context.Context) (*Analysis, error) {
+		if terms, ok := c.guessRight(ctx, guess, k, name); ok {
+			return terms, nil
 		}
 		return c.client.analyzeText(ctx, s.Targets[0].Index, analyzeBody{Analyzer: name, Text: []string{k.text}})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return newAnalysis(s, k.analyzer, t), nil
+	return terms.in(s, k.analyzer), nil
 }
 
 // guessed is a text analyzed before the schema of its field was known.
 type guessed struct {
 	// field is the one whose index analyzer was taken, where none was named.
 	field string
-	terms *textTerms
+	terms *Analysis
 }
 
 // guess starts the analysis that a field of an unknown schema most likely
@@ -146,7 +145,7 @@ func (c *Cached) guess(ctx context.Context, k key) *cache.Flight {
 
 // guessRight waits for a guess and reports whether it was made by the analyzer
 // of that name.
-func (c *Cached) guessRight(ctx context.Context, f *cache.Flight, k key, name string) (*textTerms, bool) {
+func (c *Cached) guessRight(ctx context.Context, f *cache.Flight, k key, name string) (*Analysis, bool) {
 	if f == nil {
 		return nil, false
 	}

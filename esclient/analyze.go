@@ -23,8 +23,8 @@ type analyzeBody struct {
 // tokens that the cluster makes by default, of 100 bytes each.
 const textTokens = 1 << 20
 
-// analyzeText runs _analyze for the text of a search.
-func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*textTerms, error) {
+// analyzeText runs _analyze for the text of a search, and returns its terms.
+func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*Analysis, error) {
 	tokens, err := c.analyze(ctx, index, body, textTokens)
 	return newTerms(body.Text[0], tokens), err
 }
@@ -126,25 +126,17 @@ func utf16Len(s string) int {
 	return n
 }
 
-// textTerms are what an analyzer makes of a text, see [Analysis].
-type textTerms struct {
-	names     []string
-	positions []int
-	written   []string
-	graph     bool
-}
-
 // newTerms returns the terms of an answer. The sort keeps the promise of
 // [Analysis] with an analyzer that does not give tokens in the order of their
 // positions.
-func newTerms(text string, tokens []Token) *textTerms {
+func newTerms(text string, tokens []Token) *Analysis {
 	slices.SortStableFunc(tokens, func(a, b Token) int { return a.Position - b.Position })
-	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens)), written: Written(text, tokens)}
-	for i := range tokens {
-		t.names[i], t.positions[i] = tokens[i].Token, tokens[i].Position
-		t.graph = t.graph || tokens[i].Length > 1
+	a := &Analysis{Terms: make([]string, len(tokens)), Positions: make([]int, len(tokens)), Written: Written(text, tokens)}
+	for i, t := range tokens {
+		a.Terms[i], a.Positions[i] = t.Token, t.Position
+		a.Graph = a.Graph || t.Length > 1
 	}
-	return t
+	return a
 }
 
 const (

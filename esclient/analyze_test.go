@@ -286,14 +286,14 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 		"no offsets":  {"Gas", []Token{{Token: "ga"}}, nil},
 		"bad offsets": {"Gas", []Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).written); diff != "" {
+		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).Written); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}))
+	got := newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}).in(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "")
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

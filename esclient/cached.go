@@ -279,7 +279,7 @@ const (
 	schemaOfField    kind = iota // *mapping.Schema
 	fieldsOfPattern              // []string, the fields that match
 	namesOfIndices               // []string, the indices that an expression stands for
-	termsOfText                  // *textTerms
+	termsOfText                  // *Analysis, of which the terms only
 	analysisOfText               // *Analysis, of a schema and terms of a text; not remembered itself
 	guessOfText                  // guessed, a part of an analysis
 	infoOfCluster                // Info
@@ -363,9 +363,9 @@ func (k key) cost(answer any) int {
 	switch v := answer.(type) {
 	case *mapping.Schema:
 		n += v.Bytes()
-	case *textTerms:
+	case *Analysis:
 		if v != nil {
-			n += 64 + bytesOf(v.names) + 8*len(v.positions) + bytesOf(v.written)
+			n += 64 + bytesOf(v.Terms) + 8*len(v.Positions) + bytesOf(v.Written)
 		}
 	case []string:
 		n += bytesOf(v)
