@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 const (
@@ -112,15 +111,10 @@ func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 func (q question) countByVectors(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	shards, each := sampleShards(s, maxSampledShards)
 	counts := make([]termCount, len(shards))
-	var group errgroup.Group // cancels no call: others may wait for their answers
-	group.SetLimit(shardCalls)
-	for i, sh := range shards {
-		group.Go(q.client.guarded(func() (err error) {
-			counts[i], err = q.countShard(ctx, sh, terms)
-			return err
-		}))
-	}
-	if err := group.Wait(); err != nil {
+	if err := recovery.InParallel(len(shards), shardCalls, func(i int) (err error) {
+		counts[i], err = q.countShard(ctx, shards[i], terms)
+		return err
+	}); err != nil {
 		return termCount{}, err
 	}
 	sum := termCount{docFreqs: make([]int64, len(terms))}
