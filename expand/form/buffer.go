@@ -130,8 +130,9 @@ const (
 	ordering             // hits that are found
 )
 
-func (w *clauseWriter) original() {
-	w.put(w.c.Parsed.At.Of(w.plan.Search.Body))
+// original writes the clause as it came, between what stands before and after it.
+func (w *clauseWriter) original(before, after string) {
+	w.put(before, w.c.Parsed.At.Of(w.plan.Search.Body), after)
 	w.clauses += w.c.count()
 }
 

@@ -17,7 +17,7 @@ func (w *clauseWriter) write() {
 		w.vectors()
 		return
 	case c.Added() == 0 && !c.Exact:
-		w.original()
+		w.original("", "")
 		return
 	case w.plan.MatchOnly:
 		w.matching()
@@ -26,9 +26,7 @@ func (w *clauseWriter) write() {
 		w.linear()
 		return
 	case c.SameMatches:
-		w.put(`{"bool":{"filter":[`)
-		w.original()
-		w.put(`],"should":[`)
+		w.original(`{"bool":{"filter":[`, `],"should":[`)
 	case w.role == ordering && !c.Counted():
 		// The hits are found already, and whatever the original matches has one
 		// of its terms.
@@ -36,9 +34,7 @@ func (w *clauseWriter) write() {
 	default:
 		// Inside a filter of its own the original finds what it finds and adds
 		// nothing to the score.
-		w.put(`{"bool":{"should":[{"bool":{"filter":[`)
-		w.original()
-		w.put(`]}}`)
+		w.original(`{"bool":{"should":[{"bool":{"filter":[`, `]}}`)
 	}
 	w.fields()
 	w.end()
@@ -47,8 +43,7 @@ func (w *clauseWriter) write() {
 // matching writes the original and what else is to be found, without scores.
 func (w *clauseWriter) matching() {
 	c := w.c
-	w.put(`{"bool":{"should":[`)
-	w.original()
+	w.original(`{"bool":{"should":[`, "")
 	if c.Counted() {
 		w.countedWords()
 	} else {
@@ -85,18 +80,13 @@ func (w *clauseWriter) linear() {
 	c := w.c
 	switch {
 	case c.SameMatches:
-		w.put(`{"bool":{"must":[`)
-		w.original()
-		w.put(`],"should":[`)
+		w.original(`{"bool":{"must":[`, `],"should":[`)
 	case c.Counted():
-		w.put(`{"bool":{"filter":[{"bool":{"should":[`)
-		w.original()
+		w.original(`{"bool":{"filter":[{"bool":{"should":[`, "")
 		w.countedWords()
-		w.put(`]}}],"should":[`)
-		w.original()
+		w.original(`]}}],"should":[`, "")
 	default:
-		w.put(`{"bool":{"should":[`)
-		w.original()
+		w.original(`{"bool":{"should":[`, "")
 	}
 	if c.TermCentric {
 		w.termCentric()

@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
@@ -61,11 +63,7 @@ func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
 // together with the added terms. The form hard changes a clause without any.
 func (w *writer) highlight(h *dsl.Highlight) {
 	before := w.clauses
-	related := false
-	for i := range w.plan.Clauses {
-		c := &w.plan.Clauses[i]
-		related = related || w.plan.MarkRelated && marksTermsOf(c, h)
-	}
+	related := w.plan.MarkRelated && slices.ContainsFunc(w.plan.Clauses, func(c ClausePlan) bool { return marksTermsOf(&c, h) })
 	several := related || len(h.Queries) > 1
 	w.put(`"highlight_query":`)
 	if several {

@@ -20,11 +20,9 @@ func (w *clauseWriter) vectors() {
 	}
 	w.put(`{"bool":{"` + occur + `":[`)
 	if w.plan.VectorsOnly {
-		w.put(`{"bool":{"must":[`)
-		w.original()
-		w.put(`],"boost":` + unranked + `}}`)
+		w.original(`{"bool":{"must":[`, `],"boost":`+unranked+`}}`)
 	} else {
-		w.original()
+		w.original("", "")
 	}
 	if c.SameMatches {
 		w.put(`],"should":[`)
@@ -95,7 +93,7 @@ func (w *clauseWriter) nearest(v *Vector) {
 	if w.c.SameMatches || v.Mixed {
 		w.put(`,"filter":{"bool":{"filter":[`)
 		if w.c.SameMatches {
-			w.original()
+			w.original("", "")
 		}
 		if v.Mixed {
 			w.ofModel(v)
