@@ -44,8 +44,8 @@ type Analysis struct {
 	NotWords string
 }
 
-// in returns the analysis in a field of a text of which a has the terms only, by
-// the analyzer named or, where that is "", by the field's own.
+// in returns the analysis in a field of a text of which a has the terms only,
+// by the analyzer named or, where that is "", by the field's own.
 func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
 	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Nested

@@ -32,8 +32,9 @@ type Cluster interface {
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)
 }
 
-// reasonOf returns the reason that an error of the cluster is for leaving
-// something alone, or the error where it is a failure.
+// reasonOf returns the reason that an error of the cluster or of
+// [Request.Allowed] is for leaving something alone, or the error where it is a
+// failure.
 func reasonOf(err error) (reason.Reason, error) {
 	switch {
 	case err == nil:
@@ -48,7 +49,9 @@ func reasonOf(err error) (reason.Reason, error) {
 		return reason.NoNorms, nil
 	case errors.Is(err, esclient.ErrNoVectors):
 		return reason.NoVectors, nil
-	case esclient.IsUnknown(err):
+	case errors.Is(err, ErrNotAuthorized):
+		return reason.NotAuthorized, nil
+	case errors.Is(err, ErrUnknown), esclient.IsUnknown(err):
 		return reason.UnknownToCluster, nil
 	}
 	return "", err

@@ -34,8 +34,8 @@ type Request struct {
 	Fixed reason.Reason
 	// Allowed, unless nil, returns nil where the client may search the indices.
 	// It is called once for each search, before anything is asked, by several
-	// goroutines at a time. Its error wraps [ErrNotAuthorized] or [ErrUnknown];
-	// any other is a failure.
+	// goroutines at a time. Its error wraps [ErrNotAuthorized] or [ErrUnknown],
+	// or is one of a [Cluster].
 	Allowed func(ctx context.Context, indices esclient.Indices) error
 	// Discloses adds to what the body and the query string say.
 	Discloses Disclosure
@@ -81,11 +81,11 @@ type FirstPass struct {
 	Fields []string
 }
 
-// What is known of the hits of a first pass.
-type (
-	FirstHit   = terms.FirstHit
-	FieldTerms = terms.FieldTerms
-)
+// A FirstHit is one of the hits of a first pass.
+type FirstHit = terms.FirstHit
+
+// FieldTerms are the terms of such a hit in a field.
+type FieldTerms = terms.FieldTerms
 
 // A Result is what becomes of a [Request].
 type Result struct {

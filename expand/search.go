@@ -3,7 +3,6 @@ package expand
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -83,14 +82,8 @@ func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	if s.req.Allowed == nil {
 		return "", nil
 	}
-	switch err := s.req.Allowed(ctx, s.indices); {
-	case errors.Is(err, ErrNotAuthorized):
-		return reason.NotAuthorized, nil
-	case errors.Is(err, ErrUnknown):
-		return reason.UnknownToCluster, nil
-	default:
-		return "", failed(StageAccess, err)
-	}
+	why, err := reasonOf(s.req.Allowed(ctx, s.indices))
+	return why, failed(StageAccess, err)
 }
 
 func (s *search) notes() (out []Explanation) {

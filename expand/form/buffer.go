@@ -130,7 +130,7 @@ const (
 	ordering             // hits that are found
 )
 
-// original writes the clause as it came, between what stands before and after it.
+// original writes the clause as it came, between what stands before and after.
 func (w *clauseWriter) original(before, after string) {
 	w.put(before, w.c.Parsed.At.Of(w.plan.Search.Body), after)
 	w.clauses += w.c.count()
