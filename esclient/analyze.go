@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -124,6 +125,50 @@ func utf16Len(s string) int {
 		n += utf16.RuneLen(r)
 	}
 	return n
+}
+
+// An Analysis is what the cluster makes of a text in a field. It is shared by
+// all who asked for it and must not be modified.
+type Analysis struct {
+	// Terms are the index terms in the order of the text.
+	Terms []string
+	// Positions are those of Terms, ascending. Terms that share a position stand
+	// for one word of the text.
+	Positions []int
+	// Written has for each term the part of the text that it is made of, "" where
+	// that is the term itself, terms share it, or it is not known. It is nil where all
+	// are "".
+	Written []string
+	// Graph says that a term spans several positions, as a word does that has a
+	// synonym of two.
+	Graph bool
+	// Analyzer names the analyzer that made the terms: the one asked for, or the
+	// field's search analyzer, by all names that the indices call it. Queries over
+	// several fields keep those of other names apart (OpenSearch 2).
+	Analyzer string
+	// Similarity is the way the engine scores the field.
+	Similarity mapping.Similarity
+	// Shards is the number of primary shards of the indices that map the field, at
+	// least 1.
+	Shards int
+	// Routed says that an alias of the expression has a routing for searches, so
+	// that some shards may be left out, Filtered that one has a filter. Both may be
+	// true where the engine applies none, as with a pattern that matches the alias.
+	Routed, Filtered bool
+	// Nested is the path of the innermost nested object that the field is in, "" for
+	// none.
+	Nested string
+	// NotWords names what in the field's own analyzers makes other terms than
+	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
+	NotWords string
+}
+
+// in returns the analysis in a field of a text of which a has the terms only,
+// by the analyzer named or, where that is "", by the field's own.
+func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
+	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
+	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Nested
+	return &a
 }
 
 // newTerms returns the terms of an answer. The sort keeps the promise of
