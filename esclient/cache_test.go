@@ -727,9 +727,7 @@ func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	c := client(t, f)
 	var err error
-	if c.guard, err = recovery.New(slog.New(slog.DiscardHandler), registry); err != nil {
-		t.Fatal(err)
-	}
+	c.guard = recovery.New(slog.New(slog.DiscardHandler), registry)
 	var group errgroup.Group
 	group.Go(c.guarded(func() error { panic("broken") }))
 	if err := group.Wait(); !errors.Is(err, recovery.ErrPanic) {

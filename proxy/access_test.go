@@ -359,10 +359,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	s, err := build(Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt(g.URL), Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
 	t.Cleanup(s.Close)
 	server := httptest.NewServer(s.proxy)
 	t.Cleanup(server.Close)
@@ -472,10 +469,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	s, err := build(Options{Nodes: nodesAt(g.URL), Secured: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt(g.URL), Secured: true})
 	check := s.access.checker(caller{header: http.Header{}}, "", new(sync.Map))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -539,10 +533,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 // TestClientsAreToldApart by every header that clusters know clients by, and by
 // none that differs from search to search.
 func TestClientsAreToldApart(t *testing.T) {
-	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	t.Cleanup(s.Close)
 	key := func(header, value, index, options string) accessKey {
 		h := http.Header{"Authorization": {"Basic x"}}
@@ -575,10 +566,7 @@ func TestClientsAreToldApart(t *testing.T) {
 	if a, b := withToken("a"), withToken("b"); a == b || a == plain || withToken("") == plain {
 		t.Error("a token in the URL does not tell clients apart")
 	}
-	other, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	t.Cleanup(other.Close)
 	if other.access.keyOf(caller{header: http.Header{"Authorization": {"Basic x"}}}, esclient.Indices{Expression: "docs"}) == plain {
 		t.Error("the key of a client is the same in every process")

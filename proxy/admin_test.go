@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,16 +18,14 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/report"
 )
 
 // askAdmin sends a request to the admin handler of a server for o.
 func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
 	t.Helper()
-	s, err := build(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(o)
 	w := httptest.NewRecorder()
 	s.admin.ServeHTTP(w, adminRequest(method, target, body))
 	return w.Code, w.Body.String()
@@ -54,9 +53,7 @@ func TestMetricsShowTheInjectedRegistry(t *testing.T) {
 
 func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	if _, err := build(Options{Nodes: poolOf(nodes.Options{URLs: []string{"http://a"}, Registerer: registry}), Registry: registry}); err != nil {
-		t.Fatal(err)
-	}
+	build(Options{Nodes: poolOf(nodes.Options{URLs: []string{"http://a"}, Registerer: registry}), Registry: registry})
 	families, err := registry.Gather()
 	if err != nil || len(families) == 0 {
 		t.Fatalf("%d families, %v", len(families), err)
@@ -68,12 +65,14 @@ func TestMetricNames(t *testing.T) {
 }
 
 func TestTwoServersCannotShareARegistry(t *testing.T) {
-	o := Options{Nodes: nodesAt("http://a"), Registry: prometheus.NewRegistry()}
-	_, first := build(o)
-	_, second := build(o)
-	if first != nil || second == nil {
-		t.Errorf("New = %v, then %v", first, second)
-	}
+	o := Options{Nodes: nodesAt("http://a"), Registry: prometheus.NewRegistry(), Guard: recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
+	build(o)
+	defer func() {
+		if recover() == nil {
+			t.Error("a second one has the metrics of the first")
+		}
+	}()
+	build(o)
 }
 
 func TestShowExpansion(t *testing.T) {
@@ -271,10 +270,7 @@ func TestServeDrains(t *testing.T) {
 		io.WriteString(w, "late")
 	}))
 	defer upstream.Close()
-	s, err := build(Options{Nodes: nodesAt(upstream.URL)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt(upstream.URL)})
 	proxy, admin, stop := startServe(t, s)
 
 	answers := make(chan string, 1)
@@ -327,10 +323,7 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer upstream.Close()
-	s, err := build(Options{Nodes: nodesAt(upstream.URL), ShutdownTimeout: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt(upstream.URL), ShutdownTimeout: 20 * time.Millisecond})
 	proxy, _, stop := startServe(t, s)
 	failed := make(chan error, 1)
 	go func() {
@@ -350,10 +343,7 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 }
 
 func TestServeEndsWhenAListenerFails(t *testing.T) {
-	s, err := build(Options{Nodes: nodesAt("http://a")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://a")})
 	broken, fine := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
 	broken.Listener.Close()
 	ended := make(chan error, 1)
@@ -394,12 +384,9 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 		{"a post that the browser calls cross-site", "POST", "/_akin/expand", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
 		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
 	}
-	s, err := build(Options{
+	s := build(Options{
 		Nodes: nodesAt("http://127.0.0.1:9"), Expander: expander(leaveAlone), Gate: Gate{Hosts: []string{"akin-admin.search.svc"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(s.Close)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

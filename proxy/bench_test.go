@@ -274,10 +274,7 @@ func TestServesForTheBenchmark(t *testing.T) {
 	var h http.Handler
 	switch os.Getenv(benchProxy) {
 	case "akin":
-		server, err := build(Options{Nodes: nodesAt(cluster), Expander: fixedExpander{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := build(Options{Nodes: nodesAt(cluster), Expander: fixedExpander{}})
 		h = server.Handler()
 	case "bare":
 		h = bareProxy(t, cluster)

@@ -216,10 +216,7 @@ func TestAnswerStreamsOnceItsShardsAreSeen(t *testing.T) {
 
 // Of an answer without end a bounded part is read, packed or not.
 func TestLookAtAnAnswerIsBounded(t *testing.T) {
-	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	defer s.Close()
 	endless := `{"_scroll_id":"` + strings.Repeat("x", 1<<20)
 	for encoding, body := range map[string]string{"": endless, "gzip": pack(t, endless)} {
@@ -245,10 +242,7 @@ func FuzzPartial(f *testing.F) {
 		f.Add([]byte(seed), false)
 	}
 	f.Add([]byte(pack(f, searchAnswer(failedShards(shardFailure)))), true)
-	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	f.Cleanup(s.Close)
 	f.Fuzz(func(t *testing.T, body []byte, packed bool) {
 		header := http.Header{"Content-Type": {"application/json"}}
@@ -277,10 +271,7 @@ func FuzzPartial(f *testing.F) {
 }
 
 func BenchmarkPartial(b *testing.B) {
-	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://127.0.0.1:1"), Expander: expander(leaveAlone)})
 	defer s.Close()
 	body := searchAnswer(wholeShards) + strings.Repeat(" ", 8<<10)
 	header := http.Header{"Content-Type": {"application/json"}}

@@ -417,10 +417,7 @@ func TestClientDisconnectReachesUpstream(t *testing.T) {
 
 // A handler that returned would answer 200 to whoever is left on the line.
 func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
-	s, err := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt("http://127.0.0.1:9")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	defer func() {

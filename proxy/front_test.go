@@ -35,10 +35,7 @@ func startFront(tb testing.TB, o Options) (f *Front, proxy, admin string) {
 // startFrontTLS is startFront, with TLS unless c is nil.
 func startFrontTLS(tb testing.TB, o Options, c *tls.Config) (f *Front, proxy, admin string) {
 	tb.Helper()
-	s, err := build(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := build(o)
 	f = NewFront(s, c)
 	listeners := [2]net.Listener{listenOn(tb, "127.0.0.1:0"), listenOn(tb, "127.0.0.1:0")}
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -104,10 +101,7 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	t.Cleanup(node.Close)
 	balancer := &toyBalancer{}
 	start := func(i int, addr, admin string) (stop func()) {
-		s, err := build(Options{Nodes: nodesAt(node.URL), ShutdownDelay: 2 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := build(Options{Nodes: nodesAt(node.URL), ShutdownDelay: 2 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		l, a := listenOn(t, addr), listenOn(t, admin)
@@ -191,12 +185,9 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	defer node.Close()
 	var log bytes.Buffer
-	s, err := build(Options{
+	s := build(Options{
 		Nodes: nodesAt(node.URL), ShutdownDelay: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	proxy, _, stop := startServe(t, s)
 	c := dial(t, proxy)
 	reader := bufio.NewReader(c)
@@ -259,10 +250,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	receive(t, "the request at the node", reached)
 
 	before := f.server()
-	s, err := build(Options{Nodes: nodesAt(next.URL), Previous: before})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(Options{Nodes: nodesAt(next.URL), Previous: before})
 	f.Replace(s)
 	if got := get(proxy + "/a"); got != "new" {
 		t.Errorf("after the change the answer is %q", got)

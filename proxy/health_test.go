@@ -135,14 +135,11 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		var mu sync.Mutex
 		all := []report.Degradation{{Reason: report.Matrix, Detail: "main: away"}}
 		registry := prometheus.NewRegistry()
-		s, err := build(Options{Nodes: nodesAt("http://a"), Logger: book.logger(), Registry: registry, Check: func(context.Context) report.Condition {
+		s := build(Options{Nodes: nodesAt("http://a"), Logger: book.logger(), Registry: registry, Check: func(context.Context) report.Condition {
 			mu.Lock()
 			defer mu.Unlock()
 			return report.Condition{Degraded: all}
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		defer s.Close()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -67,7 +67,7 @@ func nodesAt(urls ...string) *nodes.Pool { return poolOf(nodes.Options{URLs: url
 
 // build is [New] with what a test leaves out: nodes that nobody asks, and much
 // time and memory for all but expanding and reranking.
-func build(o Options) (*Server, error) {
+func build(o Options) *Server {
 	if o.Nodes == nil {
 		o.Nodes = nodesAt("http://127.0.0.1:9")
 	}
@@ -90,10 +90,7 @@ func build(o Options) (*Server, error) {
 		o.Cause = defaultCause
 	}
 	if o.Guard == nil {
-		var err error
-		if o.Guard, err = recovery.New(o.Logger, o.Registry); err != nil {
-			return nil, err
-		}
+		o.Guard = recovery.New(o.Logger, o.Registry)
 	}
 	return New(o)
 }

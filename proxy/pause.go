@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
@@ -33,8 +34,7 @@ const (
 // it, the pause is over. Where it takes only the original, the next pause is
 // twice as long.
 type pause struct {
-	// Gauge is akin_rewriting_paused.
-	Gauge prometheus.Gauge
+	gauge prometheus.Gauge
 	// on repeats whether there is a pause, refusals counts them in a row: most
 	// searches need no more, and take no lock.
 	on       atomic.Bool
@@ -52,8 +52,8 @@ type pause struct {
 	unchanged    int           // searches sent as they came
 }
 
-func newPause() *pause {
-	return &pause{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{
+func newPause(registry prometheus.Registerer) *pause {
+	return &pause{gauge: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
 		Name: "akin_rewriting_paused",
 		Help: "1 while no search is rewritten, because the cluster refused several rewritten ones with 429, 503 or the like, and accepted the originals.",
 	})}
@@ -111,7 +111,7 @@ func (p *pause) accepted(ctx context.Context, log *slog.Logger, ticket uint64) {
 	p.trial, p.ended = 0, time.Now()
 	p.refusals.Store(0)
 	p.on.Store(false)
-	p.Gauge.Set(0)
+	p.gauge.Set(0)
 	log.InfoContext(ctx, "rewriting goes on", "duration", p.ended.Sub(p.began).Round(time.Millisecond), "searches_sent_as_they_came", p.unchanged)
 }
 
@@ -151,7 +151,7 @@ func (p *pause) refused(ctx context.Context, log *slog.Logger, ticket uint64, r 
 		log.InfoContext(ctx, "rewriting stays paused", "status", r.Status, "original", original, "next_trial_in", p.span)
 		return
 	}
-	p.Gauge.Set(1)
+	p.gauge.Set(1)
 	log.WarnContext(ctx, "rewriting is paused: the cluster refuses rewritten searches, and all are sent as they came",
 		"status", r.Status, "original", original, "next_trial_in", p.span)
 }

@@ -232,7 +232,7 @@ func TestAPauseOutlivesAReload(t *testing.T) {
 // a minute at most.
 func TestPausesTakeLongerWhereTheyAreInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, log := newPause(), slog.New(slog.DiscardHandler)
+		p, log := newPause(nil), slog.New(slog.DiscardHandler)
 		busy := &answer.Failure{Busy: true, Whole: true}
 		refuse := func(ticket uint64, original string) { p.refused(t.Context(), log, ticket, busy, original) }
 		begin := func(original string) {

@@ -12,8 +12,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 
@@ -22,8 +20,9 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-// New returns a server. It returns an error where metrics cannot be registered.
-func New(o Options) (*Server, error) {
+// New returns a server. It panics where the registry has other metrics with the
+// names of its own.
+func New(o Options) *Server {
 	s := &Server{
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
@@ -32,20 +31,18 @@ func New(o Options) (*Server, error) {
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
-	var err error
 	if p := o.Previous; p != nil {
 		s.registry, s.metrics, s.explanations, s.health, s.pause = p.registry, p.metrics, p.explanations, p.health, p.pause
 	} else {
 		hints := maps.Clone(ownHints)
 		maps.Copy(hints, o.Causes)
-		s.registry, s.explanations, s.health, s.pause = o.Registry, &report.Ring{}, report.NewHealth(o.Logger, hints), newPause()
-		s.metrics, err = report.NewMetrics(o.Registry, knownValues(o.Causes))
-		if err = errors.Join(err, o.Registry.Register(s.health.Gauge), o.Registry.Register(s.pause.Gauge)); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
+		s.registry, s.explanations = o.Registry, &report.Ring{}
+		s.metrics, s.health, s.pause = report.NewMetrics(o.Registry, knownValues(o.Causes)), report.NewHealth(o.Registry, o.Logger, hints), newPause(o.Registry)
 	}
 	for i := range o.Trials {
-		s.metrics.Start(o.Trials[i].Name, o.Trials[i].Arms[:])
+		for _, arm := range o.Trials[i].Arms { // the series is there before its first search
+			s.metrics.Trials.WithLabelValues(o.Trials[i].Name, arm)
+		}
 	}
 	s.access = newAccess(o.Secured || o.Previous != nil && o.Previous.access.secured.Load(),
 		func(client caller) sender { return s.as(client, nil) }, s.guard, s.log, s.metrics.Authorizing)
@@ -57,7 +54,7 @@ func New(o Options) (*Server, error) {
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
 	s.proxy = tracing.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
-	return s, nil
+	return s
 }
 
 // Handler returns the handler of the proxy's listener.

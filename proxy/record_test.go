@@ -25,10 +25,7 @@ import (
 // newServer returns a server whose cluster nobody asks.
 func newServer(tb testing.TB, o Options) *Server {
 	tb.Helper()
-	s, err := build(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := build(o)
 	tb.Cleanup(s.upstream.CloseIdleConnections)
 	tb.Cleanup(s.Close)
 	return s

@@ -141,7 +141,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
-		s.metrics.Trial(x.report.Trial, x.report.Arm)
+		s.metrics.Trials.WithLabelValues(x.report.Trial, x.report.Arm).Inc()
 		if x.control.off = x.report.Arm == Off; !x.control.off {
 			x.control.profile = x.report.Arm
 		}

@@ -294,10 +294,7 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 	})
 	o := shadowOptions(n)
 	o.Registry = prometheus.NewRegistry()
-	s, err := build(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(o)
 	proxy, _, stop := startServe(t, s)
 	postOriginal(t, "http://"+proxy+"/a/_search")
 	receive(t, "the shadow", reached)

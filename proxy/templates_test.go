@@ -51,12 +51,9 @@ func FuzzSeal(f *testing.F) {
 
 // Several templates are rendered at the same time.
 func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
-	guard, err := recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := recovery.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	ask := func(context.Context, esclient.Call) (int, []byte, error) { panic("a mistake") }
-	_, _, err = renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
+	_, _, err := renderAll(t.Context(), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}, guard, ask)
 	if !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}

@@ -54,12 +54,9 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 func TestWrongTokensOfTheAdminPortAreLogged(t *testing.T) {
 	const token = "0123456789abcdef"
 	var lines strings.Builder
-	s, err := build(Options{
+	s := build(Options{
 		Nodes: nodesAt("http://127.0.0.1:9"), Gate: Gate{Token: token}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ask := func(path, credentials string, want int) {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9281"+path, nil)
 		if credentials != "" {

@@ -67,7 +67,7 @@ func TestAnswersAreCountedByKindAndStatusAndTimed(t *testing.T) {
 
 // A pass-through may not pay for being counted.
 func TestCountingAnAnswerAllocatesNothing(t *testing.T) {
-	count := noTraffic(t)
+	count := noTraffic()
 	if n := testing.AllocsPerRun(100, func() { count.End(count.Begin(), false, http.StatusOK) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

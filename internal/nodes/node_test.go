@@ -561,10 +561,7 @@ func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 func TestPanicWhileNodesArePingedIsCountedAndTheyComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		guard, err := recovery.New(slog.New(slog.DiscardHandler), registry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		guard := recovery.New(slog.New(slog.DiscardHandler), registry)
 		c, p := startCluster(t)
 		p.guard = guard
 		c.set("a", refuses)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/internal/tracing"
@@ -75,7 +76,8 @@ type Pool struct {
 }
 
 // New returns a pool, to be closed. It makes no call. Its errors do not show a
-// URL, which could hold a password.
+// URL, which could hold a password. It panics where others have registered
+// metrics of these names.
 func New(o Options) (*Pool, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL of a cluster node")
@@ -85,7 +87,8 @@ func New(o Options) (*Pool, error) {
 	}
 	net := newTransport(o.TLS)
 	net.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: transport{net}, budget: newRetryBudget(retryShare), metrics: newMetrics(), guard: o.Guard}
+	registering := promauto.With(o.Registerer)
+	p := &Pool{transport: transport{net}, budget: newRetryBudget(retryShare), metrics: newMetrics(registering), guard: o.Guard}
 	p.traced = tracing.Transport(p.transport)
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
@@ -97,29 +100,34 @@ func New(o Options) (*Pool, error) {
 			p.nodes = append(p.nodes, newNode(base, o.Logger, p.metrics.failures))
 		}
 	}
-	if o.Registerer != nil {
-		if err := p.register(o.Registerer); err != nil {
-			return nil, fmt.Errorf("metrics of the nodes: %w", err)
-		}
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	for _, n := range p.nodes {
+		p.measure(registering, n)
 		p.running.Go(func() { p.watch(ctx, n) })
 	}
 	return p, nil
 }
 
-func (p *Pool) register(r prometheus.Registerer) error {
-	err := p.metrics.register(r)
-	for _, n := range p.nodes {
-		err = errors.Join(err, p.metrics.registerNode(r, n.name, func() (bool, int) {
+// measure makes the metrics of a node of p.
+func (p *Pool) measure(registering promauto.Factory, n *node) {
+	for _, kind := range []string{kindConnect, kindTLS, kindHung, kindBroken, kindStatus} {
+		p.metrics.failures.WithLabelValues(n.name, kind)
+	}
+	gauge := func(metric, help string, value func() int) {
+		registering.NewGaugeFunc(prometheus.GaugeOpts{Name: metric, Help: help, ConstLabels: prometheus.Labels{"node": n.name}}, func() float64 {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return n.state == up, n.inFlight
-		}))
+			return float64(value())
+		})
 	}
-	return err
+	gauge("akin_node_up", "1 while a node gets requests, 0 while it is down.", func() int {
+		if n.state == up {
+			return 1
+		}
+		return 0
+	})
+	gauge("akin_node_requests_in_flight", "Requests that a node has not answered yet.", func() int { return n.inFlight })
 }
 
 // parseBase parses the base URL of a node.

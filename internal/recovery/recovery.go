@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // ErrPanic stands for a panic. What happened is in the log.
@@ -33,9 +34,9 @@ func operations() []string {
 	}
 }
 
-// New returns a guard that counts in registry, or why it cannot.
-func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
-	g := &Guard{panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+// New returns a guard that counts in registry.
+func New(log *slog.Logger, registry prometheus.Registerer) *Guard {
+	g := &Guard{panics: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_panics_total",
 		Help: "Panics that were caught while something was done for a request. Each is a mistake in akin: please report it with its log line.",
 	}, []string{"operation"})}
@@ -43,7 +44,7 @@ func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
 	for _, what := range operations() {
 		g.panics.WithLabelValues(what)
 	}
-	return g, registry.Register(g.panics)
+	return g
 }
 
 // SetLogger has panics said to log from now on.

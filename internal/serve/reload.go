@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/proxy"
@@ -37,16 +38,16 @@ type reloader struct {
 
 // newReloader returns a reloader of the file that a was made from.
 func newReloader(file string, a *App, shown *certificate, front *proxy.Front, stderr io.Writer) *reloader {
+	registering := promauto.With(a.process.registry)
 	r := &reloader{
 		file: file, stderr: stderr, front: front, shown: shown, app: a,
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+		reloads: registering.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_config_reloads_total", Help: "SIGHUPs, by whether the configuration was put to use.",
 		}, []string{"result"}),
-		successful: prometheus.NewGauge(prometheus.GaugeOpts{
+		successful: registering.NewGauge(prometheus.GaugeOpts{
 			Name: "akin_config_last_reload_successful", Help: "Whether the configuration that was read last is in use.",
 		}),
 	}
-	a.process.registry.MustRegister(r.reloads, r.successful)
 	for _, result := range []string{reloaded, notReloaded} {
 		r.reloads.WithLabelValues(result)
 	}

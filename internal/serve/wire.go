@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -42,10 +43,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		o.Stdout = io.Discard
 	}
 	p := &process{build: o.Build, stdout: o.Stdout, registry: prometheus.NewRegistry(), memory: limits.New(int64(o.Config.Memory.InFlight))}
-	var err error
-	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
-		return nil, err
-	}
+	p.guard = recovery.New(o.Log, p.registry)
 	a, err := newApp(ctx, o, p, nil)
 	if err != nil {
 		return nil, err
@@ -100,9 +98,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	if options.Matrices, err = a.openPlayground(); err != nil {
 		return a, err
 	}
-	if a.server, err = proxy.New(options); err != nil {
-		return a, err
-	}
+	a.server = proxy.New(options)
 	a.onClose(a.server.Close)
 	a.metrics.MustRegister(c)
 	return a, nil
@@ -145,13 +141,12 @@ func newAccessLog(a *App) *slog.Logger {
 	if !a.cfg.Log.Access {
 		return nil
 	}
-	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
+	counts := promauto.With(a.metrics).NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_access_log_lines_total", Help: "Lines for the access log, by whether they were written, dropped since too many wait, or failed.",
 	}, []string{"result"})
 	for _, result := range []string{report.Written, report.Dropped, report.Failed} {
 		counts.WithLabelValues(result)
 	}
-	a.metrics.MustRegister(counts)
 	w := report.NewWriter(a.process.stdout, a.process.guard, func(result string) { counts.WithLabelValues(result).Inc() })
 	a.onClose(w.Close)
 	return slog.New(slog.NewJSONHandler(w, nil))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 const (
@@ -59,8 +60,7 @@ type Condition struct {
 type Health struct {
 	log   atomic.Pointer[slog.Logger] // of the server in use
 	hints map[string]string           // by cause
-	// Gauge is akin_degraded.
-	Gauge *prometheus.GaugeVec
+	gauge *prometheus.GaugeVec
 
 	mu      sync.Mutex
 	failing map[failure]*failing
@@ -85,18 +85,19 @@ type second struct {
 	searches, open int
 }
 
-// NewHealth returns a health that reports to log, with hints by cause.
-func NewHealth(log *slog.Logger, hints map[string]string) *Health {
+// NewHealth returns a health that reports to log, with hints by cause. It
+// panics where another metric in registry has the name of its own.
+func NewHealth(registry prometheus.Registerer, log *slog.Logger, hints map[string]string) *Health {
 	h := &Health{
 		hints: hints, failing: map[failure]*failing{}, reported: map[string]bool{},
-		Gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		gauge: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "akin_degraded",
 			Help: "1 where something keeps searches from being expanded, by what that is. They are forwarded all the same.",
 		}, []string{"reason"}),
 	}
 	h.SetLog(log)
 	for _, reason := range degradations {
-		h.Gauge.WithLabelValues(reason)
+		h.gauge.WithLabelValues(reason)
 	}
 	return h
 }
@@ -221,10 +222,10 @@ func (h *Health) Report(ctx context.Context, all []Degradation) []Degradation {
 		at := slices.IndexFunc(all, func(d Degradation) bool { return d.Reason == reason })
 		switch was := h.reported[reason]; {
 		case at >= 0 && !was:
-			h.Gauge.WithLabelValues(reason).Set(1)
+			h.gauge.WithLabelValues(reason).Set(1)
 			h.log.Load().WarnContext(ctx, "degraded", "reason", reason, "detail", all[at].Detail)
 		case at < 0 && was:
-			h.Gauge.WithLabelValues(reason).Set(0)
+			h.gauge.WithLabelValues(reason).Set(0)
 			h.log.Load().InfoContext(ctx, "no longer degraded", "reason", reason)
 		}
 		h.reported[reason] = at >= 0

@@ -50,7 +50,7 @@ func (b *logBook) lines(t *testing.T) (all []map[string]any) {
 func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var book logBook
-		h := NewHealth(book.logger(), map[string]string{"rows": "look at Redis"})
+		h := NewHealth(nil, book.logger(), map[string]string{"rows": "look at Redis"})
 		fail := func() { h.FailedOpen(t.Context(), "search", "rows", "i") }
 		expect := func(when string, want ...map[string]any) {
 			t.Helper()
@@ -112,7 +112,7 @@ func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := NewHealth(slog.New(slog.DiscardHandler), nil)
+				h := NewHealth(nil, slog.New(slog.DiscardHandler), nil)
 				for k := range c.searches {
 					if k < c.open {
 						h.FailedOpen(t.Context(), "search", "rows", "i")
@@ -138,7 +138,7 @@ func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
 
 func TestACauseNamedLikeADegradationIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHealth(slog.New(slog.DiscardHandler), nil)
+		h := NewHealth(nil, slog.New(slog.DiscardHandler), nil)
 		h.FailedOpen(t.Context(), "search", Credentials, "i")
 		if got := h.degraded(); len(got) != 1 || got[0].Reason != Credentials {
 			t.Errorf("got %v", got)

@@ -7,10 +7,10 @@
 package report
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -46,7 +46,7 @@ type Metrics struct {
 	ClosedIdle                       *prometheus.CounterVec
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
 
-	arms   *prometheus.CounterVec // of searches in trials, by its name and arm
+	Trials *prometheus.CounterVec // of searches in trials, by its name and arm
 	Shadow Shadows
 }
 
@@ -64,9 +64,9 @@ type Values struct {
 	Originals, Authorizing []string
 }
 
-// NewMetrics registers the metrics.
-func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) {
-	r := &registering{Registerer: registry}
+// NewMetrics registers the metrics. It panics where others have their names.
+func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
+	r := registering{promauto.With(registry)}
 	for _, why := range reason.All() {
 		known.Reasons = append(known.Reasons, string(why))
 	}
@@ -84,15 +84,15 @@ func NewMetrics(registry prometheus.Registerer, known Values) (*Metrics, error) 
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
-		arms:    r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
+		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
 		traffic: r.traffic(), Shadow: r.shadow(),
 	}
 	m.addSearches(r, &known)
 	m.addClients(r)
-	return m, errors.Join(r.errs...)
+	return m
 }
 
-func (m *Metrics) addSearches(r *registering, known *Values) {
+func (m *Metrics) addSearches(r registering, known *Values) {
 	m.requests = r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
 	m.PassedThrough, m.Rewritten = m.requests.WithLabelValues(PassedThrough, ""), m.requests.WithLabelValues(Rewritten, "")
 	for _, cause := range known.Causes {
@@ -117,9 +117,8 @@ func (m *Metrics) addSearches(r *registering, known *Values) {
 	m.Expand, m.Upstream = stages.WithLabelValues("expand"), stages.WithLabelValues("upstream")
 }
 
-func (m *Metrics) addClients(r *registering) {
-	m.Connections = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
-	r.errs = append(r.errs, r.Register(m.Connections))
+func (m *Metrics) addClients(r registering) {
+	m.Connections = r.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"})
 	ports := []string{"proxy", "admin"}
 	for _, port := range ports {
 		m.Connections.WithLabelValues(port)
@@ -144,15 +143,5 @@ func (m *Metrics) countClauses(res *expand.Result) {
 	}
 	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
 		m.noRow.Inc()
-	}
-}
-
-// Trial counts a search that gets an arm of a trial.
-func (m *Metrics) Trial(name, arm string) { m.arms.WithLabelValues(name, arm).Inc() }
-
-// Start has the series of a trial there before its first search.
-func (m *Metrics) Start(name string, arms []string) {
-	for _, arm := range arms {
-		m.arms.WithLabelValues(name, arm)
 	}
 }

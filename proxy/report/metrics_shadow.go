@@ -35,12 +35,7 @@ type Shadows struct {
 // Count counts what became of a search.
 func (s *Shadows) Count(outcome string) { s.Searches.WithLabelValues(outcome).Inc() }
 
-func (r *registering) shadow() Shadows {
-	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
-		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
-	})
-	r.errs = append(r.errs, r.Register(overlap))
+func (r registering) shadow() Shadows {
 	both := []string{ShadowOriginal, ShadowExpanded}
 	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
 	for _, search := range both {
@@ -49,9 +44,12 @@ func (r *registering) shadow() Shadows {
 	return Shadows{
 		Searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
 			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
-		Hits:    r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
-		Empty:   r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
-		Took:    took,
-		Overlap: overlap,
+		Hits:  r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
+		Empty: r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
+		Took:  took,
+		Overlap: r.NewHistogram(prometheus.HistogramOpts{
+			Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
+			Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+		}),
 	}
 }

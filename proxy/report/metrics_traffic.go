@@ -19,11 +19,10 @@ type traffic struct {
 	search, other answered
 }
 
-func (r *registering) traffic() (t traffic) {
-	t.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+func (r registering) traffic() (t traffic) {
+	t.inFlight = r.NewGauge(prometheus.GaugeOpts{
 		Name: "akin_requests_in_flight", Help: "Requests of clients whose answer is not sent to its end.",
 	})
-	r.errs = append(r.errs, r.Register(t.inFlight))
 	codes := r.counter("akin_responses_total",
 		"Answers to clients by kind of request (search, other) and class of status (2xx); aborted ones broke off, as the client or the cluster went away.",
 		"kind", "code")

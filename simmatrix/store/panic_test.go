@@ -81,9 +81,7 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := new(lockedBuffer)
 			registry := prometheus.NewRegistry()
-			guard, err := recovery.New(slog.New(slog.NewTextHandler(log, nil)), registry)
-			must(t, err)
-			o := Options{Guard: guard}
+			o := Options{Guard: recovery.New(slog.New(slog.NewTextHandler(log, nil)), registry)}
 			again := start(&o)
 			s := open(t, o)
 			if name == SourceRedis {
@@ -107,10 +105,7 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 // Callers share a round trip, which runs in a goroutine of its own.
 func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	guard, err := recovery.New(slog.New(slog.DiscardHandler), registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := recovery.New(slog.New(slog.DiscardHandler), registry)
 	c := newRowCache(minCacheBytes, time.Minute, guard)
 	t.Cleanup(c.loader.Close)
 	t.Cleanup(c.kept.Close)
