@@ -224,9 +224,14 @@ type Explanation struct {
 	// best hits of a simpler one, "rerank" where it finds the hits that the soft
 	// cosine orders, "" where nothing was written.
 	Phase string `json:"phase,omitempty"`
-	// Terms are those of the clause's text, and Added those added, as written.
+	// Terms are those of the clause's text.
 	Terms []string `json:"terms,omitempty"`
-	Added []Added  `json:"added,omitempty"`
+	// Words, and Word of what is listed here, are set where clauses are shown to
+	// people: what people write for terms, by term, where that is known and another
+	// text, such as "gas" for "ga".
+	Words map[string]string `json:"words,omitempty"`
+	// Added are the terms that were added, as written.
+	Added []Added `json:"added,omitempty"`
 	// Written are the parts of the text that Terms are made of, see
 	// [esclient.Analysis]; it may be missing.
 	Written []string `json:"-"`
@@ -257,6 +262,7 @@ type Added struct {
 	// brings at λ = 1, and Boost the factor in the rewritten search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
+	Word   string  `json:"word,omitempty"` // see [Explanation.Words]
 }
 
 // Why a neighbor was left out.
@@ -272,7 +278,8 @@ type LeftOut struct {
 	// similar the two are.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
-	Reason     string  `json:"reason"` // [LeftOutFrequent] or [LeftOutAbsent]
+	Reason     string  `json:"reason"`         // [LeftOutFrequent] or [LeftOutAbsent]
+	Word       string  `json:"word,omitempty"` // see [Explanation.Words]
 }
 
 // AddedFeedback is one term that was added because the first hits of a search
@@ -285,4 +292,5 @@ type AddedFeedback struct {
 	// carries in the search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
+	Word   string  `json:"word,omitempty"` // see [Explanation.Words]
 }

@@ -113,7 +113,7 @@ type expansion struct {
 	RawQuery  string               `json:"raw_query"`
 	Body      json.RawMessage      `json:"body,omitempty"`
 	Failures  []string             `json:"failures,omitempty"`
-	Clauses   []report.ShownClause `json:"clauses"`
+	Clauses   []expand.Explanation `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why.
@@ -130,7 +130,7 @@ func (s *Server) show(c *gin.Context) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	answer := expansion{RawQuery: in.RawQuery, Clauses: []report.ShownClause{}}
+	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Explanation{}}
 	switch {
 	case err != nil:
 		answer.Cause, answer.Error = s.cause(err), err.Error()
@@ -237,15 +237,13 @@ func (s *Server) showExplanation(c *gin.Context) {
 }
 
 // explanation returns all that is known of one search.
-func (s *Server) explanation(ctx context.Context, id string) (shown report.ShownExplanation, ok bool) {
-	found, ok := s.explanations.Find(id, func(packed []byte) []byte {
+func (s *Server) explanation(ctx context.Context, id string) (found report.Explanation, ok bool) {
+	found, ok = s.explanations.Find(id, func(packed []byte) []byte {
 		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
 		return plain
 	})
-	if ok {
-		shown = found.Show(ctx, s.opts.Forms)
-	}
-	return shown, ok
+	found.Clauses = report.Show(ctx, found.Clauses, s.opts.Forms)
+	return found, ok
 }
 
 // writeJSON encodes without HTML escapes, which would change bodies inside.

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -139,7 +139,7 @@ func cell(c compared, way, i int) string {
 
 // addedTerms lists the strongest added terms, each with the word that it was
 // added for and its similarity to it.
-func addedTerms(clauses []report.ShownClause) string {
+func addedTerms(clauses []expand.Explanation) string {
 	var parts []string
 	seen := map[string]bool{}
 	for _, c := range clauses {

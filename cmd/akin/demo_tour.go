@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/proxy/report"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -116,7 +116,7 @@ func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error
 		return err
 	}
 	var answer struct {
-		Clauses []report.ShownClause `json:"clauses"`
+		Clauses []expand.Explanation `json:"clauses"`
 	}
 	if err := search(ctx, t.Admin, "/_akin/expand/"+q.Index, q, &answer); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/proxy/report"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -70,7 +70,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		Reason  string               `json:"reason"`
 		Outcome string               `json:"outcome"`
 		Trial   string               `json:"trial"`
-		Clauses []report.ShownClause `json:"clauses"`
+		Clauses []expand.Explanation `json:"clauses"`
 	}
 	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
 	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
@@ -88,7 +88,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	return a, err
 }
 
-func addedBy(clauses []report.ShownClause) []evaluate.AddedTerm {
+func addedBy(clauses []expand.Explanation) []evaluate.AddedTerm {
 	added := []evaluate.AddedTerm{}
 	for _, c := range clauses {
 		for _, t := range c.Added {

@@ -97,7 +97,7 @@ type Options struct {
 	// Search answers requests as the cluster's clients send them.
 	Search http.Handler
 	// Explained returns what became of a search, by the id that its answer names.
-	Explained func(ctx context.Context, id string) (report.ShownExplanation, bool)
+	Explained func(ctx context.Context, id string) (report.Explanation, bool)
 	// Matrices may be nil.
 	Matrices Matrices
 }

@@ -36,8 +36,8 @@ func server(t *testing.T, search http.HandlerFunc) *http.ServeMux {
 	t.Helper()
 	routes := Routes(Options{
 		Search: search, Matrices: rows{},
-		Explained: func(_ context.Context, id string) (report.ShownExplanation, bool) {
-			return report.ShownExplanation{Explanation: report.Explanation{Summary: report.Summary{ID: id}}}, id == "known"
+		Explained: func(_ context.Context, id string) (report.Explanation, bool) {
+			return report.Explanation{Summary: report.Summary{ID: id}}, id == "known"
 		},
 	})
 	mux := http.NewServeMux()

@@ -44,7 +44,7 @@ func bad(format string, args ...any) error {
 // A searcher asks the cluster what the page asks for.
 type searcher struct {
 	handler   http.Handler // answers requests as the cluster's clients send them
-	explained func(ctx context.Context, id string) (report.ShownExplanation, bool)
+	explained func(ctx context.Context, id string) (report.Explanation, bool)
 	places    *semaphore.Weighted // for searches under way
 }
 
@@ -105,7 +105,7 @@ type Compared struct {
 	Direct Found `json:"direct"`
 	Akin   Found `json:"akin"`
 	// Explanation says what akin did, nil where it is not kept.
-	Explanation *report.ShownExplanation `json:"explanation"`
+	Explanation *report.Explanation `json:"explanation"`
 }
 
 func (s *searcher) search(r *http.Request, a *asksSearch) (any, error) {

@@ -33,17 +33,13 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		asked[matrix] = append(asked[matrix], terms...)
 		return forms[matrix]
 	})
-	want := []ShownClause{
-		{
-			Explanation: clauses[0], Words: map[string]string{"nappi": "nappies", "cheap": "CHEAPER"},
-			Added:    []ShownAdded{{clauses[0].Added[0], "diapers"}, {clauses[0].Added[1], ""}},
-			LeftOut:  []ShownLeftOut{{clauses[0].LeftOut[0], "pins"}},
-			Feedback: []ShownFeedback{{clauses[0].Feedback[0], "pins"}},
-		},
-		{Explanation: clauses[1]},
-		{Explanation: clauses[2], Words: map[string]string{"ga": "gas"}, Added: []ShownAdded{{clauses[2].Added[0], ""}}},
-		{Explanation: clauses[3], Words: map[string]string{"diaper": "diapers"}},
-	}
+	want := slices.Clone(clauses)
+	want[0].Words = map[string]string{"nappi": "nappies", "cheap": "CHEAPER"}
+	want[0].Added = []expand.Added{{Term: "diaper", From: "nappi", Word: "diapers"}, {Term: "ga", From: "nappi"}}
+	want[0].LeftOut = []expand.LeftOut{{Term: "pin", From: "nappi", Word: "pins"}}
+	want[0].Feedback = []expand.AddedFeedback{{Term: "pin", Word: "pins"}}
+	want[2].Words = map[string]string{"ga": "gas"}
+	want[3].Words = map[string]string{"diaper": "diapers"}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
@@ -52,7 +48,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		t.Errorf("asked once for each matrix (-want +got):\n%s", diff)
 	}
 	for _, c := range Show(t.Context(), clauses, nil) {
-		if c.Words["nappi"] != "" || slices.ContainsFunc(c.Added, func(a ShownAdded) bool { return a.Word != "" }) {
+		if c.Words["nappi"] != "" || slices.ContainsFunc(c.Added, func(a expand.Added) bool { return a.Word != "" }) {
 			t.Errorf("words without forms: %+v", c)
 		}
 	}

@@ -238,14 +238,14 @@ const (
 	// maxText is longer than words and names of fields are.
 	maxText = 256
 	// maxClauseBytes: a clause with 30 added terms takes about 4 KiB.
-	maxClauseBytes = 64 << 10
+	maxClauseBytes = 68 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 528
+	clauseBytes = 544
 	termBytes   = 16
-	addedBytes  = 64
+	addedBytes  = 80
 
-	feedbackBytes = 56
+	feedbackBytes = 72
 	// cutMark stands where the rest of a text was.
 	cutMark = "…"
 )
