@@ -17,9 +17,8 @@ import (
 	"github.com/akin-search/akin/proxy"
 )
 
-// readyWithin is how long a new configuration may take to reach the cluster,
-// which is tried again after readyEvery.
-const readyWithin, readyEvery = 10 * time.Second, 200 * time.Millisecond
+// readyWithin is how long a new configuration may take to reach the cluster.
+const readyWithin = 10 * time.Second
 
 // What became of a new configuration, values of the label "result".
 const reloaded, notReloaded = "ok", "failed"
@@ -150,15 +149,10 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 func (a *App) awaitReady(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	for err := a.reach(reach); err != nil; err = a.reach(reach) {
-		select {
-		case <-reach.Done():
-			return fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
-		case <-time.After(readyEvery):
-		}
+	if err := a.awaitNode(reach); err != nil {
+		return fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
 	}
 	a.warmUp(ctx)
-	a.warm.Store(true)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/proxy"
@@ -78,12 +77,8 @@ func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
 func (a *App) start(ctx context.Context) {
 	info, err := a.ask(ctx)
 	a.announce(ctx, info, err)
-	for a.reach(ctx) != nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(askAgain):
-		}
+	if a.awaitNode(ctx) != nil {
+		return
 	}
 	if err != nil { // it may have been away
 		if info, err = a.ask(ctx); err == nil {
@@ -91,5 +86,4 @@ func (a *App) start(ctx context.Context) {
 		}
 	}
 	a.warmUp(ctx)
-	a.warm.Store(true)
 }

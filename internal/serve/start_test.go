@@ -435,7 +435,7 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 	}
 	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
 	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
-	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
+	ctx, cancel := context.WithTimeout(t.Context(), askAgain/2) // else it takes readyWithin
 	defer cancel()
 	if _, err := r.replace(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || r.app != a {
 		t.Errorf("%v, and the new configuration is in use: %t", err, r.app != a)

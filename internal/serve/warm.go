@@ -18,17 +18,28 @@ import (
 
 const (
 	askTimeout = time.Second            // of the question what the cluster runs
-	askAgain   = 500 * time.Millisecond // until it is asked again where no node answers
+	askAgain   = 200 * time.Millisecond // until it is asked again where no node answers
 	warmLimit  = 5 * time.Second        // of the warm-up; then akin is ready all the same
 	maxWarm    = 32                     // fields of indices that are warmed up: a second or two on a cluster just started
 	sideBySide = 4                      // of them at a time
 )
 
-// reach returns nil where some node answers, whatever that is.
-func (a *App) reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return a.nodes.Reach(ctx)
+// awaitNode waits until some node answers, whatever that is. Where ctx ends
+// before, it returns why none did.
+func (a *App) awaitNode(ctx context.Context) error {
+	for {
+		asked, cancel := context.WithTimeout(ctx, askTimeout)
+		err := a.nodes.Reach(asked)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(askAgain):
+		}
+	}
 }
 
 func (a *App) ask(ctx context.Context) (esclient.Info, error) {
@@ -101,8 +112,10 @@ type boundField struct{ index, field string }
 
 // warmUp asks the cluster for what the first searches will need: mappings,
 // analyzers, statistics, whether scripts run. That fills the caches, opens
-// connections, and has the cluster load the code for such calls.
+// connections, and has the cluster load the code for such calls. After that
+// akin is ready.
 func (a *App) warmUp(ctx context.Context) {
+	defer a.warm.Store(true)
 	if a.expander == nil {
 		return
 	}
