@@ -267,19 +267,25 @@ func identifies(name string) bool {
 	return name != "user-agent" && slices.ContainsFunc(identity[:], func(part string) bool { return strings.Contains(name, part) })
 }
 
+// eachIdentity calls f with the names and values, in turn, of the headers that
+// may tell who the client is, in the order of the names.
+func eachIdentity(h http.Header, f func(text string)) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if identifies(name) {
+			for _, value := range h[name] {
+				f(name)
+				f(value)
+			}
+		}
+	}
+}
+
 // keyOf names the client, by headers and by parameters that no search has, and
 // the indices.
 func (a *access) keyOf(client caller, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
 	addText(mac, client.parameters())
-	for _, name := range slices.Sorted(maps.Keys(client.header)) {
-		if identifies(name) {
-			for _, value := range client.header[name] {
-				addText(mac, name)
-				addText(mac, value)
-			}
-		}
-	}
+	eachIdentity(client.header, func(text string) { addText(mac, text) })
 	addText(mac, indices.Expression)
 	addText(mac, indices.Options)
 	return accessKey(mac.Sum(nil))

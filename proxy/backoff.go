@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,14 +138,7 @@ type kind struct {
 func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery string, body []byte) uint64 {
 	h := m.hash(k)
 	writePart(h, client)
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		if identifies(name) {
-			writePart(h, name)
-			for _, value := range header[name] {
-				writePart(h, value)
-			}
-		}
-	}
+	eachIdentity(header, func(text string) { writePart(h, text) })
 	answer.EachParameter(rawQuery, func(name, _ string) { writePart(h, name) })
 	var last jsontext.Kind
 	for d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {

@@ -55,8 +55,7 @@ func (t *Trial) Draws(unit string) bool {
 func drawOf(texts ...string) uint64 {
 	h := sha256.New()
 	for _, text := range texts {
-		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // a hash takes all
-		_, _ = h.Write([]byte(text))
+		addText(h, text)
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
