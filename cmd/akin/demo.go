@@ -125,7 +125,10 @@ func demoConfig(engine string) *configs.Config {
 	return cfg
 }
 
-func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
+// runDemo shows searches, and unless it is done once waits for the user's own
+// until ctx ends. These go to an akin of their own, so that the playground's
+// recent searches are the user's.
+func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) (err error) {
 	engine, stopEngine, err := demo.NewEngine().Serve(ctx)
 	if err != nil {
 		return err
@@ -145,40 +148,23 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		return err
 	}
 	took := time.Since(began)
-	var ends []func() error
-	err = showDemo(ctx, once, stdout, engine, fmt.Sprintf("Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
-		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds()),
-		func() (akin, admin string, err error) {
-			akin, admin, end, err := serveHere(ctx, demoConfig(engine), m, stderr)
-			if err == nil {
-				ends = append(ends, end)
-			}
-			return akin, admin, err
-		})
-	for _, end := range ends {
-		err = errors.Join(err, end())
-	}
-	return err
-}
-
-// showDemo shows searches, and unless it is done once waits for the user's own
-// until ctx ends. These go to an akin of their own, so that the playground's
-// recent searches are the user's.
-func showDemo(ctx context.Context, once bool, out io.Writer, engine, loaded string, serve func() (akin, admin string, err error)) error {
 	var akin, admin string
 	if !once {
-		var err error
-		if akin, admin, err = serve(); err != nil {
+		var end func() error
+		if akin, admin, end, err = serveHere(ctx, demoConfig(engine), m, stderr); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
+		defer func() { err = errors.Join(err, end()) }()
+		fmt.Fprintf(stdout, "Playground: %s%s#index=catalogue&q=nappies\n\n", admin, playground.Page)
 	}
-	fmt.Fprint(out, loaded)
-	show := demoTour{Engine: engine, Out: out}
-	var err error
-	if show.Akin, show.Admin, err = serve(); err != nil {
+	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
+		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, took.Seconds())
+	show := demoTour{Engine: engine, Out: stdout}
+	var end func() error
+	if show.Akin, show.Admin, end, err = serveHere(ctx, demoConfig(engine), m, stderr); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, end()) }()
 	if err := show.Run(ctx); err != nil || once {
 		return err
 	}
