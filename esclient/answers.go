@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,6 +29,21 @@ type Error struct {
 	// the answer does not come from the cluster itself. Reason is cut to 300 bytes, and may quote the
 	// call.
 	Type, Reason string
+	// RetryAfter is how long the answer asks to wait (RFC 9110, 10.2.3), 0 where it
+	// does not say.
+	RetryAfter time.Duration
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(max(seconds, 0)) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
 }
 
 // Error implements error.

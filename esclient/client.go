@@ -209,7 +209,9 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
-		return ParseError(resp.StatusCode, b)
+		refused := ParseError(resp.StatusCode, b)
+		refused.RetryAfter = retryAfter(resp.Header)
+		return refused
 	}
 	answer := &boundedReader{r: resp.Body, left: cmp.Or(call.Limit, maxAnswer), memory: c.memory}
 	defer answer.release() // what is read of it is decoded by then

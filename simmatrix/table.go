@@ -38,6 +38,9 @@ type Meta struct {
 	Dominant bool `json:"dominant"`
 }
 
+// PowerParam names, in [Meta.Params], the p of similarities s = max(0, cos)^p.
+const PowerParam = "power"
+
 // A Table is a matrix by term numbers: row and column i are those of Terms[i].
 type Table struct {
 	Meta     Meta

@@ -50,7 +50,8 @@ type sourceFlag struct {
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
 		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
-			"min-cooccurrence max-terms max-memory seed", &f.index},
+			"min-cooccurrence max-terms max-memory seed embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
+			"embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words format", &f.vectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", &f.spelling},
 		{"from-thesaurus", "similarity expand multi-word joiner format", &f.thesaurus},
@@ -135,6 +136,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
+	errs = append(errs, f.index.embeddings.check(flags))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
@@ -151,6 +153,10 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 	ctx, report := cmd.Context(), cli.NewProgress(cmd.ErrOrStderr())
 	defer report.End()
 	m, err := f.build(ctx, report)
+	if errors.Is(err, errDryRun) {
+		report.Tell("%v", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type indexFlags struct {
 	options              learn.CorpusOptions
 	memory               configs.Bytes // maxMemory, 0 for no bound
 	spooled              *spool        // while the matrix is not written
+	embeddings           embeddingFlags
 }
 
 func (d *indexFlags) register(flags *pflag.FlagSet) {
@@ -47,6 +48,7 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&d.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
 	flags.Uint64Var(&d.options.Seed, "seed", d.options.Seed, "seed of all that is random")
+	d.embeddings.register(flags)
 }
 
 // Shares of --max-memory. The rest is for garbage and what is not on the heap.
@@ -136,6 +138,11 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		report.Tell("note: %s is not stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesGain)
 	}
 	d.options.Source = d.describe(&f.field)
+	if d.embeddings.url != "" {
+		if d.options.Mix, err = d.embeddings.mix(ctx, corpus, &d.options, client, report); err != nil {
+			return nil, err
+		}
+	}
 	m, err := learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+

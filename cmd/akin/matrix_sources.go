@@ -67,11 +67,11 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		report.Tell("recall of the approximate search, measured: %s", params["recall"])
 	}
 	if f.power == 0 {
-		report.Tell("power of the cosine, chosen by how near the words are: %s", params["power"])
+		report.Tell("power of the cosine, chosen by how near the words are: %s", params[simmatrix.PowerParam])
 	}
 	if crowd := learn.Crowd(m); crowd > learn.LargestCrowd {
 		report.Tell("warning: with power %s the 30th neighbor of a word has a similarity of %.2f on average. Rankings get worse above %v: "+
-			"leave --power out, or raise it", params["power"], crowd, learn.LargestCrowd)
+			"leave --power out, or raise it", params[simmatrix.PowerParam], crowd, learn.LargestCrowd)
 	}
 	return m, nil
 }

@@ -85,7 +85,7 @@ func (r *Regression) logOdds(units []uint16) float64 {
 func (r *Regression) addParams(params map[string]string) {
 	params["seed"], params["pairs"], params["related"] = strconv.Itoa(regressionSeed), strconv.Itoa(r.Pairs), strconv.Itoa(r.Related)
 	for name, value := range map[string]float64{
-		"held_out": heldOutShare, "ridge": ridge, "power": regressionPower, "intercept": r.Intercept.Value,
+		"held_out": heldOutShare, "ridge": ridge, simmatrix.PowerParam: regressionPower, "intercept": r.Intercept.Value,
 		"held_out_log_loss": r.HeldOut.LogLoss, "held_out_constant_log_loss": r.HeldOut.ConstantLogLoss,
 	} {
 		params[name] = settings.FormatFloat(value)

@@ -30,7 +30,7 @@ type Corpus struct {
 	lastDoc  []uint64 // the last document, from 1, that holds the term
 	sequence []int32  // ids, with endOfDocument before the first document and after each
 	docs     uint64
-	forms    map[string]string // in which people write terms, by term, where that is not the term itself
+	forms    map[string][]Form // in which people write terms, by term, the most frequent first
 	bytes    int64             // of the terms, with what is kept of each
 }
 
@@ -83,11 +83,22 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 // TakeForms takes the forms of terms from another corpus.
 func (c *Corpus) TakeForms(other *Corpus) { c.setForms(other.forms) }
 
-func (c *Corpus) setForms(forms map[string]string) {
+func (c *Corpus) setForms(forms map[string][]Form) {
 	c.forms = forms
-	for _, form := range forms {
-		c.bytes += stringBytes(form)
+	for _, all := range forms {
+		for _, form := range all {
+			c.bytes += stringBytes(form.Text)
+		}
 	}
+}
+
+// Forms returns the words that people write for a term, the most frequent
+// first: the term itself where none are known.
+func (c *Corpus) Forms(term string) []Form {
+	if forms := c.forms[term]; len(forms) > 0 {
+		return forms
+	}
+	return []Form{{term, 1}}
 }
 
 // Bytes returns about how much memory the corpus takes.
@@ -97,6 +108,27 @@ func (c *Corpus) Bytes() int64 { return c.bytes + 4*int64(cap(c.sequence)) }
 func stringBytes(s string) int64 {
 	const inSlice, inMap = 16, 40 // a map is half full on average
 	return int64(len(s)) + inSlice + inMap
+}
+
+// DocFreq returns how many documents have a term.
+func (c *Corpus) DocFreq(term string) uint32 {
+	id, ok := c.ids[term]
+	if !ok {
+		return 0
+	}
+	return c.docFreqs[id]
+}
+
+// Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
+// order; its errors are those of that.
+func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
+	v, err := c.vocabulary(o.MinDocFreq, o.MaxTerms)
+	if err != nil {
+		return nil, err
+	}
+	terms := slices.Concat(v.terms[:v.rows], c.rareTerms(v, o).terms)
+	slices.Sort(terms)
+	return terms, nil
 }
 
 // A vocabulary is the part of a corpus that is learned from.

@@ -29,7 +29,8 @@ import (
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero. Documents in any order, with the same options and on the same kind of
+// zero. With a Mix those of a language model are mixed in, see [panels.mixed].
+// Documents in any order, with the same options and on the same kind of
 // processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
 // [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
@@ -73,8 +74,11 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if len(rare.terms) == 0 {
 		search.candidates = nil // all
 	}
-	m.TakeForms(func(term string) string { return c.forms[term] })
+	m.TakeForms(func(term string) string { return c.Forms(term)[0].Text })
 	m.Entries, err = p.nearest(ctx, search, parallel.NewStage(progress, "neighbors", len(m.Terms)))
+	if err == nil && opts.Mix != nil {
+		m.Entries, err = p.mixed(ctx, opts.Mix, search, m.Entries, m.Terms, progress)
+	}
 	if err != nil {
 		return nil, err
 	}

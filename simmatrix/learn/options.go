@@ -55,6 +55,7 @@ type CorpusOptions struct {
 	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
 	// it take at once; 0 is no bound. It changes no result.
 	MaxMemory int64
+	Mix       *Mix // of a language model; nil is none
 }
 
 // DefaultCorpusOptions returns the settings that raised the ranking quality
@@ -78,6 +79,9 @@ func (o *CorpusOptions) Validate() error {
 	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) {
 		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
 	}
+	if o.Mix != nil {
+		errs = append(errs, o.Mix.Validate())
+	}
 	return errors.Join(append(errs,
 		settings.NotNegative("max terms", o.MaxTerms),
 		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
@@ -92,12 +96,15 @@ func (o *CorpusOptions) Validate() error {
 
 func (o *CorpusOptions) params() map[string]string {
 	p := map[string]string{
-		"min_doc_freq": strconv.Itoa(o.MinDocFreq),
-		"parts":        string(o.Parts),
-		"dimensions":   strconv.Itoa(o.Dimensions),
-		"neighbors":    strconv.Itoa(o.Neighbors),
-		"power":        settings.FormatFloat(o.Power),
-		"seed":         strconv.FormatUint(o.Seed, 10),
+		"min_doc_freq":       strconv.Itoa(o.MinDocFreq),
+		"parts":              string(o.Parts),
+		"dimensions":         strconv.Itoa(o.Dimensions),
+		"neighbors":          strconv.Itoa(o.Neighbors),
+		simmatrix.PowerParam: settings.FormatFloat(o.Power),
+		"seed":               strconv.FormatUint(o.Seed, 10),
+	}
+	if o.Mix != nil {
+		p[ModelParam], p[ModelShareParam] = o.Mix.Model, settings.FormatFloat(o.Mix.Share)
 	}
 	if o.MaxTerms > 0 {
 		p["max_terms"] = strconv.Itoa(o.MaxTerms)

@@ -207,41 +207,40 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
+// A Form is a word that people write for a term, in lower case, and how often.
+type Form struct {
+	Text  string
+	Count int
+}
+
+// maxForms is how many forms of a term are kept.
+const maxForms = 3
+
 // forms returns by term the most frequent of the words, in lower case, that the
-// analyzer makes only that term of, and of several the first by the alphabet.
-// It has no terms that are such words themselves.
-func (t *Texts) forms(terms [][]string) map[string]string {
+// analyzer makes only that term of, at most maxForms, ties by the alphabet.
+func (t *Texts) forms(terms [][]string) map[string][]Form {
 	counts := make([]int, len(t.words))
 	for _, id := range t.sequence {
 		if id >= 0 {
 			counts[id]++
 		}
 	}
-	var single []int32 // words that are one term, by term and form
-	for k := range t.words {
-		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
-			single = append(single, int32(k))
+	forms := make(map[string][]Form)
+	for k, word := range t.words {
+		text := strings.ToLower(word)
+		if counts[k] == 0 || len(terms[k]) != 1 || simmatrix.CheckForm(text) != nil {
+			continue
+		}
+		all := forms[terms[k][0]]
+		if at := slices.IndexFunc(all, func(f Form) bool { return f.Text == text }); at >= 0 {
+			all[at].Count += counts[k]
+		} else {
+			forms[terms[k][0]] = append(all, Form{text, counts[k]})
 		}
 	}
-	lower := func(k int32) string { return strings.ToLower(t.words[k]) }
-	slices.SortFunc(single, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(terms[a][0], terms[b][0]), cmp.Compare(lower(a), lower(b)))
-	})
-	forms := make(map[string]string)
-	for len(single) > 0 {
-		term, best, most := terms[single[0]][0], "", 0
-		for len(single) > 0 && terms[single[0]][0] == term {
-			form, count := lower(single[0]), 0
-			for len(single) > 0 && terms[single[0]][0] == term && lower(single[0]) == form {
-				count, single = count+counts[single[0]], single[1:]
-			}
-			if count > most {
-				best, most = form, count
-			}
-		}
-		if best != term {
-			forms[term] = best
-		}
+	for term, all := range forms {
+		slices.SortFunc(all, func(a, b Form) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) })
+		forms[term] = slices.Clip(all[:min(len(all), maxForms)])
 	}
 	return forms
 }

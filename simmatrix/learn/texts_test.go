@@ -59,7 +59,7 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	want.addDocument([]string{"car"}, []string{"car"})
 	want.addDocument(nil)
 	want.addDocument([]string{"car", "wi", "wireless", "fi"})
-	want.setForms(map[string]string{})
+	want.setForms(map[string][]Form{"car": {{"car", 2}, {"cars", 1}}})
 	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
 		t.Errorf("corpus (-want +got):\n%s", diff)
 	}
@@ -86,7 +86,10 @@ func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
 		terms = append(terms, analyzed[w])
 	}
 	// "pipe" is the first of two as frequent, and the term; "valve" the first.
-	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valve", "caf": "cafés"}
+	want := map[string][]Form{
+		"ga": {{"gas", 3}, {"gases", 1}}, "oil": {{"oils", 2}, {"oil", 1}}, "pipe": {{"pipe", 1}, {"pipes", 1}},
+		"valv": {{"valve", 1}, {"valves", 1}}, "caf": {{"cafés", 1}},
+	}
 	c := texts.Corpus(terms)
 	if diff := cmp.Diff(want, c.forms); diff != "" {
 		t.Errorf("forms (-want +got):\n%s", diff)

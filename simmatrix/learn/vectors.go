@@ -110,7 +110,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 			return nil, err
 		}
 	}
-	m.Meta.Params["power"] = settings.FormatFloat(rows.power)
+	m.Meta.Params[simmatrix.PowerParam] = settings.FormatFloat(rows.power)
 	if opts.Recall == 0 {
 		m.Entries, err = p.nearest(ctx, rows, parallel.NewStage(progress, "neighbors", len(kept)))
 	} else {

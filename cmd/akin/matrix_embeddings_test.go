@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/tools/embed"
+)
+
+// embeddingModel starts a model that answers words of one meaning, which it is
+// given, with nearly the same vector and others with random ones. sent counts the
+// words.
+func embeddingModel(t *testing.T, meanings ...[]string) (url string, sent *atomic.Int64) {
+	t.Helper()
+	vector := func(seed string) []float64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(seed))
+		random, v := rand.New(rand.NewPCG(h.Sum64(), 1)), make([]float64, 48)
+		for d := range v {
+			v[d] = random.NormFloat64()
+		}
+		return v
+	}
+	sent = &atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer k" {
+			t.Errorf("%s with %v: %v", r.URL, r.Header, err)
+		}
+		var data []map[string]any
+		for k, text := range body.Input {
+			v := vector(text)
+			for _, words := range meanings {
+				for _, word := range words {
+					if word == text {
+						for d, x := range vector(words[0]) {
+							v[d] = x + v[d]/100
+						}
+					}
+				}
+			}
+			data = append(data, map[string]any{"index": k, "embedding": v})
+		}
+		sent.Add(int64(len(body.Input)))
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, sent
+}
+
+func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
+	t.Setenv(embed.EnvKey, "another")
+	engine := demoEngine(t)
+	model, sent := embeddingModel(t, []string{"refund", "refunds", "refunded", "gear", "gears"}, []string{"parcel", "parcels", "oven", "ovens"})
+	before, _ := buildFromIndex(t, engine)
+	cache := filepath.Join(t.TempDir(), "vectors.db")
+	flags := []string{"--embeddings", model, "--embedding-model", "tiny", "--embedding-key-file", write(t, "key", "k\n"), "--embeddings-cache", cache, "--embedding-share", "0.9"}
+
+	out := filepath.Join(t.TempDir(), "none.akin")
+	_, stderr, status := akin(t, append([]string{
+		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out, "--dry-run",
+	}, flags...)...)
+	host := strings.TrimPrefix(model, "http://")
+	_, missing := os.Stat(out)
+	if status != 0 || sent.Load() != 0 || missing == nil || !strings.Contains(stderr, "words of your index go to "+host) {
+		t.Errorf("a dry run has status %d, sent %d words and said\n%s", status, sent.Load(), stderr)
+	}
+
+	m, _ := buildFromIndex(t, engine, flags...)
+	meta := m.Meta()
+	if meta.Params[learn.ModelParam] != "tiny at "+host || meta.Params[learn.ModelShareParam] != "0.9" || !strings.Contains(meta.Source, demoIndices) {
+		t.Errorf("made of %q with %v", meta.Source, meta.Params)
+	}
+	if m.Len() != before.Len() || meta.NonZeros < before.Meta().NonZeros*9/10 {
+		t.Errorf("%d terms with %d neighbors, %d with %d before", m.Len(), meta.NonZeros, before.Len(), before.Meta().NonZeros)
+	}
+	for _, pair := range [][2]string{{"refund", "gear"}, {"gear", "refund"}, {"parcel", "oven"}} {
+		for n := range m.Row(pair[0]).All() {
+			if n.Term != pair[1] {
+				t.Errorf("the nearest of %s is %s, not %s", pair[0], n.Term, pair[1])
+			}
+			break
+		}
+	}
+
+	all := sent.Load()
+	again, _ := buildFromIndex(t, engine, flags...)
+	if sent.Load() != all || again.Checksum() != m.Checksum() {
+		t.Errorf("%d words were sent again, and the matrix is the same: %v", sent.Load()-all, again.Checksum() == m.Checksum())
+	}
+}
+
+func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--embedding-model needs --embeddings":     {"--embedding-model", "tiny"},
+		"--embeddings needs --embedding-model":     {"--embeddings", "http://127.0.0.1:1"},
+		"--embeddings: want http://HOST:PORT":      {"--embeddings", "tiny"},
+		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
+		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
+		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
+	} {
+		all := []string{"matrix", "build", "--index", "x", "--field", "y", "--out", filepath.Join(t.TempDir(), "x")}
+		if args[len(args)-2] != "--from-tsv" {
+			all = append(all, "--from-index", "http://127.0.0.1:1")
+		}
+		if _, stderr, status := akin(t, append(all, args...)...); status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: status %d, want %q in\n%s", args, status, want, stderr)
+		}
+	}
+}

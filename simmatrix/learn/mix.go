@@ -1,0 +1,286 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// Parameters in [simmatrix.Meta] of a matrix with a language model mixed in.
+const (
+	ModelParam      = "model"       // what the vectors of the words are from
+	ModelShareParam = "model_share" // α
+)
+
+// A Mix has the vectors that a language model gives the terms of a corpus.
+type Mix struct {
+	Model string  // what the vectors are from, in words
+	Share float64 // α in (0, 1), what the model counts for
+	// Vector returns the vector of a term, all of one dimension; nil where the
+	// model does not know the term. It is not modified.
+	Vector func(term string) []float32
+}
+
+// Validate reports a setting that is out of range.
+func (o *Mix) Validate() error {
+	if !(o.Share > 0 && o.Share < 1) {
+		return errors.New("model share: " + settings.FormatFloat(o.Share) + " not in (0, 1)")
+	}
+	return nil
+}
+
+const (
+	// commonComponents of the model's vectors are what all words have in common;
+	// they are removed (Mu and Viswanath, "All-but-the-Top", 2018).
+	commonComponents = 3
+	// usualPlace is where in a row the cosines of the corpus and of the model
+	// are brought to one scale: at as many neighbors as a search adds terms.
+	usualPlace = crowdPlace
+)
+
+// mixed returns the neighbors by both the corpus and a language model. With
+// A the cosines of p, E the model's vectors of the terms, centered on the
+// vocabulary, without their largest principal components and of length 1,
+//
+//	C = max(0, EEᵀ),  M = (1 − α)·A + α·κ·C
+//
+// where κ brings the mean 30th-largest cosine of C to that of A. Each row
+// keeps the opts.neighbors largest of M. The k-th largest of all that are
+// kept then becomes the k-th largest of the similarities of the corpus
+// alone, which are own: what neighbors count for in a search does not depend
+// on the model.
+//
+// terms are those of the ids of p. It is a failure where the model knows too
+// few of them to compare.
+func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own simmatrix.Entries, terms []string, progress simmatrix.Progress) (simmatrix.Entries, error) {
+	model, known, err := modelVectors(o, terms)
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+	candidates := known
+	if opts.candidates != nil {
+		candidates = slices.DeleteFunc(slices.Clone(known), func(id uint32) bool {
+			_, found := slices.BinarySearch(opts.candidates, id)
+			return !found
+		})
+	}
+	usual, err := model.usualCosine(ctx, known, candidates)
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+	kappa := usualOf(own, opts.power) / usual
+	if !(usual > 0) || math.IsInf(kappa, 1) {
+		return simmatrix.Entries{}, errors.New("the model's vectors of the words are alike or too few: they tell nothing")
+	}
+
+	// The dot products of these vectors are M, but that C may be negative in
+	// them. So a row's neighbors are among the largest of these and the largest
+	// of A: where C is positive they are M, and where it is not, M is (1 − α)·A.
+	both := newPanels(p.dim+model.dim, p.vectors)
+	left, right := float32(math.Sqrt(1-o.Share)), float32(math.Sqrt(o.Share*kappa))
+	var vector []float32
+	for place, id := range p.ids {
+		if id == noVector {
+			continue
+		}
+		vector = p.appendVector(vector[:0], place)
+		for k := range vector {
+			vector[k] *= left
+		}
+		vector = model.appendVector(vector, int(id))
+		for k := range vector[p.dim:] {
+			vector[p.dim+k] *= right
+		}
+		both.add(id, vector)
+	}
+	shown := both
+	if opts.candidates != nil {
+		shown = both.pick(opts.candidates)
+	}
+	type pair struct {
+		col uint32
+		m   float32
+	}
+	rows := make([][]pair, p.vectors)
+	err = both.search(ctx, opts.neighbors+1, 0, shown.showAll, func(id uint32, best []candidate) {
+		cols := make([]uint32, 0, 2*opts.neighbors)
+		for _, c := range best {
+			if c.id() != id {
+				cols = append(cols, c.id())
+			}
+		}
+		mine, _ := own.Row(int(id))
+		cols = append(cols, mine...)
+		slices.Sort(cols)
+		a, e := both.appendVector(nil, int(id)), []float32(nil)
+		row := make([]pair, 0, 2*opts.neighbors)
+		for _, col := range slices.Compact(cols) {
+			e = both.appendVector(e[:0], int(col))
+			if m := dot(a[:p.dim], e[:p.dim]) + max(0, dot(a[p.dim:], e[p.dim:])); m > 0 {
+				row = append(row, pair{col, m})
+			}
+		}
+		slices.SortFunc(row, func(a, b pair) int {
+			if a.m != b.m {
+				if a.m > b.m {
+					return -1
+				}
+				return 1
+			}
+			return int(a.col) - int(b.col)
+		})
+		rows[id] = slices.Clone(row[:min(len(row), opts.neighbors)])
+	}, parallel.NewStage(progress, "neighbors with the model", p.vectors))
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+
+	all := make([]float32, 0, len(own.Sims))
+	for _, row := range rows {
+		for _, n := range row {
+			all = append(all, n.m)
+		}
+	}
+	units := byRank(all, own.Sims)
+	out := simmatrix.NewEntries(len(rows), len(own.Sims), false)
+	var row []simmatrix.Entry
+	for _, pairs := range rows {
+		row = row[:0]
+		for _, n := range pairs {
+			if u := units(n.m); u > 0 {
+				row = append(row, simmatrix.Entry{Col: n.col, Units: u})
+			}
+		}
+		out.AppendRow(row)
+	}
+	return out, nil
+}
+
+func dot(a, b []float32) (sum float32) {
+	for k, x := range a {
+		sum += x * b[k]
+	}
+	return sum
+}
+
+// byRank returns the function that gives the k-th largest of values the k-th
+// largest of units, and 0 beyond them. Equal values get the same.
+func byRank(values []float32, units []uint16) func(v float32) uint16 {
+	values, units = slices.Clone(values), slices.Clone(units)
+	slices.Sort(values)
+	slices.Sort(units)
+	// least[k] is the smallest value that gets of[k].
+	var least []float32
+	var of []uint16
+	for k := 1; k <= min(len(values), len(units)); k++ {
+		v, u := values[len(values)-k], units[len(units)-k]
+		switch {
+		case len(of) > 0 && least[len(least)-1] == v:
+		case len(of) > 0 && of[len(of)-1] == u:
+			least[len(least)-1] = v
+		default:
+			least, of = append(least, v), append(of, u)
+		}
+	}
+	return func(v float32) uint16 {
+		at := sort.Search(len(least), func(k int) bool { return least[k] <= v })
+		if at == len(of) {
+			return 0
+		}
+		return of[at]
+	}
+}
+
+// usualOf returns the mean 30th-largest cosine of the rows that have so
+// many, of similarities that are cosines to the power of p.
+func usualOf(e simmatrix.Entries, power float64) float64 {
+	sum, rows := 0.0, 0
+	for i := range len(e.Offsets) - 1 {
+		if _, sims := e.Row(i); len(sims) >= usualPlace {
+			sum += math.Pow(float64(sims[usualPlace-1])/simmatrix.UnitsOfOne, 1/power)
+			rows++
+		}
+	}
+	return sum / float64(max(rows, 1))
+}
+
+// usualCosine is [usualOf] of vectors, of the ids given among candidates.
+func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (float64, error) {
+	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
+	err := p.pick(ids).search(ctx, usualPlace+1, 0, p.pick(candidates).showAll, func(id uint32, best []candidate) {
+		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
+		if len(best) >= usualPlace {
+			cosines[id] = float64(best[usualPlace-1].cos())
+		}
+	}, nil)
+	sum, rows := 0.0, 0
+	for _, cos := range cosines {
+		if sum += cos; cos > 0 {
+			rows++
+		}
+	}
+	return sum / float64(max(rows, 1)), err
+}
+
+// modelVectors returns E, with zeros for the terms that the model does not
+// know, and the ids of the others.
+func modelVectors(o *Mix, terms []string) (*panels, []uint32, error) {
+	dim, known := 0, []uint32(nil)
+	for id, term := range terms {
+		if v := o.Vector(term); v != nil {
+			dim = len(v)
+			known = append(known, uint32(id))
+		}
+	}
+	if len(known) <= usualPlace {
+		return nil, nil, errors.New("the model knows too few of the words")
+	}
+	mean := make([]float64, dim)
+	for _, id := range known {
+		for d, x := range o.Vector(terms[id]) {
+			mean[d] += float64(x) / float64(len(known))
+		}
+	}
+	// Σ (v − mean)(v − mean)ᵀ, of which the largest eigenvectors are the
+	// components.
+	covariance := mat.NewSymDense(dim, nil)
+	centered := mat.NewVecDense(dim, nil)
+	center := func(id uint32) {
+		for d, x := range o.Vector(terms[id]) {
+			centered.SetVec(d, float64(x)-mean[d])
+		}
+	}
+	for _, id := range known {
+		center(id)
+		covariance.SymRankOne(covariance, 1, centered)
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(covariance, true) {
+		return nil, nil, errors.New("the model's vectors have no principal components")
+	}
+	var axes mat.Dense
+	eigen.VectorsTo(&axes) // by ascending eigenvalue
+	e, unit := newPanels(dim, len(terms)), make([]float32, dim)
+	for id, at := 0, 0; id < len(terms); id++ {
+		clear(unit)
+		if at < len(known) && int(known[at]) == id {
+			at++
+			center(uint32(id))
+			for k := range min(commonComponents, dim-1) {
+				axis := axes.ColView(dim - 1 - k)
+				centered.AddScaledVec(centered, -mat.Dot(centered, axis), axis)
+			}
+			scaleTo(unit, centered.RawVector().Data, 1)
+		}
+		e.add(uint32(id), unit)
+	}
+	return e, known, nil
+}

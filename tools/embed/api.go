@@ -1,0 +1,152 @@
+package embed
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+)
+
+// An api is a way of asking for vectors over HTTP.
+type api struct {
+	// ask returns the body that asks for the vectors of texts.
+	ask func(model string, texts []string) any
+	// vectors returns what an answer has, in the order of the texts.
+	vectors func(a *answer) [][]float32
+}
+
+// An answer has what one of the APIs answers.
+type answer struct {
+	// Data is that of OpenAI's /v1/embeddings, whose order Index says.
+	Data []struct {
+		Index     int       `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	} `json:"data"`
+	// TextEmbedding is that of Elasticsearch's _inference.
+	TextEmbedding []struct {
+		Embedding []float32 `json:"embedding"`
+	} `json:"text_embedding"`
+	// InferenceResults are those of Elasticsearch's _infer, with Predicted, and
+	// of OpenSearch's _predict, with Output.
+	InferenceResults []struct {
+		Predicted []float32 `json:"predicted_value"`
+		Output    []struct {
+			Data []float32 `json:"data"`
+		} `json:"output"`
+	} `json:"inference_results"`
+}
+
+// apiOf returns the API by the path of its URL.
+func apiOf(path string) api {
+	switch {
+	case strings.Contains(path, "/_inference/"):
+		return api{
+			ask: func(_ string, texts []string) any { return object{"input": texts} },
+			vectors: func(a *answer) (all [][]float32) {
+				for _, v := range a.TextEmbedding {
+					all = append(all, v.Embedding)
+				}
+				return all
+			},
+		}
+	case strings.Contains(path, "/_ml/trained_models/"):
+		return api{
+			ask: func(_ string, texts []string) any {
+				docs := make([]object, len(texts))
+				for k, text := range texts {
+					docs[k] = object{"text_field": text}
+				}
+				return object{"docs": docs}
+			},
+			vectors: func(a *answer) (all [][]float32) {
+				for _, v := range a.InferenceResults {
+					all = append(all, v.Predicted)
+				}
+				return all
+			},
+		}
+	case strings.Contains(path, "/_plugins/_ml/"):
+		return api{
+			ask: func(_ string, texts []string) any {
+				return object{"text_docs": texts, "return_number": true, "target_response": []string{"sentence_embedding"}}
+			},
+			vectors: func(a *answer) (all [][]float32) {
+				for _, v := range a.InferenceResults {
+					var vector []float32
+					if len(v.Output) > 0 {
+						vector = v.Output[0].Data
+					}
+					all = append(all, vector)
+				}
+				return all
+			},
+		}
+	}
+	return api{
+		ask: func(model string, texts []string) any {
+			return object{"model": model, "input": texts, "encoding_format": "float"}
+		},
+		vectors: func(a *answer) [][]float32 {
+			all := make([][]float32, len(a.Data))
+			for _, v := range a.Data {
+				if v.Index < 0 || v.Index >= len(all) || all[v.Index] != nil {
+					return nil // some text has two, or none
+				}
+				all[v.Index] = v.Embedding
+			}
+			return all
+		},
+	}
+}
+
+type object = map[string]any
+
+// check returns what is wrong with the vectors of a number of texts.
+func check(vectors [][]float32, texts, dim int) error {
+	if len(vectors) != texts {
+		return fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
+	}
+	for _, v := range vectors {
+		switch {
+		case len(v) == 0:
+			return fmt.Errorf("the model answers with an empty vector")
+		case dim > 0 && len(v) != dim:
+			return fmt.Errorf("the model answers with vectors of %d and of %d numbers", dim, len(v))
+		}
+		dim = len(v)
+		square := 0.0
+		for _, x := range v {
+			square += float64(x) * float64(x)
+		}
+		if !(square > 0) || math.IsInf(square, 1) { // NaN too
+			return fmt.Errorf("the model answers with a vector that has no direction")
+		}
+	}
+	return nil
+}
+
+// Split takes the URL of an API apart: the node, without a slash at the end,
+// and the path with the query. A URL without a path, and one that ends with
+// /v1, is that of OpenAI's API. A path alone is on the cluster that is read:
+// its node is "".
+func Split(text string) (node, path string, err error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "", "", fmt.Errorf("not a URL")
+	case u.Scheme == "" && strings.HasPrefix(strings.TrimPrefix(u.Path, "/"), "_"):
+		return "", "/" + strings.TrimPrefix(u.RequestURI(), "/"), nil
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return "", "", fmt.Errorf("want http://HOST:PORT/v1/embeddings or, on the cluster that is read, _inference/text_embedding/NAME, " +
+			"_ml/trained_models/NAME/_infer or _plugins/_ml/_predict/text_embedding/ID")
+	case u.User != nil:
+		return "", "", fmt.Errorf("give the key apart from the URL")
+	}
+	switch path := strings.TrimRight(u.Path, "/"); {
+	case path == "":
+		u.Path = "/v1/embeddings"
+	case strings.HasSuffix(path, "/v1"):
+		u.Path = path + "/embeddings"
+	}
+	return u.Scheme + "://" + u.Host, u.RequestURI(), nil
+}

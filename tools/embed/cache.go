@@ -1,0 +1,123 @@
+package embed
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// The buckets of a cache: what its vectors are of, and the vectors by word, as
+// little-endian float32.
+var (
+	aboutBucket  = []byte("about")
+	vectorBucket = []byte("vectors")
+)
+
+// lockTimeout is how long another build may hold the file.
+const lockTimeout = 5 * time.Second
+
+// A cache keeps vectors in a file. The nil cache keeps none.
+type cache struct {
+	path string
+	db   *bbolt.DB
+}
+
+// openCache opens the cache of a model and a prefix, and makes it where it is
+// missing. It refuses that of another model or prefix.
+func openCache(path, model, prefix string) (*cache, error) {
+	if path == "" {
+		return nil, nil
+	}
+	c := &cache{path: path}
+	var err error
+	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); err != nil {
+		return nil, c.explain(err)
+	}
+	err = c.db.Update(func(tx *bbolt.Tx) error {
+		about, err := tx.CreateBucketIfNotExists(aboutBucket)
+		if err != nil {
+			return err
+		}
+		for key, want := range map[string]string{"model": model, "prefix": prefix} {
+			switch got := about.Get([]byte(key)); {
+			case got == nil:
+				if err := about.Put([]byte(key), []byte(want)); err != nil {
+					return err
+				}
+			case string(got) != want:
+				return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+			}
+		}
+		_, err = tx.CreateBucketIfNotExists(vectorBucket)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(c.explain(err), c.db.Close())
+	}
+	return c, nil
+}
+
+func (c *cache) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the cache of vectors %s: %w", c.path, err)
+}
+
+// get returns the vector of each word, nil where it has none.
+func (c *cache) get(words []string) ([][]float32, error) {
+	vectors := make([][]float32, len(words))
+	if c == nil {
+		return vectors, nil
+	}
+	err := c.db.View(func(tx *bbolt.Tx) error {
+		bucket, dim := tx.Bucket(vectorBucket), 0
+		for k, word := range words {
+			packed := bucket.Get([]byte(word))
+			if packed == nil {
+				continue
+			}
+			if len(packed)%4 != 0 || dim != 0 && len(packed) != 4*dim {
+				return fmt.Errorf("the vector of %q is damaged: remove the file", word)
+			}
+			dim = len(packed) / 4
+			vectors[k] = make([]float32, dim)
+			for d := range vectors[k] {
+				vectors[k][d] = math.Float32frombits(binary.LittleEndian.Uint32(packed[4*d:]))
+			}
+		}
+		return nil
+	})
+	return vectors, c.explain(err)
+}
+
+// put keeps the vectors of words.
+func (c *cache) put(words []string, vectors [][]float32) error {
+	if c == nil {
+		return nil
+	}
+	return c.explain(c.db.Update(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(vectorBucket)
+		for k, word := range words {
+			packed := make([]byte, 0, 4*len(vectors[k]))
+			for _, x := range vectors[k] {
+				packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(x))
+			}
+			if err := bucket.Put([]byte(word), packed); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func (c *cache) close() error {
+	if c == nil {
+		return nil
+	}
+	return c.explain(c.db.Close())
+}

@@ -1,0 +1,292 @@
+package embed
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+)
+
+// fakeVector is what the fake model answers for a text.
+func fakeVector(text string) []float32 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	random := rand.New(rand.NewPCG(h.Sum64(), 0))
+	v := make([]float32, 8)
+	for d := range v {
+		v[d] = float32(random.NormFloat64())
+	}
+	return v
+}
+
+// A fakeModel answers as OpenAI's API does, in another order than it was asked.
+type fakeModel struct {
+	mu     sync.Mutex
+	sizes  []int               // of the batches that were answered
+	texts  []string            // that were asked for
+	header http.Header         // of the last call
+	refuse func(n int) (w int) // returns a status for a batch of n texts, 0 to answer
+	spoil  func(data []map[string]any) any
+}
+
+func (f *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var body struct {
+		Model string
+		Input []string
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Model != "tiny" {
+		http.Error(w, "bad body", http.StatusTeapot)
+		return
+	}
+	f.header = r.Header.Clone()
+	if f.refuse != nil {
+		if status := f.refuse(len(body.Input)); status != 0 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(status)
+			return
+		}
+	}
+	f.sizes, f.texts = append(f.sizes, len(body.Input)), append(f.texts, body.Input...)
+	var data []map[string]any
+	for k, text := range body.Input {
+		data = append(data, map[string]any{"index": k, "embedding": fakeVector(text)})
+	}
+	slices.Reverse(data)
+	answer := any(map[string]any{"data": data})
+	if f.spoil != nil {
+		answer = f.spoil(data)
+	}
+	if text, ok := answer.(string); ok {
+		_, _ = w.Write([]byte(text))
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func newModel(t *testing.T, h http.Handler, path string) *Model {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	client, err := esclient.New(esclient.Options{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return &Model{Client: client, Path: path, Name: "tiny", Key: "secret-key"}
+}
+
+func numbered(n int) []string {
+	words := make([]string, n)
+	for k := range words {
+		words[k] = fmt.Sprint("word", k)
+	}
+	return words
+}
+
+func TestEveryWordGetsItsVector(t *testing.T) {
+	fake := &fakeModel{}
+	m := newModel(t, fake, "/v1/embeddings")
+	m.Prefix = "query: "
+	words, done := numbered(600), 0
+	vectors, err := m.Vectors(t.Context(), words, func(_ string, now, total int) {
+		if done = now; total != len(words) {
+			t.Errorf("%d of %d", now, total)
+		}
+	})
+	if err != nil || done != len(words) {
+		t.Fatal(done, err)
+	}
+	for k, w := range words {
+		if !slices.Equal(vectors[k], fakeVector("query: "+w)) {
+			t.Fatalf("%s has the vector of another word", w)
+		}
+	}
+	if len(fake.sizes) != 3 || fake.header.Get("Authorization") != "Bearer secret-key" {
+		t.Errorf("batches of %v, with %v", fake.sizes, fake.header)
+	}
+}
+
+// Elasticsearch 8.19 and OpenSearch 2.19 document these bodies and answers.
+func TestModelsOfClustersAreAskedInTheirOwnWords(t *testing.T) {
+	for path, tt := range map[string]struct{ asked, answer string }{
+		"/_inference/text_embedding/tiny": {
+			`{"input":["a","b"]}`, `{"text_embedding":[{"embedding":[1,2]},{"embedding":[3,4]}]}`,
+		},
+		"/_ml/trained_models/tiny/_infer": {
+			`{"docs":[{"text_field":"a"},{"text_field":"b"}]}`, `{"inference_results":[{"predicted_value":[1,2]},{"predicted_value":[3,4]}]}`,
+		},
+		"/_plugins/_ml/_predict/text_embedding/id": {
+			`{"return_number":true,"target_response":["sentence_embedding"],"text_docs":["a","b"]}`,
+			`{"inference_results":[{"output":[{"name":"sentence_embedding","data":[1,2]}]},{"output":[{"name":"sentence_embedding","data":[3,4]}]}]}`,
+		},
+	} {
+		t.Run(path, func(t *testing.T) {
+			m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var got any
+				_ = json.NewDecoder(r.Body).Decode(&got)
+				if text, _ := json.Marshal(got); string(text) != tt.asked || r.URL.Path != path || r.Method != http.MethodPost {
+					t.Errorf("%s %s %s", r.Method, r.URL, text)
+				}
+				_, _ = w.Write([]byte(tt.answer))
+			}), path)
+			got, err := m.Vectors(t.Context(), []string{"a", "b"}, nil)
+			if diff := cmp.Diff([][]float32{{1, 2}, {3, 4}}, got); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
+	}
+}
+
+// Text-embeddings-inference takes 32 texts by default, and answers 413 to more.
+func TestBatchesBecomeAsSmallAsTheModelTakes(t *testing.T) {
+	fake := &fakeModel{refuse: func(n int) int {
+		if n > 32 {
+			return http.StatusRequestEntityTooLarge
+		}
+		return 0
+	}}
+	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(100), nil); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Max(fake.sizes) > 32 || slices.Max(fake.sizes) < 16 {
+		t.Errorf("batches of %v", fake.sizes)
+	}
+}
+
+func TestOverloadedModelIsAskedAgain(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		refused := 0
+		fake := &fakeModel{refuse: func(int) int {
+			if refused++; refused <= 2 {
+				return status
+			}
+			return 0
+		}}
+		if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), []string{"a"}, nil); err != nil || refused != 3 {
+			t.Errorf("%d: %v after %d calls", status, err, refused)
+		}
+	}
+}
+
+func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
+	with := func(vector any) func([]map[string]any) any {
+		return func(data []map[string]any) any {
+			data[0]["embedding"] = vector
+			return map[string]any{"data": data}
+		}
+	}
+	for name, tt := range map[string]struct {
+		fake *fakeModel
+		want string
+	}{
+		"no key":            {&fakeModel{refuse: func(int) int { return http.StatusUnauthorized }}, EnvKey},
+		"no such model":     {&fakeModel{refuse: func(int) int { return http.StatusNotFound }}, "404"},
+		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "read the answer"},
+		"half a batch":      {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
+		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
+		"other dimensions":  {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
+		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"zeros":             {&fakeModel{spoil: with(make([]float32, 8))}, "no direction"},
+		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
+		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newModel(t, tt.fake, "/v1/embeddings").Vectors(t.Context(), []string{"a", "b"}, nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret-key") {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
+	answered := 0
+	fake := &fakeModel{refuse: func(int) int {
+		if answered++; answered == 2 {
+			return http.StatusNotFound // the model is taken away
+		}
+		return 0
+	}}
+	m := newModel(t, fake, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	words := numbered(500)
+	if _, err := m.Vectors(t.Context(), words, nil); err == nil {
+		t.Fatal("no error")
+	}
+	kept := len(fake.texts)
+	missing, err := m.Missing(words)
+	if err != nil || len(missing) != len(words)-kept || kept == 0 {
+		t.Errorf("%d of %d are missing after %d: %v", len(missing), len(words), kept, err)
+	}
+	again, err := m.Vectors(t.Context(), words, nil)
+	if err != nil || len(fake.texts) != len(words) {
+		t.Fatalf("%d texts were sent for %d words: %v", len(fake.texts), len(words), err)
+	}
+	for k, w := range words {
+		if !slices.Equal(again[k], fakeVector(w)) {
+			t.Fatalf("%s has the vector of another word", w)
+		}
+	}
+}
+
+func TestCacheOfAnotherModelIsRefused(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []func(m *Model){func(m *Model) { m.Name = "other" }, func(m *Model) { m.Prefix = "query: " }} {
+		other := *m
+		change(&other)
+		if _, err := other.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%+v: %v", other, err)
+		}
+	}
+	// A model of the same name that has become another one shows by its dimension.
+	fake := &fakeModel{spoil: func(data []map[string]any) any {
+		data[0]["embedding"] = []float32{1}
+		return map[string]any{"data": data}
+	}}
+	other := newModel(t, fake, "/v1/embeddings")
+	other.Cache = m.Cache
+	if _, err := other.Vectors(t.Context(), []string{"a", "b"}, nil); err == nil || !strings.Contains(err.Error(), "of 8 and of 1 numbers") {
+		t.Error(err)
+	}
+}
+
+func TestURLsOfModels(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1:1":                     "http://127.0.0.1:1 /v1/embeddings",
+		"http://127.0.0.1:1/v1/":                 "http://127.0.0.1:1 /v1/embeddings",
+		"https://h/api/embed?version=1":          "https://h /api/embed?version=1",
+		"_inference/text_embedding/tiny":         " /_inference/text_embedding/tiny",
+		"/_ml/trained_models/tiny/_infer":        " /_ml/trained_models/tiny/_infer",
+		"http://user:pass@h/v1":                  "error",
+		"ftp://h":                                "error",
+		"tiny":                                   "error",
+		"http://[::1":                            "error",
+		"_plugins/_ml/_predict/text_embedding/x": " /_plugins/_ml/_predict/text_embedding/x",
+	} {
+		node, path, err := Split(text)
+		got := node + " " + path
+		if err != nil {
+			got = "error"
+		}
+		if got != want || err != nil && strings.Contains(err.Error(), "pass") {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
