@@ -302,6 +302,11 @@ func errorBody(status int, kind, reason string) []byte {
 // writeError writes an error in the format of Elasticsearch and OpenSearch.
 func writeError(w http.ResponseWriter, status int, kind, reason string) {
 	w.Header().Set("Content-Type", "application/json")
+	body := errorBody(status, kind, reason)
+	if client, ok := w.(*relay); ok {
+		client.writeWhole(status, body)
+		return
+	}
 	w.WriteHeader(status)
-	_, _ = w.Write(errorBody(status, kind, reason)) // nobody is left to tell
+	_, _ = w.Write(body) // nobody is left to tell
 }

@@ -96,6 +96,16 @@ func (w *relay) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// writeWhole writes an answer that ends with body. Nothing is sent before the
+// end, so that net/http says how long it is and sends no chunks.
+func (w *relay) writeWhole(status int, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(status)
+	n, _ := w.ResponseWriter.Write(body) // nobody is left to tell
+	w.bytes += int64(n)
+}
+
 // FlushError sends what was written, a moment later.
 func (w *relay) FlushError() error {
 	w.mu.Lock()

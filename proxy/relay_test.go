@@ -97,3 +97,16 @@ func TestAnAnswerWithoutABodyDoesNotWaitForTheEndOfTheRequest(t *testing.T) {
 		}
 	})
 }
+
+// On a busy machine akin's own errors were sent in chunks now and then.
+func TestErrorsOfAkinAreSentWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
+			writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node")
+			time.Sleep(10 * flushDelay)
+		})
+		if flushes != 0 {
+			t.Errorf("%d flushes before the end", flushes)
+		}
+	})
+}
