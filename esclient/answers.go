@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,8 +62,9 @@ func (e *Error) Error() string {
 // ParseError returns the error that an answer's body tells of.
 func ParseError(status int, body []byte) *Error {
 	type cause struct {
-		Type   string `json:"type"`
-		Reason string `json:"reason"`
+		Type    string `json:"type"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"` // what others than clusters call a reason
 	}
 	var answer struct {
 		Error jsontext.Value `json:"error"`
@@ -84,7 +86,7 @@ func ParseError(status int, body []byte) *Error {
 		if len(tree.RootCause) > 0 {
 			first = tree.RootCause[0]
 		}
-		e.Type, e.Reason = first.Type, first.Reason
+		e.Type, e.Reason = first.Type, cmp.Or(first.Reason, first.Message)
 	}
 	e.Reason = shorten(e.Reason)
 	return e

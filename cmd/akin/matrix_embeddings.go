@@ -18,8 +18,8 @@ import (
 	"github.com/akin-search/akin/tools/embed"
 )
 
-// maxEmbedded bounds the words that are sent to a model: an hour of one
-// processor, and 800 MB of vectors of 384 numbers.
+// maxEmbedded bounds the words that are sent to a model: up to an hour of one
+// processor.
 const maxEmbedded = 500_000
 
 // usualShare ranked best, or nearly so, over five judged collections of
@@ -99,7 +99,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	host := "the cluster"
 	if node != "" {
 		u, _ := url.Parse(node) // as Split returns it
-		host, m.Key = u.Host, os.Getenv(embed.EnvKey)
+		host, m.Key = u.Host, strings.TrimSpace(os.Getenv(embed.EnvKey))
 		if f.keyFile != "" {
 			key, err := os.ReadFile(f.keyFile)
 			if err != nil {
@@ -127,19 +127,29 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	if f.dryRun {
 		return nil, errDryRun
 	}
+	m.Tell = func(format string, args ...any) { report.Tell("--embeddings: "+format, args...) }
 	vectors, err := m.Vectors(ctx, words, report.Step)
 	if err != nil {
 		return nil, fmt.Errorf("--embeddings: %w", err)
 	}
-	return &learn.Mix{Model: m.Name + " at " + host, Share: f.share, Vector: func(term string) []float32 {
+	dim, refused := 0, 0
+	for _, v := range vectors {
+		if dim = max(dim, len(v)); v == nil {
+			refused++
+		}
+	}
+	if refused > 0 {
+		report.Tell("--embeddings: the model takes %d of the words not even alone", refused)
+	}
+	return &learn.Mix{Model: m.Name + " at " + host, Share: f.share, Dim: dim, Vector: func(term string) []float32 {
 		var sum []float32
 		for _, form := range c.Forms(term) {
 			k, known := at[form.Text]
-			if !known {
+			if !known || vectors[k] == nil {
 				continue
 			}
 			if sum == nil {
-				sum = make([]float32, len(vectors[k]))
+				sum = make([]float32, dim)
 			}
 			for d, x := range vectors[k] {
 				sum[d] += float32(form.Count) * x

@@ -165,6 +165,10 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int6
 	decomposition = max(decomposition, folding)
 	// The vectors, in rows and twice in panels, and the entries, with and without gaps.
 	search := terms*4*parts*dim + rows*(2*4*parts*dim+2*6*int64(o.Neighbors))
+	if o.Mix != nil { // the words' vectors, E, those of both, twice, and the neighbors as they are found and ranked
+		width := int64(o.Mix.Dim)
+		search += rows * (4*(3*width+width+2*(parts*dim+width)) + 28*int64(o.Neighbors))
+	}
 	if need := corpus + max(decomposition, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
 			"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",

@@ -24,9 +24,10 @@ const (
 type Mix struct {
 	Model string  // what the vectors are from, in words
 	Share float64 // α in (0, 1), what the model counts for
-	// Vector returns the vector of a term, all of one dimension; nil where the
-	// model does not know the term. It is not modified.
+	// Vector returns the vector of a term, of Dim numbers; nil where the model does
+	// not know the term. It is not modified.
 	Vector func(term string) []float32
+	Dim    int
 }
 
 // Validate reports a setting that is out of range.
@@ -61,29 +62,38 @@ const (
 // terms are those of the ids of p. It is a failure where the model knows too
 // few of them to compare.
 func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own simmatrix.Entries, terms []string, progress simmatrix.Progress) (simmatrix.Entries, error) {
-	model, known, err := modelVectors(o, terms)
+	model, known, err := modelVectors(ctx, o, terms)
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
-	candidates := known
+	ids := make([]uint32, p.vectors)
+	for i := range ids {
+		ids[i] = uint32(min(i, simmatrix.MaxTerms))
+	}
+	candidates, knownCandidates := ids, known
 	if opts.candidates != nil {
-		candidates = slices.DeleteFunc(slices.Clone(known), func(id uint32) bool {
-			_, found := slices.BinarySearch(opts.candidates, id)
+		candidates = opts.candidates
+		knownCandidates = slices.DeleteFunc(slices.Clone(known), func(id uint32) bool {
+			_, found := slices.BinarySearch(candidates, id)
 			return !found
 		})
 	}
-	usual, err := model.usualCosine(ctx, known, candidates)
+	usualOfCorpus, err := p.usualCosine(ctx, ids, candidates)
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
-	kappa := usualOf(own, opts.power) / usual
-	if !(usual > 0) || math.IsInf(kappa, 1) {
-		return simmatrix.Entries{}, errors.New("the model's vectors of the words are alike or too few: they tell nothing")
+	usualOfModel, err := model.usualCosine(ctx, known, knownCandidates)
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+	kappa := usualOfCorpus / usualOfModel
+	if !(kappa > 0) || math.IsInf(kappa, 1) { // NaN too
+		return simmatrix.Entries{}, errors.New("the words are too few, or the model's vectors of them too much alike, to be compared")
 	}
 
-	// The dot products of these vectors are M, but that C may be negative in
-	// them. So a row's neighbors are among the largest of these and the largest
-	// of A: where C is positive they are M, and where it is not, M is (1 − α)·A.
+	// A dot product of these vectors is M where C is not negative before it is cut
+	// off, and less than M where it is; then M is (1 − α)·A. So the nearest in M are
+	// among the nearest by these and the nearest by A.
 	both := newPanels(p.dim+model.dim, p.vectors)
 	left, right := float32(math.Sqrt(1-o.Share)), float32(math.Sqrt(o.Share*kappa))
 	var vector []float32
@@ -104,10 +114,6 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 	shown := both
 	if opts.candidates != nil {
 		shown = both.pick(opts.candidates)
-	}
-	type pair struct {
-		col uint32
-		m   float32
 	}
 	rows := make([][]pair, p.vectors)
 	err = both.search(ctx, opts.neighbors+1, 0, shown.showAll, func(id uint32, best []candidate) {
@@ -143,14 +149,26 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		return simmatrix.Entries{}, err
 	}
 
-	all := make([]float32, 0, len(own.Sims))
+	return asSimilar(rows, own.Sims), nil
+}
+
+// A pair is the neighbor of a term and its M.
+type pair struct {
+	col uint32
+	m   float32
+}
+
+// asSimilar returns rows of M as entries, of which the k-th largest of all has
+// the k-th largest of sims.
+func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
+	all := make([]float32, 0, len(sims))
 	for _, row := range rows {
 		for _, n := range row {
 			all = append(all, n.m)
 		}
 	}
-	units := byRank(all, own.Sims)
-	out := simmatrix.NewEntries(len(rows), len(own.Sims), false)
+	units := byRank(all, sims)
+	out := simmatrix.NewEntries(len(rows), len(sims), false)
 	var row []simmatrix.Entry
 	for _, pairs := range rows {
 		row = row[:0]
@@ -161,7 +179,7 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		}
 		out.AppendRow(row)
 	}
-	return out, nil
+	return out
 }
 
 func dot(a, b []float32) (sum float32) {
@@ -199,20 +217,8 @@ func byRank(values []float32, units []uint16) func(v float32) uint16 {
 	}
 }
 
-// usualOf returns the mean 30th-largest cosine of the rows that have so
-// many, of similarities that are cosines to the power of p.
-func usualOf(e simmatrix.Entries, power float64) float64 {
-	sum, rows := 0.0, 0
-	for i := range len(e.Offsets) - 1 {
-		if _, sims := e.Row(i); len(sims) >= usualPlace {
-			sum += math.Pow(float64(sims[usualPlace-1])/simmatrix.UnitsOfOne, 1/power)
-			rows++
-		}
-	}
-	return sum / float64(max(rows, 1))
-}
-
-// usualCosine is [usualOf] of vectors, of the ids given among candidates.
+// usualCosine returns the mean 30th-largest cosine of the vectors of ids with
+// those of candidates, over the ids that have so many above 0.
 func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (float64, error) {
 	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
 	err := p.pick(ids).search(ctx, usualPlace+1, 0, p.pick(candidates).showAll, func(id uint32, best []candidate) {
@@ -230,37 +236,55 @@ func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (flo
 	return sum / float64(max(rows, 1)), err
 }
 
+// componentWords is how many words the principal components are of, evenly
+// spread over the vocabulary: a few directions need no more.
+const componentWords, componentBlock = 20_000, 256
+
 // modelVectors returns E, with zeros for the terms that the model does not
 // know, and the ids of the others.
-func modelVectors(o *Mix, terms []string) (*panels, []uint32, error) {
-	dim, known := 0, []uint32(nil)
+func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint32, error) {
+	var known []uint32
 	for id, term := range terms {
-		if v := o.Vector(term); v != nil {
-			dim = len(v)
-			known = append(known, uint32(id))
+		if o.Vector(term) != nil {
+			known = append(known, uint32(min(id, simmatrix.MaxTerms)))
 		}
 	}
 	if len(known) <= usualPlace {
 		return nil, nil, errors.New("the model knows too few of the words")
 	}
-	mean := make([]float64, dim)
+	mean := make([]float64, o.Dim)
 	for _, id := range known {
 		for d, x := range o.Vector(terms[id]) {
 			mean[d] += float64(x) / float64(len(known))
 		}
 	}
-	// Σ (v − mean)(v − mean)ᵀ, of which the largest eigenvectors are the
-	// components.
-	covariance := mat.NewSymDense(dim, nil)
-	centered := mat.NewVecDense(dim, nil)
+	centered := make([]float64, o.Dim)
 	center := func(id uint32) {
 		for d, x := range o.Vector(terms[id]) {
-			centered.SetVec(d, float64(x)-mean[d])
+			centered[d] = float64(x) - mean[d]
 		}
 	}
-	for _, id := range known {
-		center(id)
-		covariance.SymRankOne(covariance, 1, centered)
+	sample := known
+	if len(known) > componentWords {
+		sample = make([]uint32, componentWords)
+		for k := range sample {
+			sample[k] = known[k*len(known)/componentWords]
+		}
+	}
+	// Σ (v − mean)(v − mean)ᵀ, of which the largest eigenvectors are the components.
+	covariance := mat.NewSymDense(o.Dim, nil)
+	for block := range slices.Chunk(sample, componentBlock) {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		words := mat.NewDense(o.Dim, len(block), nil)
+		for k, id := range block {
+			center(id)
+			words.SetCol(k, centered)
+		}
+		var part mat.SymDense
+		part.SymOuterK(1, words)
+		covariance.AddSym(covariance, &part)
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(covariance, true) {
@@ -268,19 +292,20 @@ func modelVectors(o *Mix, terms []string) (*panels, []uint32, error) {
 	}
 	var axes mat.Dense
 	eigen.VectorsTo(&axes) // by ascending eigenvalue
-	e, unit := newPanels(dim, len(terms)), make([]float32, dim)
-	for id, at := 0, 0; id < len(terms); id++ {
+	e, unit, at := newPanels(o.Dim, len(terms)), make([]float32, o.Dim), 0
+	for id := range uint32(min(len(terms), simmatrix.MaxTerms)) {
 		clear(unit)
-		if at < len(known) && int(known[at]) == id {
+		if at < len(known) && known[at] == id {
 			at++
-			center(uint32(id))
-			for k := range min(commonComponents, dim-1) {
-				axis := axes.ColView(dim - 1 - k)
-				centered.AddScaledVec(centered, -mat.Dot(centered, axis), axis)
+			center(id)
+			v := mat.NewVecDense(o.Dim, centered)
+			for k := range min(commonComponents, o.Dim-1) {
+				axis := axes.ColView(o.Dim - 1 - k)
+				v.AddScaledVec(v, -mat.Dot(v, axis), axis)
 			}
-			scaleTo(unit, centered.RawVector().Data, 1)
+			scaleTo(unit, centered, 1)
 		}
-		e.add(uint32(id), unit)
+		e.add(id, unit)
 	}
 	return e, known, nil
 }

@@ -225,22 +225,31 @@ func (t *Texts) forms(terms [][]string) map[string][]Form {
 			counts[id]++
 		}
 	}
-	forms := make(map[string][]Form)
-	for k, word := range t.words {
-		text := strings.ToLower(word)
-		if counts[k] == 0 || len(terms[k]) != 1 || simmatrix.CheckForm(text) != nil {
-			continue
-		}
-		all := forms[terms[k][0]]
-		if at := slices.IndexFunc(all, func(f Form) bool { return f.Text == text }); at >= 0 {
-			all[at].Count += counts[k]
-		} else {
-			forms[terms[k][0]] = append(all, Form{text, counts[k]})
+	var single []int32 // words that are one term, by term and form
+	for k := range t.words {
+		if counts[k] > 0 && len(terms[k]) == 1 && simmatrix.CheckForm(strings.ToLower(t.words[k])) == nil {
+			single = append(single, int32(k))
 		}
 	}
-	for term, all := range forms {
-		slices.SortFunc(all, func(a, b Form) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) })
-		forms[term] = slices.Clip(all[:min(len(all), maxForms)])
+	lower := func(k int32) string { return strings.ToLower(t.words[k]) }
+	slices.SortFunc(single, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(terms[a][0], terms[b][0]), cmp.Compare(lower(a), lower(b)))
+	})
+	forms := make(map[string][]Form)
+	var all []Form // of a term
+	for len(single) > 0 {
+		term := terms[single[0]][0]
+		all = all[:0]
+		for ; len(single) > 0 && terms[single[0]][0] == term; single = single[1:] {
+			text, count := lower(single[0]), counts[single[0]]
+			if n := len(all); n > 0 && all[n-1].Text == text {
+				all[n-1].Count += count
+			} else {
+				all = append(all, Form{text, count})
+			}
+		}
+		slices.SortStableFunc(all, func(a, b Form) int { return cmp.Compare(b.Count, a.Count) })
+		forms[term] = slices.Clone(all[:min(len(all), maxForms)])
 	}
 	return forms
 }

@@ -39,6 +39,9 @@ func FitLogistic(examples [][]float64, relevant []bool) (Logistic, error) {
 		return Logistic{}, fmt.Errorf("%w: %d examples, %d judgments", ErrLogistic, len(examples), len(relevant))
 	}
 	features := len(examples[0])
+	if features == 0 {
+		return Logistic{}, fmt.Errorf("%w: examples without features", ErrLogistic)
+	}
 	x := mat.NewDense(len(examples), features, nil)
 	for i, example := range examples {
 		if len(example) != features {

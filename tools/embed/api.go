@@ -90,7 +90,7 @@ func apiOf(path string) api {
 			all := make([][]float32, len(a.Data))
 			for _, v := range a.Data {
 				if v.Index < 0 || v.Index >= len(all) || all[v.Index] != nil {
-					return nil // some text has two, or none
+					return nil // an index that is missing, or there twice
 				}
 				all[v.Index] = v.Embedding
 			}

@@ -26,35 +26,48 @@ type cache struct {
 	db   *bbolt.DB
 }
 
-// openCache opens the cache of a model and a prefix, and makes it where it is
-// missing. It refuses that of another model or prefix.
-func openCache(path, model, prefix string) (*cache, error) {
+// openCache opens the cache of a model and a prefix, and refuses that of
+// another model or prefix. Unless it is only read, it is made where it is
+// missing.
+func openCache(path, model, prefix string, readOnly bool) (*cache, error) {
 	if path == "" {
 		return nil, nil
 	}
 	c := &cache{path: path}
 	var err error
-	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); err != nil {
+	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: readOnly}); err != nil {
 		return nil, c.explain(err)
 	}
-	err = c.db.Update(func(tx *bbolt.Tx) error {
-		about, err := tx.CreateBucketIfNotExists(aboutBucket)
-		if err != nil {
-			return err
-		}
-		for key, want := range map[string]string{"model": model, "prefix": prefix} {
-			switch got := about.Get([]byte(key)); {
-			case got == nil:
-				if err := about.Put([]byte(key), []byte(want)); err != nil {
-					return err
-				}
-			case string(got) != want:
-				return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+	is := map[string]string{"model": model, "prefix": prefix}
+	if !readOnly {
+		err = c.db.Update(func(tx *bbolt.Tx) error {
+			about, err := tx.CreateBucketIfNotExists(aboutBucket)
+			if err != nil {
+				return err
 			}
-		}
-		_, err = tx.CreateBucketIfNotExists(vectorBucket)
-		return err
-	})
+			for key, value := range is {
+				if about.Get([]byte(key)) == nil {
+					err = errors.Join(err, about.Put([]byte(key), []byte(value)))
+				}
+			}
+			_, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
+			return errors.Join(err, errVectors)
+		})
+	}
+	if err == nil {
+		err = c.db.View(func(tx *bbolt.Tx) error {
+			about := tx.Bucket(aboutBucket)
+			if about == nil || tx.Bucket(vectorBucket) == nil {
+				return errors.New("it is no cache of vectors: name another file")
+			}
+			for key, want := range is {
+				if got := string(about.Get([]byte(key))); got != want {
+					return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+				}
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, errors.Join(c.explain(err), c.db.Close())
 	}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -34,6 +37,8 @@ const (
 	patience = 5 * time.Minute
 	// answerPerWord bounds an answer: 8,192 numbers of at most 32 bytes.
 	answerPerWord = 8192 * 32
+	// maxNumbers bounds what the vectors of all words take to 4 GiB.
+	maxNumbers = 1 << 30
 )
 
 // A Model is a language model behind an API.
@@ -49,19 +54,26 @@ type Model struct {
 	Key string
 	// Cache is a file that keeps the vectors; "" is none.
 	Cache string
+	// Tell, unless nil, tells people that a call is made again, and why. It is
+	// called by one goroutine at a time, and not while progress is.
+	Tell func(format string, args ...any)
 }
 
-// Missing returns those of the words that the cache does not have.
+// Missing returns those of the words that the cache does not have. It writes
+// nothing.
 func (m *Model) Missing(words []string) (missing []string, err error) {
-	kept, err := openCache(m.Cache, m.Name, m.Prefix)
+	if _, err := os.Stat(m.Cache); m.Cache == "" || errors.Is(err, fs.ErrNotExist) {
+		return words, nil
+	}
+	kept, err := openCache(m.Cache, m.Name, m.Prefix, true)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
 	vectors, err := kept.get(words)
-	for k, v := range vectors {
-		if v == nil {
-			missing = append(missing, words[k])
+	for k, word := range words {
+		if err == nil && vectors[k] == nil {
+			missing = append(missing, word)
 		}
 	}
 	return missing, err
@@ -76,14 +88,15 @@ func (m *Model) Calls(words []string) (calls, tokens int) {
 	return (len(words) + batchWords - 1) / batchWords, tokens
 }
 
-// Vectors returns the vector of each word. It asks for those that the cache
-// does not have, in batches, smaller ones where the model takes no such, and
-// again where it is overloaded: after the time that Retry-After says, or
-// else after a growing one. What has come is in the cache when it fails, so
-// that the next try goes on. The error says what the model answered, and
-// never the key.
+// Vectors returns the vector of each word, nil for those that the model refuses
+// by themselves. It asks for those that the cache does not have, in batches,
+// which it halves where the model refuses one as too large, and again where the
+// model is overloaded or the network fails: after the time that Retry-After
+// says, or else after a growing one, for five minutes at most. What has come is
+// in the cache when it fails, so that the next try goes on. The error says what
+// the model answered, without the key.
 func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.Progress) (vectors [][]float32, err error) {
-	kept, err := openCache(m.Cache, m.Name, m.Prefix)
+	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	if err != nil {
 		return nil, err
 	}
@@ -103,16 +116,27 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	if len(missing) == 0 {
 		return vectors, nil
 	}
-	// The first batch alone tells what the model takes and what it answers.
-	size, done := min(batchWords, len(missing)), 0
+	done := 0
 	if progress == nil {
 		progress = func(string, int, int) {}
 	}
+	var mu sync.Mutex // of take, of what it changes, and of Tell
+	again := func(err error, pause time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m.Tell != nil {
+			m.Tell("again in %v: %s", pause.Round(time.Second), m.hide(err.Error()))
+		}
+	}
 	take := func(batch []int, got [][]float32) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if err := check(got, len(batch), dim); err != nil {
 			return err
 		}
-		dim = len(got[0])
+		if dim = len(got[0]); len(words)*dim > maxNumbers {
+			return fmt.Errorf("%d words of %d numbers each are more than %d: lower --max-terms", len(words), dim, maxNumbers)
+		}
 		texts := make([]string, len(batch))
 		for i, k := range batch {
 			vectors[k], texts[i] = got[i], words[k]
@@ -121,44 +145,53 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		progress("vectors of words", done, len(missing))
 		return kept.put(texts, got)
 	}
-	for {
-		got, err := m.ask(ctx, words, missing[:size])
-		if err == nil {
-			if err = take(missing[:size], got); err != nil {
-				return nil, err
-			}
-			break
-		}
-		if size == 1 || !tooMuch(err) {
-			return nil, err
-		}
+	// The first batch goes alone: it tells how many words the model takes, and
+	// where it is no model or the key is wrong, nothing else is sent.
+	size := min(batchWords, len(missing))
+	got, err := m.ask(ctx, words, missing[:size], again)
+	for first := err; tooMuch(err) && size > 1; {
 		size = (size + 1) / 2
+		if got, err = m.ask(ctx, words, missing[:size], again); size == 1 && err != nil {
+			err = first // not for its size
+		}
 	}
-	var mu sync.Mutex // of take
+	if err == nil {
+		err = take(missing[:size], got)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var inHalves func(ctx context.Context, batch []int) error
+	inHalves = func(ctx context.Context, batch []int) error {
+		got, err := m.ask(ctx, words, batch, again)
+		switch {
+		case err == nil:
+			return take(batch, got)
+		case !tooMuch(err):
+			return err
+		case len(batch) == 1:
+			return nil // the model does not take this word
+		}
+		return errors.Join(inHalves(ctx, batch[:len(batch)/2]), inHalves(ctx, batch[len(batch)/2:]))
+	}
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(callsAtOnce)
 	for batch := range slices.Chunk(missing[size:], size) {
-		group.Go(func() error {
-			got, err := m.ask(inGroup, words, batch)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			return take(batch, got)
-		})
+		group.Go(func() error { return inHalves(inGroup, batch) })
 	}
 	return vectors, group.Wait()
 }
 
-// tooMuch reports whether a call may have been refused for its size.
+// tooMuch reports whether the model may have refused a call for its size.
 func tooMuch(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
-	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, refused.Status)
+	return ok && slices.Contains([]int{
+		http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+	}, refused.Status)
 }
 
 // ask asks for the vectors of a batch, again while the model is overloaded.
-func (m *Model) ask(ctx context.Context, words []string, batch []int) ([][]float32, error) {
+func (m *Model) ask(ctx context.Context, words []string, batch []int, again backoff.Notify) ([][]float32, error) {
 	texts := make([]string, len(batch))
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
@@ -171,29 +204,39 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int) ([][]float
 	if m.Key != "" {
 		call.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
 	}
-	return backoff.Retry(ctx, func() ([][]float32, error) {
+	vectors, err := backoff.Retry(ctx, func() ([][]float32, error) {
 		var a answer
 		err := m.Client.Do(ctx, call, &a)
-		if refused, ok := errors.AsType[*esclient.Error](err); ok {
-			switch {
-			case refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden:
-				err = fmt.Errorf("%w: set %s", err, EnvKey)
-			case refused.Status == http.StatusTooManyRequests || refused.Status >= http.StatusInternalServerError:
-				if refused.RetryAfter > 0 {
-					return nil, backoff.RetryAfter(int(refused.RetryAfter.Seconds()))
-				}
-				return nil, err
-			}
+		refused, _ := errors.AsType[*esclient.Error](err)
+		switch {
+		case err == nil:
+			return api.vectors(&a), nil
+		case !documents.Interrupted(err) || tooMuch(err):
 			return nil, backoff.Permanent(err)
+		case refused != nil && refused.RetryAfter > 0:
+			return nil, fmt.Errorf("%w: %w", err, &backoff.RetryAfterError{Duration: max(refused.RetryAfter, time.Second)})
 		}
-		if err != nil {
-			if strings.Contains(err.Error(), "read the answer") { // no JSON
-				return nil, backoff.Permanent(err)
-			}
-			return nil, err
-		}
-		return api.vectors(&a), nil
-	}, backoff.WithMaxElapsedTime(patience))
+		return nil, err
+	}, backoff.WithMaxElapsedTime(patience), backoff.WithNotify(again))
+	refused, ok := errors.AsType[*esclient.Error](err)
+	if !ok {
+		return vectors, err
+	}
+	told := *refused
+	told.Type, told.Reason = m.hide(told.Type), m.hide(told.Reason)
+	err = fmt.Errorf("the model: %w", &told)
+	if told.Status == http.StatusUnauthorized || told.Status == http.StatusForbidden {
+		err = fmt.Errorf("%w: is its key in %s?", err, EnvKey)
+	}
+	return nil, err
+}
+
+// hide takes the key out of a text: some models quote one that is wrong.
+func (m *Model) hide(text string) string {
+	if m.Key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, m.Key, "…")
 }
 
 // EnvKey is the variable of the environment that has the key of the API.

@@ -1,12 +1,15 @@
 package embed
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,6 +169,47 @@ func TestBatchesBecomeAsSmallAsTheModelTakes(t *testing.T) {
 	}
 }
 
+// Vendors bound the tokens of a call, and refuse some words by themselves.
+func TestWordsThatAreRefusedKeepNoOthersBack(t *testing.T) {
+	words := numbered(600)
+	const bad, long = 400, 500
+	fake := &fakeModel{}
+	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var asked struct{ Input []string }
+		_ = json.Unmarshal(body, &asked)
+		if slices.Contains(asked.Input, words[bad]) || slices.Contains(asked.Input, words[long]) && len(asked.Input) > 8 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fake.ServeHTTP(w, r)
+	})
+	vectors, err := newModel(t, server, "/v1/embeddings").Vectors(t.Context(), words, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range words {
+		if (vectors[k] == nil) != (k == bad) {
+			t.Errorf("%s has the vector %v", words[k], vectors[k])
+		}
+	}
+}
+
+func TestPatienceEndsWithWhatTheModelAnswered(t *testing.T) {
+	m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"error":{"type":"insufficient_quota","message":"pay for secret-key first"}}`))
+	}), "/v1/embeddings")
+	_, err := m.Vectors(t.Context(), []string{"a"}, nil)
+	for _, want := range []string{"429", "insufficient_quota", "pay for … first"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestOverloadedModelIsAskedAgain(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		refused := 0
@@ -239,6 +283,31 @@ func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
 		if !slices.Equal(again[k], fakeVector(w)) {
 			t.Fatalf("%s has the vector of another word", w)
 		}
+	}
+}
+
+func TestLookingForMissingWordsWritesNothing(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if missing, err := m.Missing([]string{"a"}); err != nil || len(missing) != 1 {
+		t.Error(missing, err)
+	}
+	if _, err := os.Stat(m.Cache); err == nil {
+		t.Error("there is a cache, of a model that was never asked")
+	}
+}
+
+func TestFilesThatAreNoCacheAreRefused(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if err := os.WriteFile(m.Cache, bytes.Repeat([]byte("no cache "), 2000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), m.Cache) {
+		t.Error(err)
+	}
+	if _, err := m.Missing([]string{"a"}); err == nil {
+		t.Error("no error")
 	}
 }
 
