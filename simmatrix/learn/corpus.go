@@ -92,6 +92,12 @@ func (c *Corpus) setForms(forms map[string][]Form) {
 	}
 }
 
+// A Form is a word that people write for a term, in lower case, and how often.
+type Form struct {
+	Text  string
+	Count int
+}
+
 // Forms returns the words that people write for a term, the most frequent
 // first: the term itself where none are known.
 func (c *Corpus) Forms(term string) []Form {
@@ -117,18 +123,6 @@ func (c *Corpus) DocFreq(term string) uint32 {
 		return 0
 	}
 	return c.docFreqs[id]
-}
-
-// Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
-// order; its errors are those of that.
-func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
-	v, err := c.vocabulary(o.MinDocFreq, o.MaxTerms)
-	if err != nil {
-		return nil, err
-	}
-	terms := slices.Concat(v.terms[:v.rows], c.rareTerms(v, o).terms)
-	slices.Sort(terms)
-	return terms, nil
 }
 
 // A vocabulary is the part of a corpus that is learned from.

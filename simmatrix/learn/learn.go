@@ -85,6 +85,18 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	return m.Matrix()
 }
 
+// Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
+// order; its errors are those of that.
+func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
+	v, err := c.vocabulary(o.MinDocFreq, o.MaxTerms)
+	if err != nil {
+		return nil, err
+	}
+	terms := slices.Concat(v.terms[:v.rows], c.rareTerms(v, o).terms)
+	slices.Sort(terms)
+	return terms, nil
+}
+
 // learnVectors returns the vectors of the vocabulary and sets those of the rare
 // terms. The entries of a sparse matrix may take room bytes.
 func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {

@@ -11,32 +11,7 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
-
-// Parameters in [simmatrix.Meta] of a matrix with a language model mixed in.
-const (
-	ModelParam      = "model"       // what the vectors of the words are from
-	ModelShareParam = "model_share" // α
-)
-
-// A Mix has the vectors that a language model gives the terms of a corpus.
-type Mix struct {
-	Model string  // what the vectors are from, in words
-	Share float64 // α in (0, 1), what the model counts for
-	// Vector returns the vector of a term, of Dim numbers; nil where the model does
-	// not know the term. It is not modified.
-	Vector func(term string) []float32
-	Dim    int
-}
-
-// Validate reports a setting that is out of range.
-func (o *Mix) Validate() error {
-	if !(o.Share > 0 && o.Share < 1) {
-		return errors.New("model share: " + settings.FormatFloat(o.Share) + " not in (0, 1)")
-	}
-	return nil
-}
 
 const (
 	// commonComponents of the model's vectors are what all words have in common;

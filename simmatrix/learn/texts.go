@@ -207,12 +207,6 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
-// A Form is a word that people write for a term, in lower case, and how often.
-type Form struct {
-	Text  string
-	Count int
-}
-
 // maxForms is how many forms of a term are kept.
 const maxForms = 3
 
