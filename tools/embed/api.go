@@ -7,14 +7,6 @@ import (
 	"strings"
 )
 
-// An api is a way of asking for vectors over HTTP.
-type api struct {
-	// ask returns the body that asks for the vectors of texts.
-	ask func(model string, texts []string) any
-	// vectors returns what an answer has, in the order of the texts.
-	vectors func(a *answer) [][]float32
-}
-
 // An answer has what one of the APIs answers.
 type answer struct {
 	// Data is that of OpenAI's /v1/embeddings, whose order Index says.
@@ -36,67 +28,44 @@ type answer struct {
 	} `json:"inference_results"`
 }
 
-// apiOf returns the API by the path of its URL.
-func apiOf(path string) api {
+// body returns what asks the API at a path for the vectors of texts.
+func body(path, model string, texts []string) object {
 	switch {
 	case strings.Contains(path, "/_inference/"):
-		return api{
-			ask: func(_ string, texts []string) any { return object{"input": texts} },
-			vectors: func(a *answer) (all [][]float32) {
-				for _, v := range a.TextEmbedding {
-					all = append(all, v.Embedding)
-				}
-				return all
-			},
-		}
+		return object{"input": texts}
 	case strings.Contains(path, "/_ml/trained_models/"):
-		return api{
-			ask: func(_ string, texts []string) any {
-				docs := make([]object, len(texts))
-				for k, text := range texts {
-					docs[k] = object{"text_field": text}
-				}
-				return object{"docs": docs}
-			},
-			vectors: func(a *answer) (all [][]float32) {
-				for _, v := range a.InferenceResults {
-					all = append(all, v.Predicted)
-				}
-				return all
-			},
+		docs := make([]object, len(texts))
+		for k, text := range texts {
+			docs[k] = object{"text_field": text}
 		}
+		return object{"docs": docs}
 	case strings.Contains(path, "/_plugins/_ml/"):
-		return api{
-			ask: func(_ string, texts []string) any {
-				return object{"text_docs": texts, "return_number": true, "target_response": []string{"sentence_embedding"}}
-			},
-			vectors: func(a *answer) (all [][]float32) {
-				for _, v := range a.InferenceResults {
-					var vector []float32
-					if len(v.Output) > 0 {
-						vector = v.Output[0].Data
-					}
-					all = append(all, vector)
-				}
-				return all
-			},
+		return object{"text_docs": texts, "return_number": true, "target_response": []string{"sentence_embedding"}}
+	}
+	return object{"model": model, "input": texts, "encoding_format": "float"}
+}
+
+// vectors returns the vectors of an answer, in the order of the texts; nil
+// where an index of Data is missing, or there twice.
+func (a *answer) vectors() [][]float32 {
+	all := make([][]float32, len(a.Data))
+	for _, v := range a.Data {
+		if v.Index < 0 || v.Index >= len(all) || all[v.Index] != nil {
+			return nil
 		}
+		all[v.Index] = v.Embedding
 	}
-	return api{
-		ask: func(model string, texts []string) any {
-			return object{"model": model, "input": texts, "encoding_format": "float"}
-		},
-		vectors: func(a *answer) [][]float32 {
-			all := make([][]float32, len(a.Data))
-			for _, v := range a.Data {
-				if v.Index < 0 || v.Index >= len(all) || all[v.Index] != nil {
-					return nil // an index that is missing, or there twice
-				}
-				all[v.Index] = v.Embedding
-			}
-			return all
-		},
+	for _, v := range a.TextEmbedding {
+		all = append(all, v.Embedding)
 	}
+	for _, v := range a.InferenceResults {
+		vector := v.Predicted
+		if len(v.Output) > 0 {
+			vector = v.Output[0].Data
+		}
+		all = append(all, vector)
+	}
+	return all
 }
 
 type object = map[string]any

@@ -196,9 +196,8 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
 	}
-	api := apiOf(m.Path)
 	call := esclient.Call{
-		Method: http.MethodPost, Path: m.Path, Body: api.ask(m.Name, texts),
+		Method: http.MethodPost, Path: m.Path, Body: body(m.Path, m.Name, texts),
 		Timeout: callTimeout, Limit: int64(len(batch)) * answerPerWord,
 	}
 	if m.Key != "" {
@@ -210,7 +209,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
 		case err == nil:
-			return api.vectors(&a), nil
+			return a.vectors(), nil
 		case !documents.Interrupted(err) || tooMuch(err):
 			return nil, backoff.Permanent(err)
 		case refused != nil && refused.RetryAfter > 0:
