@@ -121,6 +121,10 @@ func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
 	if !found {
 		t.Fatal("the page has no table of scores")
 	}
+	factor := 1.0
+	if e.name == "opensearch3" {
+		factor = 2.2 // k1 + 1, which its BM25 lacks, as the page says
+	}
 	rows := regexp.MustCompile(`(?m)^\| (\d) \| ([0-9.]+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(table, -1)
 	for column, parameters := range []string{"akin=off", "akin_profile=linear", "akin=explain"} {
 		hits, err := a.search(t.Context(), "/by-hand/_search?"+parameters, `{"query":{"match":{"body":"car hire"}}}`)
@@ -134,7 +138,7 @@ func TestScoresByHandAreThoseOfTheEngine(t *testing.T) {
 			}
 		}
 		for _, h := range hits.Hits.Hits {
-			got[h.ID] = fmt.Sprintf("%.4f", h.Score)
+			got[h.ID] = fmt.Sprintf("%.4f", h.Score*factor)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-page +engine):\n%s", parameters, diff)

@@ -93,6 +93,7 @@ func (r rawRequest) wire(base string) string {
 // durations, clock times, ids that the engine draws, and measured memory.
 var volatile = regexp.MustCompile(strings.Join([]string{
 	`"took":\d+`,
+	`\b(coordinating_and_primary|all)_bytes=\d+`, // of all bulks in flight, where one is refused
 	`"_scroll_id":"[^"]*"`,
 	`"(index\.)?(creation_date|uuid|index_uuid)" ?: ?"[^"]*"`,
 	`\ntook: \d+`,                              // YAML
