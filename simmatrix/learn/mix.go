@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -13,14 +14,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-const (
-	// commonComponents of the model's vectors are what all words have in common;
-	// they are removed (Mu and Viswanath, "All-but-the-Top", 2018).
-	commonComponents = 3
-	// usualPlace is where in a row the cosines of the corpus and of the model
-	// are brought to one scale: at as many neighbors as a search adds terms.
-	usualPlace = crowdPlace
-)
+// commonComponents of the model's vectors are what all words have in common;
+// they are removed (Mu and Viswanath, "All-but-the-Top", 2018).
+const commonComponents = 3
 
 // mixed returns the neighbors by both the corpus and a language model. With
 // A the cosines of p, E the model's vectors of the terms, centered on the
@@ -41,23 +37,18 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
-	ids := make([]uint32, p.vectors)
-	for i := range ids {
-		ids[i] = uint32(min(i, simmatrix.MaxTerms))
-	}
-	candidates, knownCandidates := ids, known
+	among := known
 	if opts.candidates != nil {
-		candidates = opts.candidates
-		knownCandidates = slices.DeleteFunc(slices.Clone(known), func(id uint32) bool {
-			_, found := slices.BinarySearch(candidates, id)
+		among = slices.DeleteFunc(slices.Clone(known), func(id uint32) bool {
+			_, found := slices.BinarySearch(opts.candidates, id)
 			return !found
 		})
 	}
-	usualOfCorpus, err := p.usualCosine(ctx, ids, candidates)
+	usualOfCorpus, err := p.usualCosine(ctx, nil, opts.candidates)
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
-	usualOfModel, err := model.usualCosine(ctx, known, knownCandidates)
+	usualOfModel, err := model.usualCosine(ctx, known, among)
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
@@ -86,12 +77,8 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		}
 		both.add(id, vector)
 	}
-	shown := both
-	if opts.candidates != nil {
-		shown = both.pick(opts.candidates)
-	}
 	rows := make([][]pair, p.vectors)
-	err = both.search(ctx, opts.neighbors+1, 0, shown.showAll, func(id uint32, best []candidate) {
+	err = both.search(ctx, opts.neighbors+1, 0, both.among(opts.candidates).showAll, func(id uint32, best []candidate) {
 		cols := make([]uint32, 0, 2*opts.neighbors)
 		for _, c := range best {
 			if c.id() != id {
@@ -109,15 +96,7 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 				row = append(row, pair{col, m})
 			}
 		}
-		slices.SortFunc(row, func(a, b pair) int {
-			if a.m != b.m {
-				if a.m > b.m {
-					return -1
-				}
-				return 1
-			}
-			return int(a.col) - int(b.col)
-		})
+		slices.SortFunc(row, func(a, b pair) int { return cmp.Or(cmp.Compare(b.m, a.m), cmp.Compare(a.col, b.col)) })
 		rows[id] = slices.Clone(row[:min(len(row), opts.neighbors)])
 	}, parallel.NewStage(progress, "neighbors with the model", p.vectors))
 	if err != nil {
@@ -165,43 +144,25 @@ func dot(a, b []float32) (sum float32) {
 }
 
 // byRank returns the function that gives the k-th largest of values the k-th
-// largest of units, and 0 beyond them. Equal values get the same.
+// largest of units, and 0 beyond them. Equal values get the same. It sorts
+// values.
 func byRank(values []float32, units []uint16) func(v float32) uint16 {
-	values, units = slices.Clone(values), slices.Clone(units)
+	units = slices.Clone(units)
 	slices.Sort(values)
 	slices.Sort(units)
-	// least[k] is the smallest value that gets of[k].
-	var least []float32
-	var of []uint16
-	for k := 1; k <= min(len(values), len(units)); k++ {
-		v, u := values[len(values)-k], units[len(units)-k]
-		switch {
-		case len(of) > 0 && least[len(least)-1] == v:
-		case len(of) > 0 && of[len(of)-1] == u:
-			least[len(least)-1] = v
-		default:
-			least, of = append(least, v), append(of, u)
-		}
-	}
 	return func(v float32) uint16 {
-		at := sort.Search(len(least), func(k int) bool { return least[k] <= v })
-		if at == len(of) {
-			return 0
+		upTo := sort.Search(len(values), func(k int) bool { return values[k] > v })
+		if larger := len(values) - upTo; larger < len(units) {
+			return units[len(units)-1-larger]
 		}
-		return of[at]
+		return 0
 	}
 }
 
 // usualCosine returns the mean 30th-largest cosine of the vectors of ids with
-// those of candidates, over the ids that have so many above 0.
+// those of candidates, nil for all, over the ids that have so many above 0.
 func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (float64, error) {
-	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
-	err := p.pick(ids).search(ctx, usualPlace+1, 0, p.pick(candidates).showAll, func(id uint32, best []candidate) {
-		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
-		if len(best) >= usualPlace {
-			cosines[id] = float64(best[usualPlace-1].cos())
-		}
-	}, nil)
+	cosines, err := p.cosines(ctx, ids, candidates)
 	sum, rows := 0.0, 0
 	for _, cos := range cosines {
 		if sum += cos; cos > 0 {
@@ -224,7 +185,7 @@ func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint3
 			known = append(known, uint32(min(id, simmatrix.MaxTerms)))
 		}
 	}
-	if len(known) <= usualPlace {
+	if len(known) <= crowdPlace {
 		return nil, nil, errors.New("the model knows too few of the words")
 	}
 	mean := make([]float64, o.Dim)

@@ -264,11 +264,7 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 
 // nearest compares all with all candidates.
 func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
-	shown := p
-	if opts.candidates != nil {
-		shown = p.pick(opts.candidates)
-	}
-	return p.nearestAmong(ctx, opts, shown.showAll, st)
+	return p.nearestAmong(ctx, opts, p.among(opts.candidates).showAll, st)
 }
 
 // nearestAmong returns for every vector of p, whose ids are the rows, the
@@ -368,6 +364,14 @@ func (p *panels) pick(ids []uint32) *panels {
 		picked.add(id, vector)
 	}
 	return picked
+}
+
+// among is [panels.pick], and all vectors for nil.
+func (p *panels) among(ids []uint32) *panels {
+	if ids == nil {
+		return p
+	}
+	return p.pick(ids)
 }
 
 func (p *panels) places() map[uint32]int {

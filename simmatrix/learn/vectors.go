@@ -140,27 +140,31 @@ const (
 
 // power returns the power that gives the vectors the usual crowd.
 func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error) {
-	shown := p
-	if candidates != nil {
-		shown = p.pick(candidates)
-	}
 	ids := make([]uint32, min(crowdSample, p.vectors))
 	for k := range ids {
 		ids[k] = uint32(k * p.vectors / len(ids)) //nolint:gosec // at most MaxTerms
 	}
-	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
-	err := p.pick(ids).search(ctx, crowdPlace+1, 0, shown.showAll, func(id uint32, best []candidate) {
-		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
-		if len(best) >= crowdPlace {
-			cosines[id] = float64(best[crowdPlace-1].cos())
-		}
-	}, nil)
+	cosines, err := p.cosines(ctx, ids, candidates)
 	mean := 0.0
 	for _, cos := range cosines {
 		mean += cos / float64(len(ids))
 	}
 	power := math.Round(math.Log(usualCrowd) / math.Log(min(mean, nearest))) // 0 for a mean of 0
 	return min(max(power, leastPower), largestPower), err
+}
+
+// cosines returns the 30th-largest cosine of each vector of ids with the others
+// of candidates, nil for all, and 0 where fewer are above 0. They are by id, so
+// that they are added up in one order.
+func (p *panels) cosines(ctx context.Context, ids, candidates []uint32) ([]float64, error) {
+	cosines := make([]float64, p.vectors)
+	err := p.among(ids).search(ctx, crowdPlace+1, 0, p.among(candidates).showAll, func(id uint32, best []candidate) {
+		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
+		if len(best) >= crowdPlace {
+			cosines[id] = float64(best[crowdPlace-1].cos())
+		}
+	}, nil)
+	return cosines, err
 }
 
 // Crowd returns the mean similarity of the 30th neighbors of m, 0 where a term
