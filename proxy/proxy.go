@@ -92,6 +92,6 @@ func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()
 	s.access.close()
-	s.tokens.close()
+	s.tokens.flush()
 	s.upstream.Close()
 }

@@ -14,11 +14,10 @@ const tokenLogEvery = time.Minute
 type wrongTokens struct {
 	log *slog.Logger
 
-	mu     sync.Mutex
-	count  int         // since the last line
-	from   string      // who sent the last one
-	timer  *time.Timer // until there may be another line; nil where there may be one now
-	closed bool
+	mu    sync.Mutex
+	count int       // since the last line
+	from  string    // who sent the last one
+	next  time.Time // when there may be another line
 }
 
 // note counts a wrong token that an address sent.
@@ -26,35 +25,24 @@ func (w *wrongTokens) note(from string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count, w.from = w.count+1, from
-	if w.timer == nil {
+	if wait := time.Until(w.next); wait <= 0 {
 		w.write()
+	} else if w.count == 1 {
+		time.AfterFunc(wait, w.flush)
 	}
 }
 
-// write logs what was counted, and writes again in a minute; with nothing
-// counted it waits for the next one. The lock is held.
-func (w *wrongTokens) write() {
-	if w.timer = nil; w.count == 0 {
-		return
-	}
-	w.log.Warn("wrong tokens on the admin port", "count", w.count, "last_from", w.from)
-	if w.count = 0; w.closed {
-		return
-	}
-	w.timer = time.AfterFunc(tokenLogEvery, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.write()
-	})
-}
-
-// close logs what was counted since the last line.
-func (w *wrongTokens) close() {
+// flush logs what was counted since the last line.
+func (w *wrongTokens) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
-	if w.timer != nil {
-		w.timer.Stop()
-	}
 	w.write()
+}
+
+// write is flush while the lock is held.
+func (w *wrongTokens) write() {
+	if w.count > 0 {
+		w.log.Warn("wrong tokens on the admin port", "count", w.count, "last_from", w.from)
+		w.count, w.next = 0, time.Now().Add(tokenLogEvery)
+	}
 }

@@ -42,7 +42,7 @@ func TestWrongTokensAreLoggedOnceAMinute(t *testing.T) {
 		logged("")
 		note(3) // long after the last line
 		logged("1 last_from=10.0.0.1:0")
-		w.close()
+		w.flush()
 		logged("2 last_from=10.0.0.1:2")
 		time.Sleep(10 * time.Minute)
 		logged("")
