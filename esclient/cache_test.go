@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -723,19 +722,17 @@ func TestPanicOfALoadIsAnError(t *testing.T) {
 
 // The calls of one load run side by side, in goroutines of their own.
 func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
-	f := library(t)
+	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=BM25", "k1=10000", "b=0")}})
+	f.On("POST /_search", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	f.On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
 	registry := prometheus.NewRegistry()
 	c := client(t, f)
-	var err error
 	c.guard = recovery.New(slog.New(slog.DiscardHandler), registry)
-	var group errgroup.Group
-	group.Go(c.guarded(func() error { panic("broken") }))
-	if err := group.Wait(); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
 	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	defer cached.Close()
-	f.On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	if _, err := cached.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID); !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("error %v", err)
+	}
 	if _, err := cached.Analyze(t.Context(), at("library"), "title", "", "a"); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}

@@ -221,11 +221,6 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 // asking is what the metric of panics says of all that the package does.
 const asking = "asking the cluster"
 
-// guarded returns f such that a panic of it is an error: for goroutines.
-func (c *Client) guarded(f func() error) func() error {
-	return func() error { return c.guard.Do(asking, f) }
-}
-
 // Errors that end the reading of an answer: it is larger than its bound, or
 // [Options.Memory] gives no more.
 var (

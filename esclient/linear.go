@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // Errors of [Cached.Linear]: no field scores linearly in all indices, or the
@@ -70,18 +69,16 @@ func (q question) linear(ctx context.Context, norm, weights, id string, info fun
 		return Linear{}, q.wrap(err)
 	}
 	l := Linear{Field: name, Scripted: how.Scripted, Factor: 1, Norm: norm}
-	var group errgroup.Group // which cancels no call: others may wait for their answers
-	group.Go(q.client.guarded(func() (err error) {
-		l.Missing, err = q.meanNorm(ctx, norm, weights, id)
-		return err
-	}))
-	if !how.Scripted {
-		group.Go(q.client.guarded(func() (err error) {
+	err = recovery.InParallel(2, 2, func(i int) (err error) {
+		switch {
+		case i == 0:
+			l.Missing, err = q.meanNorm(ctx, norm, weights, id)
+		case !how.Scripted:
 			l.Factor, err = question{q.client, q.indices, name}.linearFactor(ctx, how, info)
-			return err
-		}))
-	}
-	if err := group.Wait(); err != nil {
+		}
+		return err
+	})
+	if err != nil {
 		return Linear{}, q.wrap(err)
 	}
 	return l, nil
