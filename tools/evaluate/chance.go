@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -20,30 +19,24 @@ const trials = 10_000
 // The draws are the same in every call.
 func Randomization(differences []float64) float64 {
 	random := rand.New(rand.NewPCG(14, 7)) //nolint:gosec // has to give the same numbers every time
-	sum := floats.Sum(differences)
-	signs := make([]uint64, (len(differences)+63)/64)
+	least := math.Abs(floats.Sum(differences)) - 1e-9
 	asLarge := 1
 	for range trials {
-		for i := range signs {
-			signs[i] = random.Uint64()
+		sum, coins := 0.0, uint64(0)
+		for i, d := range differences {
+			if i%64 == 0 {
+				coins = random.Uint64()
+			}
+			if coins&1 == 1 {
+				d = -d
+			}
+			sum, coins = sum+d, coins>>1
 		}
-		if math.Abs(withSigns(differences, sum, signs)) >= math.Abs(sum)-1e-9 {
+		if math.Abs(sum) >= least {
 			asLarge++
 		}
 	}
 	return float64(asLarge) / (trials + 1)
-}
-
-// withSigns returns the sum with the differences negated whose bit is set.
-func withSigns(differences []float64, sum float64, signs []uint64) float64 {
-	for i, word := range signs {
-		for ; word != 0; word &= word - 1 {
-			if k := i*64 + bits.TrailingZeros64(word); k < len(differences) {
-				sum -= 2 * differences[k]
-			}
-		}
-	}
-	return sum
 }
 
 // Bootstrap returns the interval that holds the mean of the differences with
