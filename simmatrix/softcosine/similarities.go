@@ -60,16 +60,7 @@ func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities
 			return nil, fmt.Errorf("%w: s(%d, %d) occurs twice", ErrSimilarities, cells[k].row, cells[k].col)
 		}
 	}
-	s := newSimilarities(n, len(cells))
-	for k := 0; k < len(cells); {
-		row := cells[k].row
-		s.openRows(int(row))
-		for ; k < len(cells) && cells[k].row == row; k++ {
-			s.add(cells[k].col, cells[k].sim)
-		}
-	}
-	s.openRows(n)
-	return s, nil
+	return ofSorted(n, cells), nil
 }
 
 // Identity returns the n×n matrix of terms that are similar only to themselves.
@@ -78,29 +69,22 @@ func Identity(n int) *Similarities {
 	if n < 0 || n > math.MaxInt32 {
 		panic(panicTerm)
 	}
-	s := newSimilarities(n, 0)
-	s.openRows(n)
+	return ofSorted(n, nil)
+}
+
+// ofSorted returns the matrix of cells off the diagonal that ascend.
+func ofSorted(n int, cells []cell) *Similarities {
+	s := &Similarities{offsets: make([]int, n+1)}
+	for _, c := range cells {
+		if c.sim != 0 {
+			s.cols, s.sims = append(s.cols, c.col), append(s.sims, c.sim)
+		}
+		s.offsets[c.row+1] = len(s.cols)
+	}
+	for i := range n { // rows without cells end where the one before does
+		s.offsets[i+1] = max(s.offsets[i+1], s.offsets[i])
+	}
 	return s
-}
-
-// newSimilarities returns a matrix without rows, with room for so many.
-func newSimilarities(n, nonZeros int) *Similarities {
-	return &Similarities{
-		offsets: make([]int, 0, n+1), cols: make([]int32, 0, nonZeros), sims: make([]float64, 0, nonZeros),
-	}
-}
-
-// openRows ends the rows before row and begins row, to which add then appends.
-func (s *Similarities) openRows(row int) {
-	for len(s.offsets) <= row {
-		s.offsets = append(s.offsets, len(s.cols))
-	}
-}
-
-func (s *Similarities) add(col int32, sim float64) {
-	if sim != 0 {
-		s.cols, s.sims = append(s.cols, col), append(s.sims, sim)
-	}
 }
 
 // Len returns n, the number of terms.
@@ -148,20 +132,8 @@ func (s *Similarities) NonNegative() bool {
 
 // Symmetric reports whether s_ij = s_ji for all i and j, in O(nnz).
 func (s *Similarities) Symmetric() bool {
-	// The rows are walked in ascending i, so that of row j, whose columns
-	// ascend, too, the entry of column i must be the next that was not met.
-	next := slices.Clone(s.offsets)
-	for i := range s.Len() {
-		cols, sims := s.Row(i)
-		for k, j := range cols {
-			at := next[j]
-			if at == s.offsets[j+1] || int(s.cols[at]) != i || s.sims[at] != sims[k] {
-				return false
-			}
-			next[j]++
-		}
-	}
-	return true
+	t := s.Transposed()
+	return slices.Equal(s.offsets, t.offsets) && slices.Equal(s.cols, t.cols) && slices.Equal(s.sims, t.sims)
 }
 
 // Transposed returns Sᵀ, in O(nnz).
@@ -185,29 +157,28 @@ func (s *Similarities) Transposed() *Similarities {
 	return t
 }
 
-// Symmetrized returns ½(S + Sᵀ), in O(nnz); S itself where it is symmetric. It
+// Symmetrized returns ½(S + Sᵀ), in O(nnz·log C); S itself where it is symmetric. It
 // leaves every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes the mean.
 func (s *Similarities) Symmetrized() *Similarities {
 	if s.Symmetric() {
 		return s
 	}
 	t := s.Transposed()
-	out := newSimilarities(s.Len(), 2*s.NonZeros())
-	sums := newScratch(s.Len())
+	var cells []cell
 	for i := range s.Len() {
-		out.openRows(i)
+		sums := map[int32]float64{}
 		for _, half := range []*Similarities{s, t} {
 			cols, sims := half.Row(i)
 			for k, j := range cols {
-				sums.add(j, sims[k]/2)
+				sums[j] += sims[k] / 2
 			}
 		}
-		row := sums.vector()
-		sums.clear()
-		out.cols, out.sims = append(out.cols, row.Terms...), append(out.sims, row.Values...)
+		row := NewVector(sums)
+		for k, j := range row.Terms {
+			cells = append(cells, cell{int32(i), j, row.Values[k]})
+		}
 	}
-	out.openRows(s.Len())
-	return out
+	return ofSorted(s.Len(), cells)
 }
 
 // A Vocabulary maps terms to numbers and back.
@@ -221,20 +192,16 @@ type Vocabulary struct {
 func NewVocabulary(terms ...string) *Vocabulary {
 	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
 	for _, term := range terms {
-		v.add(term)
+		if _, ok := v.numbers[term]; ok {
+			continue
+		}
+		if len(v.terms) == simmatrix.MaxTerms {
+			panic(panicTerm)
+		}
+		v.numbers[term] = int32(len(v.terms)) //nolint:gosec // less than MaxTerms
+		v.terms = append(v.terms, term)
 	}
 	return v
-}
-
-func (v *Vocabulary) add(term string) {
-	if _, ok := v.numbers[term]; ok {
-		return
-	}
-	if len(v.terms) == simmatrix.MaxTerms {
-		panic(panicTerm)
-	}
-	v.numbers[term] = int32(len(v.terms)) //nolint:gosec // less than MaxTerms
-	v.terms = append(v.terms, term)
 }
 
 // Number returns the number of term, and whether there is one.
@@ -252,28 +219,16 @@ func (v *Vocabulary) Len() int { return len(v.terms) }
 // FromMatrix returns S as m has it and the numbers of its terms: those of m in
 // ascending byte order, then the others of extra.
 func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
-	v := &Vocabulary{terms: make([]string, 0, m.Len()+len(extra)), numbers: make(map[string]int32, m.Len()+len(extra))}
-	for term := range m.Terms() {
-		v.add(term)
-	}
-	for _, term := range extra {
-		v.add(term)
-	}
-	s := newSimilarities(v.Len(), int(m.Meta().NonZeros)) //nolint:gosec // as many as are in memory
-	var row []cell
-	i := 0
+	v := NewVocabulary(append(slices.Collect(m.Terms()), extra...)...)
+	var cells []cell
+	row := int32(0)
 	for _, neighbors := range m.Rows() {
-		s.openRows(i)
-		row = row[:0]
+		first := len(cells)
 		for n := range neighbors.All() {
-			row = append(row, cell{col: v.numbers[n.Term], sim: float64(n.Similarity)})
+			cells = append(cells, cell{row, v.numbers[n.Term], float64(n.Similarity)})
 		}
-		slices.SortFunc(row, func(a, b cell) int { return int(a.col) - int(b.col) })
-		for _, c := range row {
-			s.add(c.col, c.sim)
-		}
-		i++
+		slices.SortFunc(cells[first:], func(a, b cell) int { return cmp.Compare(a.col, b.col) })
+		row++
 	}
-	s.openRows(v.Len())
-	return v, s
+	return v, ofSorted(v.Len(), cells)
 }
