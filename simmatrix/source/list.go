@@ -53,8 +53,6 @@ type list struct {
 	distinct int // number of pairs after repeats were last dropped
 }
 
-func newList(opts ListOptions) *list { return &list{opts: opts, pairs: newPairs()} }
-
 // add adds a similarity. One of a term to itself has to be about 1.
 func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	u, err := units(s, g.opts.Clamp)
@@ -78,14 +76,6 @@ func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 		g.list = append(g.list, e)
 	}
 	return nil
-}
-
-// compactGrown drops repeats where the list has doubled since the last time.
-func (g *list) compactGrown() error {
-	if len(g.list) < max(2*g.distinct, minCompact) {
-		return nil
-	}
-	return g.compact()
 }
 
 // compact sorts the list and drops repeats. One with another similarity is an
@@ -155,15 +145,15 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	g := newList(opts)
+	g := &list{opts: opts, pairs: newPairs()}
 	_, err := lines.Each(r, func(line []byte, number int) error {
 		if len(line) == 0 {
 			return nil
 		}
-		if err := g.addLine(line, number); err != nil {
+		if err := g.addLine(line, number); err != nil || len(g.list) < max(2*g.distinct, minCompact) {
 			return err
 		}
-		return g.compactGrown()
+		return g.compact() // the list has doubled since the last time
 	})
 	if err == nil {
 		err = g.compact()

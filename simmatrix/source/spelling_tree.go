@@ -1,7 +1,9 @@
 package source
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -93,19 +95,12 @@ func (t *termTree) sharedBytes(a, b string) int {
 
 // child returns the child of n whose label begins with letter, or nil.
 func (t *termTree) child(n *treeNode, letter rune) *treeNode {
-	lo, hi := n.children, n.last
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		switch c := &t.nodes[mid]; {
-		case c.first == letter:
-			return c
-		case c.first < letter:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
+	children := t.nodes[n.children:n.last]
+	at, found := slices.BinarySearchFunc(children, letter, func(c treeNode, letter rune) int { return cmp.Compare(c.first, letter) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &children[at]
 }
 
 // letter returns the first letter of text, not empty, and its size in bytes.

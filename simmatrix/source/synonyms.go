@@ -240,22 +240,12 @@ func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") ==
 
 // cutQuoted splits s behind the quoted text that begins it; quotes are doubled.
 func cutQuoted(s string) (text, rest string, ok bool) {
-	if s == "" || s[0] != '\'' {
+	s, ok = strings.CutPrefix(s, "'")
+	end := strings.IndexByte(strings.ReplaceAll(s, "''", "__"), '\'') // of the same length
+	if !ok || end < 0 {
 		return "", "", false
 	}
-	var b strings.Builder
-	for at := 1; at < len(s); at++ {
-		if s[at] != '\'' {
-			b.WriteByte(s[at])
-			continue
-		}
-		if at+1 == len(s) || s[at+1] != '\'' {
-			return b.String(), s[at+1:], true
-		}
-		at++
-		b.WriteByte('\'')
-	}
-	return "", "", false
+	return strings.ReplaceAll(s[:end], "''", "'"), s[end+1:], true
 }
 
 // addSenses adds the sets of synonyms as groups, in the order of their numbers,
