@@ -137,9 +137,9 @@ type kind struct {
 // expansion off for others.
 func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery string, body []byte) uint64 {
 	h := m.hash(k)
-	writePart(h, client)
-	eachIdentity(header, func(text string) { writePart(h, text) })
-	answer.EachParameter(rawQuery, func(name, _ string) { writePart(h, name) })
+	maphash.WriteComparable(h, client)
+	eachIdentity(header, func(text string) { maphash.WriteComparable(h, text) })
+	answer.EachParameter(rawQuery, func(name, _ string) { maphash.WriteComparable(h, name) })
 	var last jsontext.Kind
 	for d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
 		t, err := d.ReadToken()
@@ -150,7 +150,7 @@ func (m *backoffs) shapeOf(k kind, client string, header http.Header, rawQuery s
 		scalar := t.Kind() != '{' && t.Kind() != '[' && t.Kind() != '}' && t.Kind() != ']'
 		switch {
 		case in == '{' && n%2 == 1: // a name
-			writePart(h, t.String())
+			maphash.WriteComparable(h, t.String())
 		case in == '[' && scalar && t.Kind() == last: // however many
 		default:
 			_ = h.WriteByte(byte(t.Kind())) // it never fails
@@ -164,12 +164,7 @@ func (m *backoffs) hash(k kind) *maphash.Hash {
 	h := new(maphash.Hash)
 	h.SetSeed(m.seed)
 	_ = h.WriteByte(byte(k.endpoint)) // it never fails
-	writePart(h, k.index)
-	writePart(h, k.profile)
+	maphash.WriteComparable(h, k.index)
+	maphash.WriteComparable(h, k.profile)
 	return h
-}
-
-// writePart adds a text that cannot run into the next one.
-func writePart(h *maphash.Hash, text string) {
-	maphash.WriteComparable(h, text)
 }

@@ -86,10 +86,10 @@ func recognize(method, escapedPath string) (match, bool) {
 // fit compares path with the shape, which has as many slashes.
 func (r *route) fit(path string) (m match, ok bool) {
 	m.route, ok = r, true
-	for shape := r.shape; ok && shape != ""; {
+	for shape, more := r.shape, true; ok && more; {
 		var want, segment string
-		want, shape = cutSegment(shape)
-		segment, path = cutSegment(path)
+		want, shape, more = strings.Cut(shape, "/")
+		segment, path, _ = strings.Cut(path, "/")
 		switch want {
 		case "{index}":
 			m.index, ok = indexOf(segment)
@@ -107,15 +107,6 @@ func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_sear
 
 // isTemplate reports whether the cluster has to render the search.
 func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
-
-// cutSegment returns the first segment of path, and what follows.
-func cutSegment(path string) (segment, rest string) {
-	path = strings.TrimPrefix(path, "/")
-	if at := strings.IndexByte(path, '/'); at >= 0 {
-		return path[:at], path[at:]
-	}
-	return path, ""
-}
 
 // indexOf unescapes a segment and reports whether it is an index expression.
 // Names of other things begin with an underscore: POST /_scripts/_search stores

@@ -48,14 +48,8 @@ func drawArm(trials []Trial, index, client string, h http.Header) (trial, arm st
 // process, and apart from other trials.
 func (t *Trial) Draws(unit string) bool {
 	const all = 1 << 53 // what a float64 holds exactly
-	return float64(drawOf(t.Name, unit)%all)/all < t.Share
-}
-
-// drawOf hashes texts such that the end of each is seen.
-func drawOf(texts ...string) uint64 {
 	h := sha256.New()
-	for _, text := range texts {
-		addText(h, text)
-	}
-	return binary.BigEndian.Uint64(h.Sum(nil))
+	addText(h, t.Name)
+	addText(h, unit)
+	return float64(binary.BigEndian.Uint64(h.Sum(nil))%all)/all < t.Share
 }
