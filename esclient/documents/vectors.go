@@ -17,6 +17,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A TermFreq is an index term and how often a field of a document has it, all
@@ -139,14 +140,11 @@ var errVectors = errors.New("not the terms of the documents")
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
 	d := jsontext.NewDecoder(answer, esclient.Lenient())
 	n := 0
-	err := eachMember(d, func(name string) error {
+	err := jsonspan.EachMember(d, func(name string) error {
 		if name != "docs" {
 			return d.SkipValue()
 		}
-		if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
-			return cmp.Or(err, errors.New("want an array"))
-		}
-		for ; d.PeekKind() != jsontext.KindEndArray; n++ {
+		return jsonspan.EachElement(d, func() error {
 			if n == len(v.docs) {
 				return fmt.Errorf("more than %d documents: %w", n, errVectors)
 			}
@@ -154,12 +152,9 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 			if err != nil {
 				return err
 			}
-			if err := fn(n, doc); err != nil {
-				return err
-			}
-		}
-		_, err := d.ReadToken()
-		return err
+			n++
+			return fn(n-1, doc)
+		})
 	})
 	if err == nil && n != len(v.docs) {
 		err = fmt.Errorf("%d documents, asked for %d: %w", n, len(v.docs), errVectors)
@@ -171,7 +166,7 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 // token by token: a struct for the millions of terms would take twice as long.
 func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
 	doc := &vectorDoc{}
-	err := eachMember(d, func(name string) (err error) {
+	err := jsonspan.EachMember(d, func(name string) (err error) {
 		switch name {
 		case "_id":
 			var got string
@@ -193,7 +188,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 			doc.Err = e.AsError(status)
 			return err
 		case "term_vectors":
-			return eachMember(d, func(field string) error { return v.readField(d, doc, field) })
+			return jsonspan.EachMember(d, func(field string) error { return v.readField(d, doc, field) })
 		default:
 			return d.SkipValue()
 		}
@@ -205,11 +200,11 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string) error {
 	var terms []TermFreq
 	var positions [][]int
-	err := eachMember(d, func(name string) error {
+	err := jsonspan.EachMember(d, func(name string) error {
 		if name != "terms" {
 			return d.SkipValue()
 		}
-		return eachMember(d, func(term string) error {
+		return jsonspan.EachMember(d, func(term string) error {
 			freq, at, err := v.readTerm(d)
 			terms = append(terms, TermFreq{term, freq})
 			if v.positions {
@@ -229,7 +224,7 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 
 // readTerm reads the frequency and the places of a term.
 func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
-	err = eachMember(d, func(name string) error {
+	err = jsonspan.EachMember(d, func(name string) error {
 		switch {
 		case name == "term_freq":
 			t, err := d.ReadToken()
@@ -286,23 +281,4 @@ func (d *vectorDoc) texts(fields []string) [][]string {
 		}
 	}
 	return texts
-}
-
-// eachMember calls fn for each member of the object that d comes to; fn reads
-// the member's value.
-func eachMember(d *jsontext.Decoder, fn func(name string) error) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return cmp.Or(err, errors.New("want an object"))
-	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := fn(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
 }

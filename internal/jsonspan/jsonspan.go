@@ -4,6 +4,7 @@ package jsonspan
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 
@@ -169,6 +170,37 @@ func Elements(text []byte, f func(value []byte) error) error {
 		}
 		return f(at.Of(text))
 	})
+}
+
+// EachMember calls f, which reads the value, for each member of the object that
+// d comes to.
+func EachMember(d *jsontext.Decoder, f func(name string) error) error {
+	return within(d, jsontext.KindBeginObject, jsontext.KindEndObject, func() error {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		return f(name.String())
+	})
+}
+
+// EachElement calls f, which reads it, for each element of the list that d
+// comes to.
+func EachElement(d *jsontext.Decoder, f func() error) error {
+	return within(d, jsontext.KindBeginArray, jsontext.KindEndArray, f)
+}
+
+func within(d *jsontext.Decoder, begin, end jsontext.Kind, f func() error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != begin {
+		return cmp.Or(err, ErrKind)
+	}
+	for d.PeekKind() != end {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 // An Edit replaces At, which is empty for an insertion, with Text.

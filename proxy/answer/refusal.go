@@ -10,7 +10,6 @@ package answer
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // Bounds of what is kept of a refusal.
@@ -79,7 +79,7 @@ func IsDenied(status int) bool {
 // strict says that the cluster was asked for one where single shards fail.
 func ReadRefusal(answer io.Reader, status int, strict bool) *Failure {
 	causes := causeReader{d: newDecoder(answer)}
-	_ = object(causes.d, func(name string) error { // what there is of it
+	_ = jsonspan.EachMember(causes.d, func(name string) error { // what there is of it
 		if name == "error" {
 			_, err := causes.read(0)
 			return err
@@ -112,7 +112,7 @@ func (c *causeReader) read(depth int) (kind string, err error) {
 	}
 	at := len(c.all)
 	c.all = append(c.all, expand.Cause{}) // it goes before what caused it, also where the answer breaks off
-	err = object(c.d, func(name string) error {
+	err = jsonspan.EachMember(c.d, func(name string) error {
 		var err error
 		text := c.d.PeekKind() == '"'
 		switch {
@@ -136,7 +136,7 @@ func (c *causeReader) read(depth int) (kind string, err error) {
 
 // shard reads what failed on one shard and returns the type of that.
 func (c *causeReader) shard(depth int) (kind string, err error) {
-	err = object(c.d, func(name string) error {
+	err = jsonspan.EachMember(c.d, func(name string) error {
 		if name != "reason" {
 			return c.d.SkipValue()
 		}
@@ -162,42 +162,11 @@ func newDecoder(answer io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// object calls f, which reads the value, for each member of an object.
-func object(d *jsontext.Decoder, f func(name string) error) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return ErrShape
-	}
-	for d.PeekKind() != '}' {
-		t, err := d.ReadToken()
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrShape, err)
-		}
-		if err := f(t.String()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-}
-
-// list calls f, which reads it, for each element of a list.
-func list(d *jsontext.Decoder, f func() error) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
-		return ErrShape
-	}
-	for d.PeekKind() != ']' {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-}
-
-// listOrSkip is list, and passes over other values.
+// listOrSkip calls f, which reads it, for each element of a list, and passes
+// over other values.
 func listOrSkip(d *jsontext.Decoder, f func() error) error {
 	if d.PeekKind() != '[' {
 		return d.SkipValue()
 	}
-	return list(d, f)
+	return jsonspan.EachElement(d, f)
 }

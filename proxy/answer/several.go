@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // ReadSeveral returns what a good answer to a request with several searches, or
@@ -15,7 +16,7 @@ import (
 // nil where filter_path removes items, so that the numbers are unknown.
 func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Failure, err error) {
 	d := newDecoder(answer)
-	err = object(d, func(name string) (err error) {
+	err = jsonspan.EachMember(d, func(name string) (err error) {
 		switch {
 		case first != nil:
 			return d.SkipValue()
@@ -38,10 +39,10 @@ func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int)
 // answers that d is before, one of a busy cluster only where there is no other.
 func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, err error) {
 	k := -1
-	err = list(d, func() error {
+	err = jsonspan.EachElement(d, func() error {
 		k++
 		if first != nil && !first.Busy || rewrote != nil && !rewrote(k) {
-			return object(d, func(string) error { return d.SkipValue() })
+			return jsonspan.EachMember(d, func(string) error { return d.SkipValue() })
 		}
 		r, err := itemFailure(d)
 		if r != nil && (first == nil || !r.Busy) {
@@ -61,7 +62,7 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, 
 // failures of its shards, nil for none, or if the client may not search.
 func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 	causes, failed, status := causeReader{d: d}, false, 0
-	err = object(d, func(name string) (err error) {
+	err = jsonspan.EachMember(d, func(name string) (err error) {
 		switch kind := d.PeekKind(); {
 		case name == "error":
 			failed = true
@@ -93,12 +94,12 @@ func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 // none.
 func rankFailures(d *jsontext.Decoder) (r *Failure, err error) {
 	causes := causeReader{d: d}
-	err = object(d, func(string) error {
+	err = jsonspan.EachMember(d, func(string) error {
 		r = &Failure{Search: UnknownSearch}
 		if d.PeekKind() != '{' {
 			return d.SkipValue()
 		}
-		return object(d, func(name string) error {
+		return jsonspan.EachMember(d, func(name string) error {
 			if name != "error" {
 				return d.SkipValue()
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // errSeen ends the look at an answer: what comes behind does not count.
@@ -34,7 +36,7 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 			}
 			return err
 		case name == "response" && kind == '{': // of an asynchronous search
-			return object(d, member)
+			return jsonspan.EachMember(d, member)
 		case name == "phase_took": // the one object that comes before, of OpenSearch
 			return d.SkipValue()
 		case kind == '{' || kind == '[':
@@ -44,7 +46,7 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 		}
 	}
 	// What breaks off behind a failure does not matter.
-	if err = object(d, member); errors.Is(err, errSeen) || refused != nil {
+	if err = jsonspan.EachMember(d, member); errors.Is(err, errSeen) || refused != nil {
 		err = nil
 	}
 	return refused, scroll, err
@@ -55,7 +57,7 @@ func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error
 // error it is what stands before that.
 func shardFailures(d *jsontext.Decoder) (refused *Failure, err error) {
 	counted, listed := false, 0
-	err = object(d, func(name string) error {
+	err = jsonspan.EachMember(d, func(name string) error {
 		kind := d.PeekKind()
 		switch {
 		case name == "failed" && kind == '0':
@@ -80,7 +82,7 @@ func shardFailures(d *jsontext.Decoder) (refused *Failure, err error) {
 // and what those say that count: they are of a busy cluster where all are.
 func listedFailures(d *jsontext.Decoder) (listed int, refused *Failure, err error) {
 	causes := causeReader{d: d}
-	err = list(d, func() error {
+	err = jsonspan.EachElement(d, func() error {
 		listed++
 		before := len(causes.all)
 		kind, err := causes.shard(0)
