@@ -30,11 +30,6 @@ var (
 	ErrNoVocabulary = errors.New("no term to learn from") // there is none, or all are too rare or start with a digit
 )
 
-// Progress receives how far a long computation is: done of total units of the
-// named stage. It is never called by two goroutines at once, and within a stage
-// done ascends from 0 to total. It may be nil.
-type Progress func(stage string, done, total int)
-
 // checksumSize is that of the checksum at the end of a file.
 const checksumSize = sha256.Size
 

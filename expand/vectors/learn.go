@@ -119,14 +119,7 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 	if len(b) == 0 {
 		return nil, ErrNoDocuments
 	}
-	done := 0
-	step := func() {
-		if progress != nil {
-			progress("dimensions", done, learn.Products+1)
-		}
-		done++
-	}
-	step()
+	stage := simmatrix.NewStage(progress, "dimensions", learn.Products+1)
 	gram := learn.Symmetric{Size: len(b), Rank: m.Len(), Multiply: func(ctx context.Context, dst, src blas64.General) error {
 		return learn.EachPanel(ctx, dst, src, func() func(out, in []learn.PanelRow) {
 			sums, terms := make([]learn.PanelRow, m.Len()), make([]learn.PanelRow, m.Len())
@@ -141,7 +134,7 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 		})
 	}}
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
-	u, roots, err := learn.Leading(ctx, gram, m.meta.rank(), random, step)
+	u, roots, err := learn.Leading(ctx, gram, m.meta.rank(), random, stage)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +151,7 @@ func Learn(ctx context.Context, meta Meta, s, weights *simmatrix.Matrix, docs []
 	for i, v := range t.Data {
 		vectors[i] = float32(v / roots[i%len(roots)])
 	}
-	step()
+	stage.Add(1)
 	return newModel(m.meta, m.matrix, vectors)
 }
 

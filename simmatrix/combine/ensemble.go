@@ -88,7 +88,7 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 	entries, err := parallel.Rows(ctx, len(u.terms), 512, true, func() func(i int) []simmatrix.Entry {
 		c := combined{gatherer: newGatherer(u)}
 		return func(i int) []simmatrix.Entry { return c.entries(i, combine, opts.Neighbors, opts.Protect) }
-	}, parallel.NewStage(progress, "combining", len(u.terms)))
+	}, simmatrix.NewStage(progress, "combining", len(u.terms)))
 	if err != nil {
 		return nil, err
 	}

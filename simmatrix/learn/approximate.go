@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
@@ -66,7 +65,7 @@ func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, 
 		return simmatrix.Entries{}, approximation{}, err
 	}
 	found, err := c.members.nearestAmong(ctx, opts, func() show { return c.showNearest(probes) },
-		parallel.NewStage(progress, "neighbors", p.vectors))
+		simmatrix.NewStage(progress, "neighbors", p.vectors))
 	if err != nil {
 		return simmatrix.Entries{}, approximation{}, err
 	}
@@ -86,7 +85,7 @@ func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix
 		centers.add(uint32(k), vector)
 	}
 	of := make([]uint32, p.vectors)
-	st := parallel.NewStage(progress, "cells", trainingRounds+1)
+	st := simmatrix.NewStage(progress, "cells", trainingRounds+1)
 	for range trainingRounds {
 		if err := training.assign(ctx, centers, of); err != nil {
 			return nil, err

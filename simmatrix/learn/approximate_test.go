@@ -15,7 +15,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // clusteredVectors returns vectors of length 1 around topics, which are around
@@ -104,7 +103,7 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := tt.table.asPanels()
-			want, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+			want, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +133,7 @@ func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 		t.Fatal(err)
 	}
 	recallOf := func(probes int) float64 {
-		found, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(probes) }, parallel.NewStage(nil, "", 0))
+		found, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(probes) }, simmatrix.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,11 +190,11 @@ func TestProbingAllCellsIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(c.centers.vectors) }, parallel.NewStage(nil, "", 0))
+		got, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(c.centers.vectors) }, simmatrix.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		want, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +383,7 @@ func FuzzApproximateSearch(f *testing.F) {
 				}
 			}
 		}
-		exact, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		exact, err := p.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}

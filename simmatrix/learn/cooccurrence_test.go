@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func corpusOf(documents ...[]string) *Corpus {
@@ -46,7 +46,7 @@ func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
 // ppmiOf returns the association of each context and term.
 func ppmiOf(tb testing.TB, v *vocabulary, o CorpusOptions) map[[2]string]float64 {
 	tb.Helper()
-	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, parallel.NewStage(nil, "", 0))
+	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, simmatrix.NewStage(nil, "", 0))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
 
 func documentsOf(tb testing.TB, v *vocabulary) *sparse {
 	tb.Helper()
-	s, err := v.termDocuments(tb.Context(), math.MaxInt64, parallel.NewStage(nil, "", 0))
+	s, err := v.termDocuments(tb.Context(), math.MaxInt64, simmatrix.NewStage(nil, "", 0))
 	if err != nil {
 		tb.Fatal(err)
 	}

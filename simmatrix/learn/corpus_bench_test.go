@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // zipfVaried returns documents as zipfDocuments does, of shortest to longest
@@ -40,7 +40,7 @@ func BenchmarkFromCorpus100k(b *testing.B) {
 func BenchmarkGram(b *testing.B) {
 	v := vocabularyOf(b, corpusOf(zipfVaried(20_000, 10, 40, 60_000)...), 3)
 	o := DefaultCorpusOptions()
-	s, err := v.ppmi(b.Context(), &o, 1<<40, parallel.NewStage(nil, "", 0))
+	s, err := v.ppmi(b.Context(), &o, 1<<40, simmatrix.NewStage(nil, "", 0))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -38,8 +39,8 @@ type Symmetric struct {
 // Leading returns the leading k eigenvectors of a as columns, and the square
 // roots of the eigenvalues, descending, which are the singular values of B;
 // fewer where the rank of a is less than k. It begins with random directions,
-// and calls step after each of [Products] multiplications.
-func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, step func()) (blas64.General, []float64, error) {
+// and stage counts the [Products] multiplications.
+func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, stage *simmatrix.Stage) (blas64.General, []float64, error) {
 	width := min(k+oversampling, a.Rank, a.Size)
 	q, next := newDense(a.Size, width), newDense(a.Size, width)
 	for i := range q.Data {
@@ -55,7 +56,7 @@ func Leading(ctx context.Context, a Symmetric, k int, random *rand.Rand, step fu
 				return blas64.General{}, nil, err
 			}
 		}
-		step()
+		stage.Add(1)
 	}
 	return project(ctx, q, next, k)
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms
@@ -75,7 +74,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 		search.candidates = nil // all
 	}
 	m.TakeForms(func(term string) string { return c.Forms(term)[0].Text })
-	m.Entries, err = p.nearest(ctx, search, parallel.NewStage(progress, "neighbors", len(m.Terms)))
+	m.Entries, err = p.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	if err == nil && opts.Mix != nil {
 		m.Entries, err = p.mixed(ctx, opts.Mix, search, m.Entries, m.Terms, progress)
 	}
@@ -113,7 +112,7 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 		make           func() (*sparse, error)
 	}{
 		{DocumentsPart, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
-			return v.ppmi(ctx, opts, room, parallel.NewStage(progress, "co-occurrence", len(v.terms)))
+			return v.ppmi(ctx, opts, room, simmatrix.NewStage(progress, "co-occurrence", len(v.terms)))
 		}},
 		{CooccurrencePart, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
 			return v.termDocuments(ctx, room, nil)
@@ -126,8 +125,9 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 		if err != nil {
 			return nil, explain(err, part.entries, opts.MaxMemory)
 		}
-		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
-		axes, sigma, err := truncatedSVD(ctx, a, opts.Dimensions, random, parallel.NewStage(progress, part.stage, Products))
+		random := rand.New(rand.NewPCG(opts.Seed, part.stream))         //nolint:gosec // has to give the same numbers every time
+		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram} // whose vectors are a's right singular ones
+		axes, sigma, err := Leading(ctx, gram, opts.Dimensions, random, simmatrix.NewStage(progress, part.stage, Products))
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // commonComponents of the model's vectors are what all words have in common;
@@ -98,7 +97,7 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		}
 		slices.SortFunc(row, func(a, b pair) int { return cmp.Or(cmp.Compare(b.m, a.m), cmp.Compare(a.col, b.col)) })
 		rows[id] = slices.Clone(row[:min(len(row), opts.neighbors)])
-	}, parallel.NewStage(progress, "neighbors with the model", p.vectors))
+	}, simmatrix.NewStage(progress, "neighbors with the model", p.vectors))
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}

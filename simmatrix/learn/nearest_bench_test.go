@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // BenchmarkFromCorpus learns from 12,000 documents of 100 words. It reports the
@@ -53,7 +53,7 @@ func BenchmarkNearest(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d/dim=%d", size.rows, size.dim), func(b *testing.B) {
 			p := clusteredVectors(rand.New(rand.NewPCG(1, 1)), size.rows, size.dim).asPanels()
 			for b.Loop() {
-				if _, err := p.nearest(b.Context(), nearestOptions{neighbors: 200, power: 3}, parallel.NewStage(nil, "", 0)); err != nil {
+				if _, err := p.nearest(b.Context(), nearestOptions{neighbors: 200, power: 3}, simmatrix.NewStage(nil, "", 0)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -116,7 +116,7 @@ func BenchmarkApproximate(b *testing.B) {
 			var how approximation
 			for b.Loop() {
 				start := time.Now()
-				if _, err := p.nearest(b.Context(), opts, parallel.NewStage(nil, "", 0)); err != nil {
+				if _, err := p.nearest(b.Context(), opts, simmatrix.NewStage(nil, "", 0)); err != nil {
 					b.Fatal(err)
 				}
 				exact += time.Since(start)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // gridVectors returns vectors whose dot products are multiples of 1/256, exact
@@ -52,7 +51,7 @@ func bruteForce(t *vectorTable, opts nearestOptions) simmatrix.Entries {
 }
 
 // nearest compares all pairs: see [panels.nearestAmong].
-func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
+func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	p := newPanels(t.dim, t.rows)
 	for i := range t.rows {
 		p.add(uint32(min(i, simmatrix.MaxTerms)), t.row(i))
@@ -72,7 +71,7 @@ func TestNearestIsExact(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%d rows %+v", rows, opts), func(t *testing.T) {
 				table := gridVectors(random, rows, 32)
-				got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+				got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -152,7 +151,7 @@ func FuzzNearest(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		table := unitVectors(random, 1+int(rows)%500, 1+int(dim))
 		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64()}
-		got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +165,7 @@ func TestNearestIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	var first simmatrix.Entries
 	for _, processors := range []int{1, 2, 7} {
 		old := runtime.GOMAXPROCS(processors)
-		got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		got, err := table.nearest(t.Context(), opts, simmatrix.NewStage(nil, "", 0))
 		runtime.GOMAXPROCS(old)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +185,7 @@ func TestNearestOfEqualVectors(t *testing.T) {
 	for i := range table.values {
 		table.values[i] = 0.5
 	}
-	got, err := table.nearest(t.Context(), nearestOptions{neighbors: 3, power: 3}, parallel.NewStage(nil, "", 0))
+	got, err := table.nearest(t.Context(), nearestOptions{neighbors: 3, power: 3}, simmatrix.NewStage(nil, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +199,7 @@ func TestNearestOfEqualVectors(t *testing.T) {
 func TestNearestOfVectorsWithoutDirection(t *testing.T) {
 	for _, dim := range []int{0, 3} { // a corpus without co-occurrence has no dimensions
 		zero := &vectorTable{rows: 70, dim: dim, values: make([]float32, 70*dim)}
-		got, err := zero.nearest(t.Context(), nearestOptions{neighbors: 5, power: 3}, parallel.NewStage(nil, "", 0))
+		got, err := zero.nearest(t.Context(), nearestOptions{neighbors: 5, power: 3}, simmatrix.NewStage(nil, "", 0))
 		if err != nil || len(got.Cols) != 0 || len(got.Offsets) != 71 {
 			t.Errorf("%d dimensions: %d neighbors, %v", dim, len(got.Cols), err)
 		}
@@ -306,7 +305,7 @@ func TestAScanRaisesTheFloors(t *testing.T) {
 func TestNearestHeedsTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	last := 0
-	st := parallel.NewStage(func(_ string, done, _ int) {
+	st := simmatrix.NewStage(func(_ string, done, _ int) {
 		last = done
 		if done > 0 {
 			cancel()

@@ -15,7 +15,6 @@ import (
 
 	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
@@ -177,18 +176,18 @@ func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
 		}
 	}
 	const all = rows * perRow * nonZeroBytes
-	if _, err := makeSparse(t.Context(), rows, perRow, all, fill, parallel.NewStage(nil, "", 0)); err != nil {
+	if _, err := makeSparse(t.Context(), rows, perRow, all, fill, simmatrix.NewStage(nil, "", 0)); err != nil {
 		t.Errorf("with room for all: %v", err)
 	}
 	made := 0
-	_, err := makeSparse(t.Context(), rows, perRow, all/4, fill, parallel.NewStage(func(_ string, done, _ int) { made = done }, "", rows))
+	_, err := makeSparse(t.Context(), rows, perRow, all/4, fill, simmatrix.NewStage(func(_ string, done, _ int) { made = done }, "", rows))
 	o, ok := errors.AsType[*oversize](err)
 	if !ok || o.need < all*9/10 || o.need > all*11/10 || o.room != all/4 || made > rows/2 {
 		t.Errorf("error %+v after %d rows, want about %d bytes", err, made, all)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := makeSparse(ctx, rows, perRow, all/4, fill, parallel.NewStage(nil, "", 0)); !errors.Is(err, context.Canceled) {
+	if _, err := makeSparse(ctx, rows, perRow, all/4, fill, simmatrix.NewStage(nil, "", 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // rarePerTerm bounds the rare terms that get a row by the learned ones.
@@ -76,7 +75,7 @@ func (r *rareTerms) fold(
 	if len(r.terms) == 0 {
 		return nil
 	}
-	rows, err := makeSparse(ctx, len(r.terms), len(r.learned.terms), room, newFill(), parallel.NewStage(progress, "rare terms", len(r.terms)))
+	rows, err := makeSparse(ctx, len(r.terms), len(r.learned.terms), room, newFill(), simmatrix.NewStage(progress, "rare terms", len(r.terms)))
 	if err != nil {
 		return explain(err, "contexts of rare terms", r.opts.MaxMemory)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/internal/matrixtest"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // rareDocuments are documents about concepts, in some of which a rare word
@@ -131,7 +131,7 @@ func TestTimesIsTheProduct(t *testing.T) {
 				b.add(j, float32(row)+float32(j))
 			}
 		}
-	}, parallel.NewStage(nil, "", 0))
+	}, simmatrix.NewStage(nil, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

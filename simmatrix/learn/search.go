@@ -30,7 +30,7 @@ func (p *panels) showAll() show {
 // floor with the vectors that it is shown, itself included. It gives them to
 // found, best first, once for each id and by several goroutines at once.
 func (p *panels) search(ctx context.Context, room int, floor float32, newShow func() show,
-	found func(id uint32, best []candidate), st *parallel.Stage,
+	found func(id uint32, best []candidate), st *simmatrix.Stage,
 ) error {
 	return parallel.EachBlock(ctx, len(p.ids), blockRows, func() func(lo, hi int) {
 		s, show := newSearcher(p.dim, room, floor), newShow()
@@ -263,14 +263,14 @@ func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
 }
 
 // nearest compares all with all candidates.
-func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
+func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	return p.nearestAmong(ctx, opts, p.among(opts.candidates).showAll, st)
 }
 
 // nearestAmong returns for every vector of p, whose ids are the rows, the
 // neighbors largest dot products with those that show compares it with, as
 // similarities, ties by lower id.
-func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *parallel.Stage) (simmatrix.Entries, error) {
+func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	room := max(0, min(opts.neighbors, p.vectors-1)) // for each row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
 	lengths := make([]int, p.vectors)

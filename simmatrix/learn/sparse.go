@@ -43,7 +43,7 @@ func (b *sparseBlock) add(column int32, value float32) {
 // what it returns appends the entries of a row to a block. Where they come to
 // more than room bytes, it returns an [*oversize].
 func makeSparse(
-	ctx context.Context, rows, cols int, room int64, newFill func() func(row int, b *sparseBlock), st *parallel.Stage,
+	ctx context.Context, rows, cols int, room int64, newFill func() func(row int, b *sparseBlock), st *simmatrix.Stage,
 ) (*sparse, error) {
 	s := &sparse{rows: rows, cols: cols, blocks: make([]sparseBlock, (rows+rowsPerBlock-1)/rowsPerBlock)}
 	limited, giveUp := context.WithCancel(ctx)
@@ -176,7 +176,7 @@ const windowUnits = 60
 // window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context
 // power. A pair with c_ij under MinCooccurrence counts only in c_i, and terms
 // outside the vocabulary do not count in the distance. For room see makeSparse.
-func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *parallel.Stage) (*sparse, error) {
+func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *simmatrix.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
 	contexts := contextShares(sums, o.ContextPower)
@@ -293,7 +293,7 @@ func (c *contextCounter) add(j int32, distance int) {
 //	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
 //
 // as the weight, and every document scaled to unit length.
-func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel.Stage) (*sparse, error) {
+func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *simmatrix.Stage) (*sparse, error) {
 	idf := v.idf()
 	starts := v.documents()
 	return makeSparse(ctx, len(starts)-1, len(v.terms), room, func() func(int, *sparseBlock) {

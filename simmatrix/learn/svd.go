@@ -1,21 +1,10 @@
 package learn
 
 import (
-	"context"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/blas/blas64"
-
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
-
-// truncatedSVD returns the leading k right singular vectors of a as columns,
-// and the singular values, descending; fewer where the rank of a is less than
-// k.
-func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
-	return Leading(ctx, Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}, k, random, func() { st.Add(1) })
-}
 
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
 // U·σ·Vᵀ, each scaled to the length. It changes v.

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // sparseOf returns the matrix of rows, in blocks of two rows.
@@ -83,7 +83,7 @@ func TestTruncatedSVDAgreesWithTheFullOne(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := randomSparse(random, tt.rows, tt.cols, tt.share, tt.decay)
-			v, sigma, err := truncatedSVD(t.Context(), a, tt.k, rand.New(rand.NewPCG(1, 1)), parallel.NewStage(nil, "", 0))
+			v, sigma, err := Leading(t.Context(), gramOf(a), tt.k, rand.New(rand.NewPCG(1, 1)), simmatrix.NewStage(nil, "", 0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,16 +120,21 @@ func checkSubspace(t *testing.T, v blas64.General, full *mat.SVD) {
 	}
 }
 
+// gramOf returns AᵀA, whose vectors and values are the right singular ones.
+func gramOf(a *sparse) Symmetric {
+	return Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}
+}
+
 func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	rows := randomSparseRows(random, 5, 30, 0.8, 1)
 	repeated := sparseOf(30, slices.Concat(rows, rows, rows, rows)...) // of rank 5
-	_, sigma, err := truncatedSVD(t.Context(), repeated, 12, random, parallel.NewStage(nil, "", 0))
+	_, sigma, err := Leading(t.Context(), gramOf(repeated), 12, random, simmatrix.NewStage(nil, "", 0))
 	if err != nil || len(sigma) != 5 {
 		t.Errorf("%d singular values, want 5: %v", len(sigma), err)
 	}
 	zero := sparseOf(6, make([]map[int]float64, 4)...)
-	v, sigma, err := truncatedSVD(t.Context(), zero, 3, random, parallel.NewStage(nil, "", 0))
+	v, sigma, err := Leading(t.Context(), gramOf(zero), 3, random, simmatrix.NewStage(nil, "", 0))
 	if err != nil || len(sigma) != 0 || v.Cols != 0 {
 		t.Errorf("a matrix of zeros: %v, %v", sigma, err)
 	}
@@ -139,12 +144,12 @@ func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 	// Ends the context in every product in turn.
 	for product := range Products {
 		ctx, cancel := context.WithCancel(t.Context())
-		st := parallel.NewStage(func(_ string, done, _ int) {
+		st := simmatrix.NewStage(func(_ string, done, _ int) {
 			if done == product {
 				cancel()
 			}
 		}, "", Products)
-		_, _, err := truncatedSVD(ctx, randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1), 3, rand.New(rand.NewPCG(1, 1)), st)
+		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended after %d products: %v", product, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
@@ -112,7 +111,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	}
 	m.Meta.Params[simmatrix.PowerParam] = settings.FormatFloat(rows.power)
 	if opts.Recall == 0 {
-		m.Entries, err = p.nearest(ctx, rows, parallel.NewStage(progress, "neighbors", len(kept)))
+		m.Entries, err = p.nearest(ctx, rows, simmatrix.NewStage(progress, "neighbors", len(kept)))
 	} else {
 		var how approximation
 		m.Entries, how, err = p.nearestApproximately(ctx, rows, opts.Recall, progress)

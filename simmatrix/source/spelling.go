@@ -52,7 +52,7 @@ func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOpti
 		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
 	}
 	var err error
-	stage := parallel.NewStage(progress, "neighbors", len(m.Terms))
+	stage := simmatrix.NewStage(progress, "neighbors", len(m.Terms))
 	m.Entries, err = parallel.Rows(ctx, len(m.Terms), 16, false, func() func(i int) []simmatrix.Entry {
 		return newEditSearcher(tree, &opts).find
 	}, stage)

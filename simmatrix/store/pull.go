@@ -30,9 +30,6 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 	if err != nil {
 		return nil, Version{}, err
 	}
-	if progress == nil {
-		progress = func(string, int, int) {}
-	}
 	m, v, err := a.pull(ctx, name, id, progress)
 	if err != nil {
 		return nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", id, name, err)
@@ -125,7 +122,7 @@ func (a *Admin) readRows(
 		if len(rows)+len(bad) > total {
 			return fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
 		}
-		progress("pull", len(rows), total)
+		progress.Report("pull", len(rows), total)
 		return nil
 	})
 	if err != nil {

@@ -87,9 +87,6 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 	if err := errors.Join(checkName("matrix", name), checkBy(by)); err != nil {
 		return Version{}, err
 	}
-	if progress == nil {
-		progress = func(string, int, int) {}
-	}
 	frequent, err := checkMatrix(ctx, m, a.frequent, progress)
 	if err != nil {
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
@@ -126,7 +123,7 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress si
 		if done++; done%10_000 == 0 || done == m.Len() {
 			slices.SortStableFunc(frequent, func(a, b simmatrix.TermRow) int { return cmp.Compare(b.DocFreq, a.DocFreq) })
 			frequent = frequent[:min(most, len(frequent))]
-			progress("check", done, m.Len())
+			progress.Report("check", done, m.Len())
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
@@ -214,7 +211,7 @@ func (p *push) writeHash(ctx context.Context, stage, key string, fields iter.Seq
 		}
 		p.done += len(batch) / 2
 		batch, size = batch[:0], 0
-		p.progress(stage, min(p.done, total), total)
+		p.progress.Report(stage, min(p.done, total), total)
 		return nil
 	}
 	for field, value := range fields {
@@ -271,7 +268,7 @@ func (p *push) try(ctx context.Context, done int, op func(context.Context) error
 		} else if now.After(end) {
 			return fmt.Errorf("tried again for %v: %w", p.admin.patience, err)
 		}
-		p.progress("wait for Redis", done, p.matrix.Len())
+		p.progress.Report("wait for Redis", done, p.matrix.Len())
 		refresh(ctx, p.admin.client)
 		select {
 		case <-ctx.Done():

@@ -117,9 +117,6 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		return vectors, nil
 	}
 	done := 0
-	if progress == nil {
-		progress = func(string, int, int) {}
-	}
 	var mu sync.Mutex // of take, of what it changes, and of Tell
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
@@ -142,7 +139,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			vectors[k], texts[i] = got[i], words[k]
 		}
 		done += len(batch)
-		progress("vectors of words", done, len(missing))
+		progress.Report("vectors of words", done, len(missing))
 		return kept.put(texts, got)
 	}
 	// The first batch goes alone: it tells how many words the model takes, and

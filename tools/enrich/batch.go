@@ -128,7 +128,5 @@ func (m *meter) add(n int) {
 	if m.total > 0 {
 		m.total = max(m.total, m.done) // documents may have come since they were counted
 	}
-	if m.progress != nil {
-		m.progress(m.stage, m.done, m.total)
-	}
+	m.progress.Report(m.stage, m.done, m.total)
 }

@@ -18,6 +18,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // An Arm is a way to search, which is compared with others.
@@ -48,7 +50,7 @@ type SearchOptions struct {
 	// answers are nil. Where Refused is nil, or reports false, the run ends.
 	Refused func(err error) bool
 	// Progress is called after each query; nil is not.
-	Progress func(stage string, done, total int)
+	Progress simmatrix.Progress
 }
 
 // Search sends queries through arms, one search at a time, and returns the
@@ -79,9 +81,7 @@ func Search(ctx context.Context, arms []Arm, queries []Query, o SearchOptions) (
 			return answered, err
 		}
 		answered = append(answered, Answered{q.ID, answers})
-		if o.Progress != nil {
-			o.Progress("searching", i+1, len(queries))
-		}
+		o.Progress.Report("searching", i+1, len(queries))
 	}
 	return answered, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // TuneOptions say how [Tune] looks for settings.
@@ -22,7 +24,7 @@ type TuneOptions struct {
 	// needs.
 	Confidence float64
 	// Progress is called after each setting; nil is not.
-	Progress func(stage string, done, total int)
+	Progress simmatrix.Progress
 }
 
 // leastPerFold is how many queries a fold has at least: fewer say nothing.
@@ -116,9 +118,7 @@ func (s *study) try(ctx context.Context, p point) (trial, error) {
 	}
 	t := trial{len(s.tried), p, scores}
 	s.known[p.key()], s.tried = t, append(s.tried, t)
-	if s.options.Progress != nil {
-		s.options.Progress("trying settings", len(s.tried), s.options.Settings)
-	}
+	s.options.Progress.Report("trying settings", len(s.tried), s.options.Settings)
 	return t, nil
 }
 

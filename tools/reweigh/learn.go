@@ -26,7 +26,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -78,7 +77,7 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 		}
 	}
 	all := make([]*search, len(searches))
-	err := l.each(ctx, len(searches), counting(progress, "ranking", len(searches)), func(i int, s *scorer) { all[i] = l.prepare(searches[i], s) })
+	err := l.each(ctx, len(searches), simmatrix.NewStage(progress, "ranking", len(searches)), func(i int, s *scorer) { all[i] = l.prepare(searches[i], s) })
 	if err != nil {
 		return nil, err
 	}
@@ -95,32 +94,17 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 	return result, err
 }
 
-// counting returns what counts finished units of a stage and reports them.
-func counting(report simmatrix.Progress, name string, total int) func(units int) {
-	var mu sync.Mutex
-	done := 0
-	count := func(units int) {
-		mu.Lock()
-		defer mu.Unlock()
-		if done += units; report != nil {
-			report(name, done, total)
-		}
-	}
-	count(0)
-	return count
-}
-
 // learn returns what to change, nil for nothing.
 func (l *learner) learn(ctx context.Context, all []*search, result *Result, progress simmatrix.Progress) (*model, error) {
 	epochs, tried := trials{}, trials{}
-	stage := counting(progress, "learning", 2*folds+1)
+	stage := simmatrix.NewStage(progress, "learning", 2*folds+1)
 	for f := range folds {
 		rest, held := split(all, f)
 		_, err := l.fit(ctx, rest, maxEpochs, func(epoch int, m *model) error { return l.try(ctx, &epochs, epoch, held, m) })
 		if err != nil {
 			return nil, err
 		}
-		stage(1)
+		stage.Add(1)
 	}
 	steps := epochs.best()
 	for f := range folds {
@@ -138,7 +122,7 @@ func (l *learner) learn(ctx context.Context, all []*search, result *Result, prog
 				return nil, err
 			}
 		}
-		stage(1)
+		stage.Add(1)
 	}
 	scale := tried.best()
 	result.Before, result.After = stat.Mean(epochs[0], nil), stat.Mean(tried[scale], nil)
@@ -152,7 +136,7 @@ func (l *learner) learn(ctx context.Context, all []*search, result *Result, prog
 	if m.scale = scales()[scale]; m.scale > 0 {
 		m.pairs, err = l.propose(ctx, all)
 	}
-	stage(1)
+	stage.Add(1)
 	return m, err
 }
 

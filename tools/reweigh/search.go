@@ -73,9 +73,8 @@ type learner struct {
 	hasRow  []bool // by term, whether it is one of the matrix
 }
 
-// each calls f for each of n searches, on all processors, and stage, unless it
-// is nil, after each.
-func (l *learner) each(ctx context.Context, n int, stage func(units int), f func(i int, s *scorer)) error {
+// each calls f for each of n searches, on all processors; stage counts them.
+func (l *learner) each(ctx context.Context, n int, stage *simmatrix.Stage, f func(i int, s *scorer)) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
@@ -83,9 +82,7 @@ func (l *learner) each(ctx context.Context, n int, stage func(units int), f func
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				f(i, s)
-				if stage != nil {
-					stage(1)
-				}
+				stage.Add(1)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package parallel spreads work over all processors and reports how far it is.
+// Package parallel spreads work over all processors.
 package parallel
 
 import (
@@ -9,34 +9,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// A Stage counts the finished units of one stage for a [simmatrix.Progress].
-type Stage struct {
-	report simmatrix.Progress
-	name   string
-	total  int
-
-	mu   sync.Mutex
-	done int
-}
-
-// NewStage begins a stage, of which none is done.
-func NewStage(report simmatrix.Progress, name string, total int) *Stage {
-	s := &Stage{report: report, name: name, total: total}
-	s.Add(0)
-	return s
-}
-
-// Add counts finished units and reports them. A nil Stage reports nothing.
-func (s *Stage) Add(units int) {
-	if s == nil || s.report == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done += units
-	s.report(s.name, s.done, s.total)
-}
 
 // EachBlock works through blocks of size of [0, n) on all processors. newWorker
 // is called once for each processor, one after the other; what it returns is
@@ -66,7 +38,7 @@ func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi in
 // Rows makes n rows in blocks of size on all processors and puts them one after
 // the other. newRow is called once for each processor; the entries that it
 // returns for a row, in any order, are valid until its next call.
-func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func(i int) []simmatrix.Entry, st *Stage) (simmatrix.Entries, error) {
+func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func(i int) []simmatrix.Entry, st *simmatrix.Stage) (simmatrix.Entries, error) {
 	parts := make([]simmatrix.Entries, (n+size-1)/size)
 	err := EachBlock(ctx, n, size, func() func(lo, hi int) {
 		row := newRow()
