@@ -74,14 +74,6 @@ type Mix struct {
 	Dim    int
 }
 
-// Validate reports a setting that is out of range.
-func (o *Mix) Validate() error {
-	if !(o.Share > 0 && o.Share < 1) {
-		return errors.New("model share: " + settings.FormatFloat(o.Share) + " not in (0, 1)")
-	}
-	return nil
-}
-
 // DefaultCorpusOptions returns the settings that raised the ranking quality
 // most over five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
@@ -104,7 +96,7 @@ func (o *CorpusOptions) Validate() error {
 		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
 	}
 	if o.Mix != nil {
-		errs = append(errs, o.Mix.Validate())
+		errs = append(errs, settings.InUnit("model share", o.Mix.Share, "(0, 1)"))
 	}
 	return errors.Join(append(errs,
 		settings.NotNegative("max terms", o.MaxTerms),

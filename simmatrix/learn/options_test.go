@@ -120,10 +120,10 @@ func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1}
+	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1, Mix: &Mix{Share: 1}}
 	err := o.Validate()
 	for _, name := range []string{
-		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory",
+		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory", "model share",
 		"min doc freq", "dimensions", "window", "neighbors", "power",
 	} {
 		if err == nil || !strings.Contains(err.Error(), name+":") {
