@@ -35,13 +35,12 @@ const (
 	fromBest = 3
 )
 
-// whys says why akin makes a query worse, by its id.
-func whys() map[string]string {
-	return map[string]string{
-		"q14": `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
-			`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`,
-	}
-}
+// worse is the id of a query that akin makes worse, and whyWorse says why.
+const (
+	worse    = "q14"
+	whyWorse = `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
+		`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`
+)
 
 // Run shows searches side by side, then figures of all judged queries.
 func (t *demoTour) Run(ctx context.Context) error {
@@ -123,8 +122,8 @@ func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error
 	}
 	t.print("\n" + heading + "\n" + table(c))
 	t.print(wrap("    added: ", addedTerms(answer.Clauses)))
-	if why := whys()[q.ID]; why != "" {
-		t.print(wrap("    why it does not help: ", why))
+	if q.ID == worse {
+		t.print(wrap("    why it does not help: ", whyWorse))
 	}
 	return nil
 }

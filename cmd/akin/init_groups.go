@@ -25,11 +25,6 @@ func (g *group) file() string { return g.name + ".akin" }
 // they go into the line of a request.
 const maxIndices = 1000
 
-// withoutSystem leaves out the indices of the cluster itself and of its tools.
-func withoutSystem(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, ".") })
-}
-
 // grouped puts fields together that are analyzed alike. An entry is for each of
 // its fields in each of its indices, so that indices with other fields of the
 // same names get entries of their own. left says what is in no group. A group

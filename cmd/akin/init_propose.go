@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +35,8 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 	if err != nil {
 		return err
 	}
-	if p.Index == "" {
-		names = withoutSystem(names)
+	if p.Index == "" { // without those of the cluster itself and of its tools
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") })
 	}
 	if p.groups, p.left, err = grouped(names, texts, p.Index); err != nil {
 		return err

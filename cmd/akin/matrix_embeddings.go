@@ -79,11 +79,10 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		return nil, err
 	}
 	// The most frequent terms are sent where there are too many.
-	order := slices.Clone(terms)
-	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(c.DocFreq(b), c.DocFreq(a)) })
+	slices.SortStableFunc(terms, func(a, b string) int { return cmp.Compare(c.DocFreq(b), c.DocFreq(a)) })
 	at := map[string]int{} // of a word among words
 	var words []string
-	for _, term := range order {
+	for _, term := range terms {
 		for _, form := range c.Forms(term) {
 			if _, known := at[form.Text]; !known && len(words) < maxEmbedded {
 				at[form.Text] = len(words)
