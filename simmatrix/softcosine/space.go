@@ -86,7 +86,9 @@ func NewSpace(weights []float64, s *Similarities) (*Space, error) {
 		}
 	}
 	sp := &Space{weights: slices.Clone(weights), s: s}
-	sp.scratch.New = func() any { return newScratch(s.Len()) }
+	sp.scratch.New = func() any {
+		return &scratch{values: make([]float64, s.Len()), marks: make([]uint64, (s.Len()+63)/64)}
+	}
 	return sp, nil
 }
 

@@ -99,10 +99,6 @@ type scratch struct {
 	marked []int32 // the marked coordinates, in the order of their marking
 }
 
-func newScratch(n int) *scratch {
-	return &scratch{values: make([]float64, n), marks: make([]uint64, (n+63)/64)}
-}
-
 // mark returns where the mark of coordinate i is: no word of marks where i < 0.
 func mark(i int32) (word uint32, bit uint64) {
 	u := uint32(i) //nolint:gosec // a negative number becomes one that is too large
