@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -99,9 +98,7 @@ func (c *cache) get(words []string) ([][]float32, error) {
 			}
 			dim = len(packed) / 4
 			vectors[k] = make([]float32, dim)
-			for d := range vectors[k] {
-				vectors[k][d] = math.Float32frombits(binary.LittleEndian.Uint32(packed[4*d:]))
-			}
+			_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only where it is shorter
 		}
 		return nil
 	})
@@ -116,10 +113,7 @@ func (c *cache) put(words []string, vectors [][]float32) error {
 	return c.explain(c.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(vectorBucket)
 		for k, word := range words {
-			packed := make([]byte, 0, 4*len(vectors[k]))
-			for _, x := range vectors[k] {
-				packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(x))
-			}
+			packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // takes all numbers
 			if err := bucket.Put([]byte(word), packed); err != nil {
 				return err
 			}
