@@ -125,8 +125,9 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 		if err != nil {
 			return nil, explain(err, part.entries, opts.MaxMemory)
 		}
-		random := rand.New(rand.NewPCG(opts.Seed, part.stream))         //nolint:gosec // has to give the same numbers every time
-		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram} // whose vectors are a's right singular ones
+		random := rand.New(rand.NewPCG(opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
+		// Its vectors are the right singular ones of a.
+		gram := Symmetric{Size: a.cols, Rank: a.rows, Multiply: a.gram}
 		axes, sigma, err := Leading(ctx, gram, opts.Dimensions, random, simmatrix.NewStage(progress, part.stage, Products))
 		if err != nil {
 			return nil, err

@@ -157,8 +157,9 @@ func (s *Similarities) Transposed() *Similarities {
 	return t
 }
 
-// Symmetrized returns ½(S + Sᵀ), in O(nnz·log C); S itself where it is symmetric. It
-// leaves every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes the mean.
+// Symmetrized returns ½(S + Sᵀ), in O(nnz·log C); S itself where it is
+// symmetric. It leaves every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes
+// the mean.
 func (s *Similarities) Symmetrized() *Similarities {
 	if s.Symmetric() {
 		return s
