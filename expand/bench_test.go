@@ -24,6 +24,7 @@ func warmExpander(tb testing.TB, form form.Scoring) *Expander {
 		}
 	}
 	m := matrixOf(tb, c, rows)
+	m.power = 3
 	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Profile) { o.Scoring, o.NoRescore = form, true }))
 }
 

@@ -27,7 +27,7 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 		weighContext(open, a.s.firstHits())
 	}
 	for _, t := range leading(open) {
-		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
+		t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		if len(t.terms.Candidates) == 0 && !feedback {
 			t.leave(t.whyNoNeighbor())
 		}

@@ -44,16 +44,16 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 		return `{"script_score":{"query":{"bool":{"should":[` + strings.Join(terms, ",") + `]}},"script":{"source":"` +
 			scriptSaturate + `","params":{"m":` + m + `}}}}`
 	}
-	linear := `{"term":{"body":{"value":"automobile","boost":0.1295}}},` +
-		`{"term":{"body":{"value":"lease","boost":0.0843}}},{"term":{"body":{"value":"hire","boost":0.1055}}}`
+	linear := `{"term":{"body":{"value":"automobile","boost":0.1471}}},` +
+		`{"term":{"body":{"value":"lease","boost":0.0743}}},{"term":{"body":{"value":"hire","boost":0.0975}}}`
 	grouped := `{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},` +
-		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3238}}}]}}]}},` +
+		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3678}}}]}}]}},` +
 		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},` +
-		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"lease","boost":0.2108}}},` +
-		`{"term":{"body":{"value":"hire","boost":0.2638}}}]}}]}}`
+		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"lease","boost":0.1857}}},` +
+		`{"term":{"body":{"value":"hire","boost":0.2438}}}]}}]}}`
 	// m = 2.2 idf, β = 0.25 v_j / idf_i.
-	saturated := saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2471")) + "," +
-		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.141"), invert("hire", "7.6803", "0.1184"))
+	saturated := saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2806")) + "," +
+		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.1243"), invert("hire", "7.6803", "0.1094"))
 	tests := map[string]struct {
 		form     form.Scoring
 		matching bool
@@ -82,9 +82,9 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	want := []Explanation{{
 		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
 		Added: []Added{
-			{Term: "automobile", From: "car", Similarity: 0.8, IDF: 4.5574, Weight: 2.9515, Boost: 0.1295},
-			{Term: "lease", From: "rental", Similarity: 0.4, IDF: 5.2040, Weight: 2.1936, Boost: 0.0843},
-			{Term: "hire", From: "rental", Similarity: 0.5, IDF: 3.4910, Weight: 1.8422, Boost: 0.1055},
+			{Term: "automobile", From: "car", Similarity: 0.8, Fit: 0.4873, IDF: 4.5574, Weight: 3.3520, Boost: 0.1471},
+			{Term: "lease", From: "rental", Similarity: 0.4, Fit: 0.3781, IDF: 5.2040, Weight: 1.9330, Boost: 0.0743},
+			{Term: "hire", From: "rental", Similarity: 0.5, Fit: 0.3965, IDF: 3.4910, Weight: 1.7023, Boost: 0.0975},
 		},
 		LeftOut: []LeftOut{{Term: "gone", From: "rental", Similarity: 0.3, Reason: "not_in_index"}},
 	}}
@@ -107,7 +107,7 @@ func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
 }
 
 func TestWeightMatchesTheEnginesFormula(t *testing.T) {
-	// car → automobile, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
+	// car → automobile alone, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
 	for name, tt := range map[string]struct {
 		similarity mapping.Similarity
 		boost      float64
@@ -117,8 +117,9 @@ func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 		"no idf: 1":                    {mapping.Boolean, 0.2 * 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, m := rental(t)
+			c, _ := rental(t)
 			c.similarity = tt.similarity
+			m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": {{Term: "automobile", Similarity: 0.8}}})
 			r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).
 				Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 			if err != nil {

@@ -77,7 +77,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 		a := &f.Added[k]
 		e.Added[k] = Added{
 			Term: a.Term, From: f.Terms.Origins[a.Origin].Term,
-			Similarity: a.Similarity, IDF: simmatrix.IDF(a.DocFreq, f.Stats.DocCount), Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
+			Similarity: a.Similarity, Fit: a.Fit, IDF: simmatrix.IDF(a.DocFreq, f.Stats.DocCount), Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
 		}
 	}
 	return e

@@ -91,9 +91,10 @@ func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string
 
 // fakeMatrix is a matrix bound to every field but "unbound".
 type fakeMatrix struct {
-	docs int64
-	rows map[string]simmatrix.Row
-	err  error
+	docs  int64
+	power float64 // 0 is 1
+	rows  map[string]simmatrix.Row
+	err   error
 }
 
 func (m *fakeMatrix) Pin() Pinned { return m }
@@ -108,6 +109,8 @@ func (m *fakeMatrix) For(_ context.Context, _ esclient.Indices, field string) (B
 func (*fakeMatrix) Version() string { return "test@1" }
 
 func (m *fakeMatrix) Docs() int64 { return m.docs }
+
+func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }
 
 func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
 	for k, t := range terms {

@@ -121,7 +121,7 @@ func TestTermsAreAddedForSegmentsAsForTheWholeText(t *testing.T) {
 	})
 	r := expandBody(t, o, carRental)
 	const whole = `{"bool":{"should":[{"match":{"body":"car rental"}},` +
-		`{"term":{"body":{"value":"automobile","boost":0.1295}}},{"term":{"body":{"value":"lease","boost":0.0843}}}]}}`
+		`{"term":{"body":{"value":"automobile","boost":0.1432}}},{"term":{"body":{"value":"lease","boost":0.0723}}}]}}`
 	want := `{"query":{"bool":{"must":[` + whole + `],"should":[{"nested":{"path":"segments","ignore_unmapped":true,"score_mode":"max","query":` +
 		strings.ReplaceAll(whole, `"body"`, `"segments.text"`) + `}}]}}}`
 	if diff := cmp.Diff(want, rounded(r.Body)); diff != "" {

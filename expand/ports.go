@@ -64,6 +64,8 @@ type Rows interface {
 	// Docs is the number of documents that the document frequencies in the rows
 	// refer to; 0 is unknown.
 	Docs() int64
+	// Power is p, above 0, where similarities are cosines to the power of p.
+	Power() float64
 	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
 	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error

@@ -256,10 +256,14 @@ type Added struct {
 	// Similarity s_ij.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
+	// Fit is ctx_j, how close j is to the whole text: 1 where it is as close to each
+	// word as a word to itself, small where it goes with one of several. It is left
+	// out where terms are not chosen by it.
+	Fit float64 `json:"fit,omitempty"`
 	// IDF is that of j in the field.
 	IDF float64 `json:"idf,omitempty"`
-	// Weight is v_j = Σ_i x_i w_i w_j s_ij, the score mass that the term
-	// brings at λ = 1, and Boost the factor in the rewritten search.
+	// Weight is the score mass that the term brings at λ = 1, of [terms.Candidate]
+	// V, and Boost the factor in the rewritten search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
 	Word   string  `json:"word,omitempty"` // see [Explanation.Words]

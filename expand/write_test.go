@@ -217,8 +217,8 @@ func TestTermCentricClausesAddEachTermOnce(t *testing.T) {
 		"cross_fields": {
 			`{"multi_match":{"query":"car","fields":["body","title^3"],"type":"cross_fields","tie_breaker":0.4}}`,
 			`{"bool":{"should":[%s,` +
-				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"automobile","boost":0.1295}}},{"term":{"title":{"value":"automobile","boost":0.3886}}}]}},` +
-				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"lease","boost":0.0152}}},{"term":{"title":{"value":"lease","boost":0.0455}}}]}}]}}`,
+				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"automobile","boost":0.1444}}},{"term":{"title":{"value":"automobile","boost":0.4333}}}]}},` +
+				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"lease","boost":0.0021}}},{"term":{"title":{"value":"lease","boost":0.0063}}}]}}]}}`,
 		},
 		"combined_fields": {
 			`{"combined_fields":{"query":"cheap","fields":["body","title"]}}`,

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -38,24 +39,36 @@ type Meta struct {
 	Dominant bool `json:"dominant"`
 }
 
-// PowerParam names, in [Meta.Params], the p of similarities s = max(0, cos)^p.
+// PowerParam names, in [Meta.Params], the p of similarities s = max(0,
+// cos)^p.
 const PowerParam = "power"
 
-// A Table is a matrix by term numbers: row and column i are those of Terms[i].
+// Power returns p, above 0, where similarities are cosines to the power of
+// p, and 1 where the header has no p.
+func (m *Meta) Power() float64 {
+	if p, err := strconv.ParseFloat(m.Params[PowerParam], 64); err == nil && p > 0 && !math.IsInf(p, 1) {
+		return p
+	}
+	return 1
+}
+
+// A Table is a matrix by term numbers: row and column i are those of
+// Terms[i].
 type Table struct {
 	Meta     Meta
 	Terms    []string // ascending in byte order
 	DocFreqs []uint32 // one for each term, 0 where unknown
 	// Forms has for each term the form that people write most, such as "gas" for
-	// "ga", and "" where that is the term itself or is not known. It is nil where
-	// no term has one. [Table.TakeForms] sets it.
+	// "ga", and "" where that is the term itself or is not known. It is nil
+	// where no term has one. [Table.TakeForms] sets it.
 	Forms []string
 	Entries
 }
 
-// Entries are the non-zero entries off the diagonal in compressed rows: row i
-// is at [offsets[i], offsets[i+1]) of cols and sims, in descending similarity,
-// ties in ascending column, which is ascending byte order of the term.
+// Entries are the non-zero entries off the diagonal in compressed rows: row
+// i is at [offsets[i], offsets[i+1]) of cols and sims, in descending
+// similarity, ties in ascending column, which is ascending byte order of the
+// term.
 type Entries struct {
 	Offsets []int
 	Cols    []uint32
@@ -139,8 +152,8 @@ func (t *Table) TakeForms(sources ...func(term string) string) {
 	}
 }
 
-// Form returns the form in which people write a term, "" where that is the term
-// itself or is not known.
+// Form returns the form in which people write a term, "" where that is the
+// term itself or is not known.
 func (t *Table) Form(term string) string {
 	if t.Forms == nil {
 		return ""
@@ -288,8 +301,9 @@ func (t *Table) RowAt(i int) Row {
 	return p.row()
 }
 
-// symmetric reports whether s_ij = s_ji for all i and j. Each row has to be in
-// the order of [CompareEntries], to be searched for the mirror of an entry.
+// symmetric reports whether s_ij = s_ji for all i and j. Each row has to be
+// in the order of [CompareEntries], to be searched for the mirror of an
+// entry.
 func (e *Entries) symmetric() bool {
 	mirrored := 0
 	for i := range len(e.Offsets) - 1 {
@@ -307,8 +321,8 @@ func (e *Entries) symmetric() bool {
 	return 2*mirrored == len(e.Cols) // else some entry over the diagonal has none under it
 }
 
-// Find returns the place in row i of a similarity in a column, false where it
-// is not there.
+// Find returns the place in row i of a similarity in a column, false where
+// it is not there.
 func (e *Entries) Find(i int, col uint32, units uint16) (k int, ok bool) {
 	cols, sims := e.Row(i)
 	k = sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
@@ -352,7 +366,8 @@ func (e *Entries) ByColumn(marks []uint8) Columns {
 	return c
 }
 
-// Column returns the entries of column j: rows, places in them, similarities.
+// Column returns the entries of column j: rows, places in them,
+// similarities.
 func (c *Columns) Column(j int) (rows []uint32, places, sims []uint16) {
 	lo, hi := c.offsets[j], c.offsets[j+1]
 	return c.rows[lo:hi], c.places[lo:hi], c.sims[lo:hi]

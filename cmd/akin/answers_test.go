@@ -629,8 +629,8 @@ const (
 const (
 	mayISearch   = "GET /docs/_search?size=0&terminate_after=1&track_total_hits=false&filter_path=_shards.total"
 	firstPass    = "POST /docs/_search?filter_path=timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing,hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version first pass"
-	withFeedback = "POST /docs/_search " + `{"query":{"bool":{"must":[{"bool":{"should":[{"bool":{"filter":[{"match":{"body":"car rental"}}]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3749981}}}]}}]}},` +
-		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"hire","boost":0.2500038}}}]}}]}}]}}],` +
+	withFeedback = "POST /docs/_search " + `{"query":{"bool":{"must":[{"bool":{"should":[{"bool":{"filter":[{"match":{"body":"car rental"}}]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.4326882}}}]}}]}},` +
+		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"hire","boost":0.1923137}}}]}}]}}]}}],` +
 		`"should":[{"term":{"body":{"value":"boat","boost":0.32818517}}},{"term":{"body":{"value":"tariff","boost":0.17240107}}},{"term":{"body":{"value":"car","boost":0.09941376}}}]}}}`
 	softPage = `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":0.2236068,"hits":[{"_index":"docs","_id":"2","_score":0.2236068}]}}`
 )

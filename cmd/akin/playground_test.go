@@ -228,7 +228,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
 	for name, want := range map[string]string{
 		"summary": "4 hits without akin, 75 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "own": "nappies", "added": "diaper", "chips": "diapers",
-		"figures": "term diaper · for nappies · similarity 0.159 · idf ", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
+		"figures": "term diaper · for nappies · similarity 0.159 · fit to the text 0.", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
 	} {
 		if !strings.Contains(strings.ToLower(fmt.Sprint(got[name])), want) {
 			t.Errorf("%s: %v, without %q", name, got[name], want)

@@ -88,7 +88,7 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 		}
 		sel.Origins[i].Row = row
 	}
-	sel.Propose(terms.SqrtIDF, 0, 0.1, 30)
+	sel.Propose(terms.SqrtIDF, 0, 1, 0.1, 30)
 	var freqs []int64
 	for _, term := range sel.Terms(nil) {
 		freqs = append(freqs, e.docFreq(term))
@@ -124,15 +124,19 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 	four := func(v float64) string { return fmt.Sprintf("%.4f", v) }
 
 	var rarity, plain, added, scores [][]string
+	var all, product float64 // Σ v and Σ v·fit
 	for _, word := range []string{"car", "hire", "rental", "automobile"} {
 		df := e.docFreq(word)
 		rarity = append(rarity, []string{word, strconv.FormatInt(df, 10), four(simmatrix.IDF(df, int64(len(e.docs))))})
 	}
 	for _, c := range sel.Candidates {
 		o := sel.Origins[c.Origin]
+		idf := simmatrix.IDF(c.DocFreq, int64(len(e.docs)))
+		v := math.Sqrt(o.IDF*idf) * c.Similarity
+		all, product = all+v, product+v*c.Fit
 		added = append(added, []string{
-			c.Term, o.Term, strconv.FormatFloat(math.Round(c.Similarity*1e4)/1e4, 'f', -1, 64), four(c.V),
-			four(0.2 * c.V / simmatrix.IDF(c.DocFreq, int64(len(e.docs)))), four(0.25 * c.V / o.IDF),
+			c.Term, o.Term, strconv.FormatFloat(math.Round(c.Similarity*1e4)/1e4, 'f', -1, 64), four(v), four(c.Fit), four(c.V),
+			four(0.2 * c.V / idf), four(0.25 * c.V / o.IDF),
 		})
 	}
 	for d, doc := range e.docs {
@@ -163,15 +167,18 @@ func TestScoresByHandAreThoseOfTheFormulas(t *testing.T) {
 	}
 	for head, want := range map[string][][]string{
 		"| word | df | idf |": rarity,
-		"| document | K | *car* adds | *hire* adds | score |":                 plain,
-		"| neighbor | of | similarity | v | boost (linear) | β (saturated) |": added,
+		"| document | K | *car* adds | *hire* adds | score |":                                plain,
+		"| neighbor | of | similarity | v | fit | weight | boost (linear) | β (saturated) |": added,
 		scoresByHand: scores,
 	} {
 		if diff := cmp.Diff(want, docTable(t, e.page, head)); diff != "" {
 			t.Errorf("%s (-formulas +page):\n%s", head, diff)
 		}
 	}
-	for head, sum := range map[string]string{"0.6465 + 0.1600 · 2.2 · 1.2040 / (1 + 1.3588) = ": scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2 / (0.2 + 1.3588) = ": scores[0][3]} {
+	for head, sum := range map[string]string{
+		"1.2040 · 0.8 / √(0.6931² + 1.2040²) = ": added[0][4], "number, ": four(all) + " / " + four(product),
+		"0.6465 + 0.2015 · 2.2 · 1.2040 / (1 + 1.3588) = ": scores[0][2], "0.6465 + 2.2 · 1.2040 · 0.2519 / (0.2519 + 1.3588) = ": scores[0][3],
+	} {
 		if !strings.Contains(e.page, head+sum) {
 			t.Errorf("the page lacks %s%s", head, sum)
 		}

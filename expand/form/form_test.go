@@ -23,7 +23,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	sel := new(terms.Selection)
 	sel.Start(a.Terms, a.Positions)
 	sel.Origins[0].Row = row
-	sel.Propose(terms.SqrtIDF, 0, 1, 10)
+	sel.Propose(terms.SqrtIDF, 0, 1, 1, 10)
 	docFreqs := map[string][]int64{"car": {5, 50}, "automobile": {2, 40}, "lease": {0, 7}}
 	fields := []terms.FieldCounts{{Docs: 900}, {Docs: 1000}}
 	for _, term := range sel.Terms(nil) {

@@ -31,6 +31,8 @@ func (m *fakeMatrix) ID() string { return m.version }
 
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
+func (*fakeMatrix) Power() float64 { return 1 }
+
 func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,15 +6,25 @@
 //
 //	v_j = Σ_i x_i w_i w_j s_ij
 //
-// over the terms i of the text, j not one of them. The terms with the
-// largest v_j are added, ties in byte order, and each belongs to the i that
-// gives most.
+// over the terms i of the text, j not one of them. A neighbor is worth more
+// when it is close to the whole text and not to one of its words, which is
+// its fit
+//
+//	ctx_j = Σ_i u_i c_ij / √(Σ_i u_i²),  u_i = x_i idf_i,  c_ij = s_ij^(1/p)
+//
+// where p is the power that S was made with: c_ij is the cosine of i and j.
+// A pair that S lacks counts 0. The terms with the largest v_j·ctx_j are
+// added, ties in byte order, and each belongs to the i that gives most of
+// v_j. Their weights are v_j·ctx_j, scaled such that their sum is that of as
+// many of the largest v_j: the fit decides which terms are added, but not
+// what all of them count for.
 package terms
 
 import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -60,13 +70,14 @@ type Origin struct {
 type Candidate struct {
 	Term    string
 	DocFreq int64   // how many documents have it
-	V       float64 // v_j
+	V       float64 // v_j, or v_j·ctx_j, scaled, where the selection goes by the fit
+	Fit     float64 // ctx_j in (0, √n] of n origins; 0 where the selection does not go by it
 	// Origin is the number of the i that gives most of V, and Similarity its
 	// s_ij.
 	Origin     int
 	Similarity float64
-	// FieldIDFs are the idfs of the term in each field that the selection is for,
-	// 0 in those that do not have it; nil where it is for one, see
+	// FieldIDFs are the idfs of the term in each field that the selection is
+	// for, 0 in those that do not have it; nil where it is for one, see
 	// [Selection.SettleFields].
 	FieldIDFs []float64
 
@@ -79,11 +90,12 @@ type Candidate struct {
 func (c *Candidate) In(i int) bool { return c.FieldIDFs == nil || c.FieldIDFs[i] > 0 }
 
 // An entry is one s_ij that leads from an origin to a candidate or, with the
-// number −1−k for a candidate, to origin k.
+// number −1−k for a candidate, to origin k. Its c is c_ij, 0 where the
+// selection does not go by the fit.
 type entry struct {
 	origin    int
 	candidate int
-	s         float64
+	s, c      float64
 }
 
 // A Selection chooses the terms to add for one text. Its memory is used
@@ -167,40 +179,84 @@ func (sel *Selection) OriginOf(term string) int {
 
 // Propose collects the candidates from the origins' rows and keeps the best
 // by the document frequencies in the rows, which refer to docs documents;
-// where these are unknown, w counts as 1. Candidates in more than share of
-// docs are passed over.
-func (sel *Selection) Propose(w Weighting, docs int64, share float64, keep int) {
+// where these are unknown, w and idf count as 1. Candidates in more than
+// share of docs are passed over. Power is the p of S.
+func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, keep int) {
 	most := math.Inf(1)
 	if docs > 0 {
 		most = mostDocs(share, docs)
 	}
-	sel.collect(w, docs, most, false)
+	sel.collect(w, docs, most, cosineOf(power), false)
+	norm := sel.norm()
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.Fit /= norm
+		c.V *= c.Fit
+	}
 	sel.KeepBest(keep)
+}
+
+// cosineOf returns what makes c of s = c^power, where s is as in a row.
+func cosineOf(power float64) func(s float64) float64 {
+	if power == 3 { // as matrices are learned by default
+		roots := cubeRoots()
+		return func(s float64) float64 { return float64(roots[simmatrix.ToUnits(s)]) }
+	}
+	return func(s float64) float64 { return math.Pow(s, 1/power) }
+}
+
+// cubeRoots returns those of all similarities that a row can hold, by their
+// units: math.Cbrt for each neighbor would make a whole rewriting 15 %
+// slower.
+var cubeRoots = sync.OnceValue(func() *[simmatrix.UnitsOfOne + 1]float32 {
+	roots := new([simmatrix.UnitsOfOne + 1]float32)
+	for units := range roots {
+		roots[units] = float32(math.Cbrt(float64(units) / simmatrix.UnitsOfOne))
+	}
+	return roots
+})
+
+// norm returns √(Σ_i u_i²).
+func (sel *Selection) norm() float64 {
+	square := 0.0
+	for i := range sel.Origins {
+		u := sel.Origins[i].X * sel.Origins[i].IDF
+		square += u * u
+	}
+	return math.Sqrt(square)
 }
 
 // Gather collects all neighbors of the origins, also those that are origins
 // themselves, in no order. V is as in [Selection.Propose], with [IDF].
-func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), true) }
+func (sel *Selection) Gather(docs int64) {
+	sel.collect(IDF, docs, math.Inf(1), func(float64) float64 { return 0 }, true)
+}
 
 // collect sets the candidates and the entries that lead to them, and with
 // among those that lead to origins, of the rows' terms in at most so many
-// documents.
-func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
+// documents. It sets IDF of the origins by the frequencies in the rows, and
+// Fit of the candidates to Σ_i u_i c_ij.
+func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func(s float64) float64, among bool) {
 	sel.byTerm.reset(sel.neighbors())
+	known := func(docFreq int64) bool { return docs > 0 && docFreq > 0 }
 	weight := func(docFreq int64) float64 {
-		if docs <= 0 || docFreq == 0 {
+		if !known(docFreq) {
 			return 1
 		}
 		return w.Of(simmatrix.IDF(docFreq, docs))
 	}
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
-		xw := o.X * weight(int64(o.Row.DocFreq()))
+		docFreq := int64(o.Row.DocFreq())
+		if o.IDF = 1; known(docFreq) {
+			o.IDF = simmatrix.IDF(docFreq, docs)
+		}
+		xw, u := o.X*weight(docFreq), o.X*o.IDF
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
 			if k := sel.OriginOf(n.Term); k >= 0 {
 				if among {
-					sel.entries = append(sel.entries, entry{i, -1 - k, s})
+					sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
 				}
 				continue
 			}
@@ -213,9 +269,10 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
 				*slot = len(sel.Candidates)
 			}
-			c := *slot - 1
-			sel.entries = append(sel.entries, entry{i, c, s})
-			sel.Candidates[c].V += xw * s
+			c, e := &sel.Candidates[*slot-1], entry{i, *slot - 1, s, cosine(s)}
+			sel.entries = append(sel.entries, e)
+			c.V += xw * s
+			c.Fit += u * e.c
 		}
 	}
 	for k := range sel.Candidates {
@@ -234,10 +291,10 @@ func (sel *Selection) neighbors() (n int) {
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
 // Settle weighs the proposed candidates by live statistics, drops those that
-// the index does not have or has in more than share of its documents, and keeps
-// the best in their order. With feedback it then weighs them by 1 + f_j, so
-// that of two senses of a word that of the first hits wins, but the same
-// documents are found. docFreqs belong to [Selection.Terms].
+// the index does not have or has in more than share of its documents, and
+// keeps the best in their order. With feedback it then weighs them by 1 +
+// f_j, so that of two senses of a word that of the first hits wins, but the
+// same documents are found. docFreqs belong to [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
@@ -253,18 +310,43 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 			c.V = 0
 		}
 	}
-	sel.KeepBest(keep)
+	mass, norm := sel.mass(keep), sel.norm()
 	for k := range sel.Candidates {
-		sel.Candidates[k].V *= 1 + sel.Context[sel.Candidates[k].Term]
+		c := &sel.Candidates[k]
+		c.Fit /= norm
+		c.V *= c.Fit
+	}
+	sel.KeepBest(keep)
+	scale := mass / sel.mass(keep)
+	for k := range sel.Candidates {
+		sel.Candidates[k].V *= scale * (1 + sel.Context[sel.Candidates[k].Term])
 	}
 }
 
-// sum sets V of the candidates to Σ_i x_i w_i s_ij, and their document
-// frequencies. It adds to V of the origins what leads to them.
+// mass returns the sum of the n largest V.
+func (sel *Selection) mass(n int) (sum float64) {
+	all := sel.ranks[:0]
+	for k := range sel.Candidates {
+		all = append(all, rank{sel.Candidates[k].V, k})
+	}
+	sel.ranks = all
+	if n < len(all) {
+		sel.partition(all, n)
+		all = all[:n]
+	}
+	for _, r := range all {
+		sum += r.v
+	}
+	return sum
+}
+
+// sum sets V of the candidates to Σ_i x_i w_i s_ij, Fit to Σ_i u_i c_ij, and
+// their document frequencies. It adds to V of the origins what leads to
+// them.
 func (sel *Selection) sum(docFreqs []int64) {
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.DocFreq, c.V, c.best, c.place = docFreqs[len(sel.Origins)+k], 0, 0, k
+		c.DocFreq, c.V, c.Fit, c.best, c.place = docFreqs[len(sel.Origins)+k], 0, 0, 0, k
 	}
 	slot := sel.slots(sel.Candidates)
 	for _, e := range sel.entries {
@@ -274,6 +356,7 @@ func (sel *Selection) sum(docFreqs []int64) {
 			sel.Origins[-1-e.candidate].V += v
 		} else if k := slot[e.candidate]; k >= 0 {
 			c := &sel.Candidates[k]
+			c.Fit += from.X * from.IDF * e.c
 			if c.V += v; v > c.best {
 				c.best, c.Origin, c.Similarity = v, e.origin, e.s
 			}
@@ -308,8 +391,9 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	return math.Sqrt(square)
 }
 
-// FieldCounts is what is known of one of several fields that share a selection:
-// its documents, and how many of them have each of [Selection.Terms].
+// FieldCounts is what is known of one of several fields that share a
+// selection: its documents, and how many of them have each of
+// [Selection.Terms].
 type FieldCounts struct {
 	Docs     int64
 	DocFreqs []int64
@@ -318,8 +402,8 @@ type FieldCounts struct {
 // SettleFields is [Selection.Settle] for fields that are searched together.
 // As in the engines a term's document frequency is the largest over the
 // fields, and so is the number of documents, which it returns (Lucene's
-// BlendedTermQuery and CombinedFieldQuery). The added terms are written one by
-// one for each field, see [Candidate.FieldIDFs].
+// BlendedTermQuery and CombinedFieldQuery). The added terms are written one
+// by one for each field, see [Candidate.FieldIDFs].
 func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share float64, keep int) (docs int64) {
 	docFreqs := slices.Clone(fields[0].DocFreqs)
 	for _, f := range fields {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,48 @@ func TestShareIsTheSameForAllThatCanUseIt(t *testing.T) {
 		if quota, left := Share(tt.sizes, tt.total); quota != tt.quota || left != tt.left {
 			t.Errorf("%v of %d: %d and %d, want %d and %d", tt.sizes, tt.total, quota, left, tt.quota, tt.left)
 		}
+	}
+}
+
+// Of "high blood pressure" the neighbor "hypertension" is close to two words and
+// "low" very close to one, so that v_j alone would prefer "low".
+func TestANeighborOfTheWholeTextIsPreferred(t *testing.T) {
+	neighbor := func(term string, cosine float64) simmatrix.Neighbor {
+		return simmatrix.Neighbor{Term: term, Similarity: simmatrix.QuantizeSimilarity(cosine * cosine * cosine), DocFreq: 10}
+	}
+	var sel Selection
+	sel.Start([]string{"high", "blood", "pressure"}, []int{0, 1, 2})
+	for i, neighbors := range [][]simmatrix.Neighbor{
+		{neighbor("low", 0.9)},
+		{neighbor("hypertension", 0.7), neighbor("vein", 0.5)},
+		{neighbor("hypertension", 0.7)},
+	} {
+		row, err := simmatrix.PackRow(10, neighbors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sel.Origins[i].Row = row
+	}
+	const power, keep = 3, 2
+	sel.Propose(SqrtIDF, 100, power, 1, keep+1)
+	sel.Settle(SqrtIDF, 100, slices.Repeat([]int64{10}, 6), 1, keep)
+	var terms []string
+	var mass float64
+	for _, c := range sel.Candidates {
+		terms = append(terms, c.Term)
+		mass += c.V
+	}
+	if diff := cmp.Diff([]string{"hypertension", "low"}, terms); diff != "" {
+		t.Fatalf("added (-want +got):\n%s", diff)
+	}
+	// All words have the same idf, so that ctx_j is Σ_i c_ij / √3.
+	for k, want := range []float64{2 * 0.7 / math.Sqrt(3), 0.9 / math.Sqrt(3)} {
+		if got := sel.Candidates[k].Fit; math.Abs(got-want) > 1e-4 {
+			t.Errorf("fit of %s: %v, want %v", terms[k], got, want)
+		}
+	}
+	if want := sel.Origins[0].IDF * (0.9*0.9*0.9 + 2*0.7*0.7*0.7); math.Abs(mass-want) > 1e-4 {
+		t.Errorf("all together %v, want that of the two largest v_j, %v", mass, want)
 	}
 }
 

@@ -60,6 +60,8 @@ func (oneRow) ID() string { return "one" }
 
 func (oneRow) Docs() int64 { return 10 }
 
+func (oneRow) Power() float64 { return 1 }
+
 func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
 	clear(rows)
 	return nil

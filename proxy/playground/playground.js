@@ -101,7 +101,7 @@ const clausesOf = explanation => explanation?.clauses || []
 function termsOf(explanation) {
   const all = new Map(), origins = []
   const add = (a, from, field, fromWord) => {
-    const t = all.get(a.term) || { term: a.term, word: a.word || a.term, from, fromWord, fields: [], similarity: a.similarity, idf: a.idf, boost: 0, factor: 1 }
+    const t = all.get(a.term) || { term: a.term, word: a.word || a.term, from, fromWord, fields: [], similarity: a.similarity, fit: a.fit, idf: a.idf, boost: 0, factor: 1 }
     if (!origins.includes(t.from)) origins.push(t.from)
     t.tone = origins.indexOf(t.from) % 6
     t.fields.push(field)
@@ -297,6 +297,7 @@ function updateTerms() {
     const parts = [t.from ? 'for ' + t.fromWord : 'of the first hits']
     if (t.word !== t.term) parts.unshift('term ' + t.term)
     if (t.similarity !== undefined) parts.push('similarity ' + figure(t.similarity))
+    if (t.fit !== undefined) parts.push('fit to the text ' + figure(t.fit))
     if (t.idf !== undefined) parts.push('idf ' + figure(t.idf))
     parts.push('boost ' + figure(t.boost), t.fields.join(', '))
     t.figures.textContent = parts.join(' · ')

@@ -243,7 +243,7 @@ const (
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
 	clauseBytes = 544
 	termBytes   = 16
-	addedBytes  = 80
+	addedBytes  = 88
 
 	feedbackBytes = 72
 	// cutMark stands where the rest of a text was.

@@ -128,6 +128,9 @@ func (r *Rows) Matrix() *simmatrix.Matrix { return r.version.inMemory }
 // unknown.
 func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 
+// Power is that of the matrix, see [simmatrix.Meta.Power].
+func (r *Rows) Power() float64 { return r.version.Power() }
+
 // Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
 // does: it is the same from a file and from Redis. It is not empty.
 func (r *Rows) Checksum() string { return r.version.Checksum }
