@@ -147,7 +147,7 @@ var badFiles = map[string][]string{
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -158,7 +158,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, feedback, segments, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
@@ -365,7 +365,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      form.Lambda{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
-		MarkRelated:   true, NormalizeScores: true, Phrases: true, RescoreQueries: true,
+		MarkRelated:   true, NameAdded: true, NormalizeScores: true, Phrases: true, RescoreQueries: true,
 		Feedback: expand.FeedbackOptions{Documents: 100, Terms: 1, Weight: 1},
 	}
 	want := &Config{
@@ -533,7 +533,7 @@ func segmentsOf(s form.Segments) []form.Segments {
 func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	p := expand.DefaultProfile()
 	for key, value := range map[string]string{
-		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true",
+		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true", "name_added": "true",
 	} {
 		if err := Set(&p, key, value); err != nil {
 			t.Error(err)
@@ -541,6 +541,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	}
 	want := expand.DefaultProfile()
 	want.Strength.Linear, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
+	want.NameAdded = true
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -80,6 +80,11 @@ func (e *engine) query(q any, depth int) hit {
 			return e.scriptScore(o, depth)
 		case "function_score":
 			return e.functionScore(o, depth)
+		case "constant_score":
+			if !e.query(o["filter"], depth+1).found {
+				return hit{}
+			}
+			return hit{true, number64(o["boost"], 1)}
 		case "term":
 			e.clauseCount++
 			for field, options := range o {

@@ -265,7 +265,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 				for depth := range 20 {
 					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
 					req.Body = []byte(`{"query":` + query + `}`)
-					r, err := New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore = matching, true })).Expand(t.Context(), &req)
+					r, err := New(c, m, with(func(o *Profile) { feedback(o); o.SameMatches, o.NoRescore, o.NameAdded = matching, true, true })).Expand(t.Context(), &req)
 					if err != nil {
 						t.Fatal(err)
 					}

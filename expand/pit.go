@@ -122,7 +122,7 @@ func pageKey(expander any, s *search, feedback bool) pitKey {
 			add(value)
 		}
 	}
-	for _, flag := range []bool{s.unscored, s.Scores.Min, s.OwnRescore} {
+	for _, flag := range []bool{s.unscored, s.Scores.Min, s.OwnRescore, s.named} {
 		if flag {
 			raw = append(raw, '1')
 		} else {

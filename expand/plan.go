@@ -125,7 +125,8 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	return &form.Plan{
 		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
-		Rescore: rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
+		NameAdded: p.s.named && !filtered(selected), // which hides what a client may not see
+		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
 	}
 }
 

@@ -64,6 +64,9 @@ type Profile struct {
 	DefaultFields []string `yaml:"default_fields" is:"field"`
 	// MarkRelated has highlighters mark the added terms, too.
 	MarkRelated bool `yaml:"highlight" allowed:"original related"`
+	// NameAdded names the clauses of the added terms, so that the answer says for
+	// each hit which of them found it.
+	NameAdded bool `yaml:"name_added"`
 	// NormalizeScores divides the score of a clause such that the largest that it
 	// can be stays the same; then searches with min_score are expanded, too.
 	NormalizeScores bool `yaml:"normalize_score"`
@@ -72,7 +75,7 @@ type Profile struct {
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
 	// HideFrom lists the requests that are left alone because their answers
-	// show the added terms. Those on an alias with a filter always are. It is no
+	// show the added terms. Where it says anything, NameAdded does not count. Those on an alias with a filter always are. It is no
 	// key of a profile: clients choose it.
 	HideFrom Disclosure `yaml:"-"`
 	// Feedback says how the terms of the first hits are added.

@@ -43,6 +43,8 @@ type Request struct {
 	Feedback FeedbackWish
 	// Adjusted changes what added terms count for.
 	Adjusted []Adjustment
+	// NameAdded is [Profile.NameAdded] for this request.
+	NameAdded bool
 	// Pins are those of the [Result] of an earlier call for the same request; zero
 	// pins the versions that are active now.
 	Pins Pins

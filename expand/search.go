@@ -8,6 +8,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -25,6 +26,7 @@ type search struct {
 	discloses Disclosure // how the answer would show the added terms
 	unscored  bool       // nothing in the answer depends on scores
 	nested    bool       // clauses have nested ones for segments
+	named     bool       // added clauses are to have names
 }
 
 // parse reads the search, and returns why it is left alone, or "".
@@ -62,7 +64,22 @@ func parse(req *Request, profile *Profile, parser *dsl.Parser) (*search, reason.
 	if profile.SameMatches && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
 		return s, reason.NoScores
 	}
+	s.named = s.namesAdded()
 	return s, ""
+}
+
+// namesAdded reports whether added clauses are to have names, which the answer
+// then shows. Terms of the first hits may be of fields that the client may not
+// see.
+func (s *search) namesAdded() bool {
+	p, secured := s.profile, s.req.Allowed != nil
+	switch {
+	case !p.NameAdded && !s.req.NameAdded, s.Hits.None, s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
+		return false
+	case p.HideFrom&^DiscloseSecured != 0, secured && (p.HideFrom != 0 || p.Feedback.documents(s.req.Feedback) > 0):
+		return false
+	}
+	return !namesLikeAdded(s.Body)
 }
 
 // usePIT takes the indices from the point in time, if it knows them. Engines
@@ -150,6 +167,13 @@ func (s *search) fixedOrder() reason.Reason {
 func namesQueries(query []byte) bool {
 	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
 	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
+}
+
+// namesLikeAdded reports whether a query may have a name as added clauses get
+// them.
+func namesLikeAdded(query []byte) bool {
+	likeAdded := []string{`"` + form.AddedName, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`}
+	return namesQueries(query) && slices.ContainsFunc(likeAdded, func(s string) bool { return bytes.Contains(query, []byte(s)) })
 }
 
 // searchesVectors reports whether a query has one in it that searches vectors,

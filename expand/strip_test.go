@@ -264,6 +264,10 @@ func ours(queries [][]byte) bool {
 				string(function.member("modifier")) != `"reciprocal"` || !ours([][]byte{parts.member("query")}) {
 				return false
 			}
+		case "constant_score": // of terms with names
+			if !ours([][]byte{parts.member("filter")}) {
+				return false
+			}
 		case "nested": // of segments
 			continue
 		default:

@@ -51,10 +51,16 @@ func (b *buffer) comma() {
 }
 
 // term writes a term query with its boost, with a comma where one is due.
-func (b *buffer) term(field, term string, boost float64) {
+func (b *buffer) term(field, term string, boost float64) { b.namedTerm(field, term, boost, "") }
+
+// namedTerm is term with a name, "" for none.
+func (b *buffer) namedTerm(field, term string, boost float64, name string) {
 	b.comma()
 	b.put(`{"term":{`, text(field), `:{"value":`, text(term))
 	b.boost(boost)
+	if name != "" {
+		b.put(`,"_name":`, text(name))
+	}
 	b.put(`}}}`)
 	b.clauses++
 }
@@ -119,6 +125,7 @@ type clauseWriter struct {
 	divided []division // of the fields of c
 	scoring Scoring    // the form that is written
 	role    role
+	named   bool // added terms are written with names
 }
 
 // A role is what the writing of a clause is for.

@@ -12,6 +12,10 @@ func (w *clauseWriter) write() {
 		w.put(`{"bool":{"must":[`)
 		defer w.feedback()
 	}
+	if w.named && w.role == finding && w.onlyRescored() {
+		w.put(`{"bool":{"must":[`)
+		defer w.nameRescored()
+	}
 	switch {
 	case len(c.Vectors) > 0:
 		w.vectors()
@@ -65,7 +69,7 @@ func (w *clauseWriter) feedback() {
 	for i := range w.c.Fields {
 		f := &w.c.Fields[i]
 		for _, t := range f.Feedback {
-			w.term(f.Name, t.Term, w.c.Parsed.Boost*f.Boost*t.Boost)
+			w.added(f.Name, t.Term, w.c.Parsed.Boost*f.Boost*t.Boost)
 			share += t.Boost * t.IDF / w.c.Fields[w.c.lead(i)].mass()
 		}
 	}
@@ -111,7 +115,7 @@ func (w *clauseWriter) termCentric() {
 		w.beginFields(n)
 		for i := range c.Fields {
 			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of that field
-				w.term(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding))
+				w.added(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.role == finding))
 			}
 		}
 		w.endFields(n)
@@ -135,7 +139,12 @@ func (w *clauseWriter) set(i int) {
 	if scale == 0 { // not BM25
 		scale = 1
 	}
-	w.termSet(f.Name, i, lead.set, w.c.Parsed.Boost*f.Boost*scale*lead.setScore())
+	boost := w.c.Parsed.Boost * f.Boost * scale * lead.setScore()
+	if w.named && !w.c.TooDeep(Saturated) { // which is as deep
+		w.namedSet(f.Name, i, lead.set, boost)
+	} else {
+		w.termSet(f.Name, i, lead.set, boost)
+	}
 }
 
 // fields writes the scoring part of a clause.
@@ -193,7 +202,7 @@ func (w *clauseWriter) field(i int, repeat bool) {
 		scored := w.divided[i].scored
 		for k := range scored {
 			a := &scored[k]
-			w.term(f.Name, a.Term, boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding))
+			w.added(f.Name, a.Term, boost*w.plan.linearBoost(f, a, f.idf(a.DocFreq), w.role == finding))
 		}
 		return
 	}
@@ -234,11 +243,11 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.put(`{"script_score":{"query":{"bool":{"should":[`)
-		f.inverted(w.buffer, o.Term, o.IDF, 1)
+		f.inverted(w.buffer, o.Term, o.IDF, 1, "")
 		for n := range added {
 			if a := &added[n]; a.Origin == k {
 				w.comma()
-				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a))
+				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a), w.name(f.Name, a.Term))
 			}
 		}
 		w.put(`]}},"script":{"source":"`+scriptSaturate+`","params":{"m":`, boost*f.Stats.Scale*o.IDF, `}}}}`)
@@ -248,7 +257,7 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
 		for n := range added {
 			if a := &added[n]; a.Origin == k {
-				w.term(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
+				w.added(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
 			}
 		}
 		w.put(`]}}]}}`)
@@ -256,9 +265,9 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
-func (f *Field) inverted(w *buffer, term string, idf, b float64) {
+func (f *Field) inverted(w *buffer, term string, idf, b float64, name string) {
 	w.put(`{"script_score":{"query":`)
-	w.term(f.Name, term, 1)
+	w.namedTerm(f.Name, term, 1, name)
 	w.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, f.Stats.Scale*idf, `,"c":`, maxRatio, `,"b":`, b, `}}}}`)
 }
 

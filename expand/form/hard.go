@@ -16,7 +16,8 @@ func (w *clauseWriter) exact(i int, count bool) {
 		w.term(x.Field, o.Term, boost*x.boost(o.V, o.IDF))
 	}
 	for k := range f.Added {
-		w.term(x.Field, f.Added[k].Term, boost*x.boost(f.Added[k].V, f.idf(f.Added[k].DocFreq)))
+		a := &f.Added[k]
+		w.namedTerm(x.Field, a.Term, boost*x.boost(a.V, f.idf(a.DocFreq)), w.name(f.Name, a.Term))
 	}
 	w.put(`]}},"field_value_factor":{"field":`, text(x.Norm), `,"modifier":"reciprocal","missing":`, x.Missing, `},"boost_mode":"multiply"}}`)
 	if count {

@@ -66,6 +66,8 @@ type Plan struct {
 	Normalize bool
 	// MarkRelated has highlighters mark the added terms, too.
 	MarkRelated bool
+	// NameAdded gives the clauses of added terms names, see [AddedName].
+	NameAdded bool
 	// VectorsOnly says that in the form vectors nothing else scores.
 	VectorsOnly bool
 	// Unscored says that nothing in the answer depends on scores, and MatchOnly

@@ -44,8 +44,9 @@ type division struct {
 	// with any of set scores is setWeight times the mean of their v_j.
 	scored, set []terms.Candidate
 	setWeight   float64
-	// rescored are scored in the rescore.
-	rescored []terms.Candidate
+	// rescored are scored in the rescore, and left are those of them that are not in
+	// the query, of a search with names.
+	rescored, left []terms.Candidate
 }
 
 // divisions returns those of all fields of the plan. All forms and phases find
@@ -76,6 +77,9 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 			d.rescored, _ = f.common()
 		}
 		if p.FindsMany {
+			if p.NameAdded {
+				d.left = slices.DeleteFunc(d.set, f.isRare)
+			}
 			d.set = nil
 		}
 		return d
@@ -105,14 +109,16 @@ func (f *Field) split(n, all int, weight float64) division {
 // the others.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
-		if a.DocFreq*rareShare >= f.Stats.DocCount {
-			common = append(common, a)
-		} else {
+		if f.isRare(a) {
 			rare = append(rare, a)
+		} else {
+			common = append(common, a)
 		}
 	}
 	return common, rare
 }
+
+func (f *Field) isRare(a terms.Candidate) bool { return a.DocFreq*rareShare < f.Stats.DocCount }
 
 // FindsMany reports whether a term of the text is in as many documents of the
 // field as engines count hits, and page through them, by default.

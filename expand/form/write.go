@@ -32,10 +32,12 @@ func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	return w.out, n
 }
 
-// About what one added term takes in the saturated form, and in the others.
+// About what one added term takes in the saturated form, in the others, and its
+// name.
 const (
 	bytesSaturated = 270
 	bytesPerTerm   = 70
+	bytesPerName   = 40
 )
 
 func (p *Plan) room() int {
@@ -46,13 +48,17 @@ func (p *Plan) room() int {
 	for i := range p.Search.Highlights {
 		n += p.Search.Highlights[i].Len()
 	}
+	perTerm := bytesPerTerm
+	if p.NameAdded {
+		perTerm += bytesPerName
+	}
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if c.Scoring == Saturated {
 			n += c.Added() * bytesSaturated
 		}
 		if c.Scoring != Saturated || p.Rescore {
-			n += c.Added() * bytesPerTerm
+			n += c.Added() * perTerm
 		}
 	}
 	return n
@@ -70,7 +76,9 @@ func (w *writer) copy(start, end int) {
 			continue
 		}
 		w.copyMarked(start, at.Start)
-		cw := clauseWriter{&w.buffer, w.plan, c, divided, c.Scoring, whole}
+		// Of two copies of a query the first has the names.
+		named := w.plan.NameAdded && w.finding == w.plan.Rescore
+		cw := clauseWriter{&w.buffer, w.plan, c, divided, c.Scoring, whole, named}
 		switch {
 		case w.plan.FindOnly || w.finding && c.Rescored:
 			cw.scoring, cw.role = Linear, finding
