@@ -233,6 +233,11 @@ func TestSearchOptions(t *testing.T) {
 		{"terminated early", "/toy/_search?terminate_after=2", `{` + match + `}`, map[string]any{"ids": "[2 1]"}},
 		{"least score", "/toy/_search", `{` + match + `,"min_score":0.53}`, map[string]any{"ids": "[2 1]"}},
 		{"ties stay in index order", "/toy/_search", `{}`, map[string]any{"ids": "[1 2 3]", "max_score": 1.0}},
+		{
+			"named queries", "/toy/_search", `{"query":{"bool":{"should":[{"match":{"body":{"query":"car","_name":"b"}}},{"term":{"body":{"value":"park","_name":"a"}}}]}}}`,
+			map[string]any{"ids": "[2 1 3]", "hits.0.matched_queries.0": "a", "hits.0.matched_queries.1": "b"},
+		},
+		{"no names", "/toy/_search", `{` + match + `}`, map[string]any{"hits.0.matched_queries": nil}},
 		{"no source", "/toy/_search", `{"_source":false}`, map[string]any{"hits.0._source": nil}},
 		{"some source", "/toy/_search", `{"_source":["t*"]}`, map[string]any{"hits.0._source.title": "one", "hits.0._source.body": nil}},
 		{"a word in any field", "/toy/_search?q=one", ``, map[string]any{"ids": "[1]"}},

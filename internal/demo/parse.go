@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -12,14 +13,22 @@ import (
 type parser struct {
 	ix    *index
 	words bool // the explanations of terms are wanted in words, not their values only
+	named map[string]query
 }
 
 // parseQuery parses a query in the engines' query language; nil is match_all.
 func parseQuery(ix *index, v any, words bool) query {
+	q, _ := parseNamed(ix, v, words)
+	return q
+}
+
+// parseNamed returns the queries inside it that have names, too.
+func parseNamed(ix *index, v any, words bool) (query, map[string]query) {
 	if v == nil {
-		return matchAll()
+		return matchAll(), nil
 	}
-	return parser{ix, words}.query(v)
+	p := parser{ix, words, map[string]query{}}
+	return p.query(v), p.named
 }
 
 func (p parser) query(v any) query {
@@ -29,7 +38,7 @@ func (p parser) query(v any) query {
 	}
 	name, body := newArgs("query", object).sole()
 	a, field := newArgs(name, body), ""
-	a.ignore("_name")
+	called := a.str("_name", "")
 	// short is the member that stands for the whole body of a kind keyed by a field.
 	if short := map[string]string{"match": "query", "term": "value"}[name]; short != "" {
 		field, body = a.sole()
@@ -37,12 +46,16 @@ func (p parser) query(v any) query {
 			body = map[string]any{short: body}
 		}
 		a = newArgs(name, body)
-		a.ignore("_name")
+		called = cmp.Or(a.str("_name", ""), called)
 	}
 	q := p.kind(name, field, a)
 	boost := a.boost("boost")
 	a.done()
-	return boosted(q, boost)
+	q = boosted(q, boost)
+	if called != "" {
+		p.named[called] = q
+	}
+	return q
 }
 
 // kind parses the body of one kind of query.

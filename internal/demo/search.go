@@ -148,6 +148,7 @@ type result struct {
 	hit
 	ix    *index
 	query query
+	named map[string]query
 }
 
 // find runs the query over the indices. Every match is a result: by score, ties
@@ -158,7 +159,7 @@ func (r *searchRequest) find(indices []*index) *results {
 	}
 	var all []result
 	for _, ix := range indices {
-		q := parseQuery(ix, r.query, r.explain)
+		q, named := parseNamed(ix, r.query, r.explain)
 		hits := q.hits(ix)
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
@@ -169,7 +170,7 @@ func (r *searchRequest) find(indices []*index) *results {
 		}
 		for _, h := range hits {
 			if r.slice.contains(ix.docs[h.doc].id) {
-				all = append(all, result{h, ix, q})
+				all = append(all, result{h, ix, q, named})
 			}
 		}
 	}
@@ -240,6 +241,15 @@ func (r *searchRequest) render(res result) map[string]any {
 			return !slices.ContainsFunc(r.source, func(pattern string) bool { return glob.Match(pattern, name) })
 		})
 		h["_source"] = members
+	}
+	var matched []string
+	for _, name := range slices.Sorted(maps.Keys(res.named)) {
+		if res.named[name].matches(res.doc) {
+			matched = append(matched, name)
+		}
+	}
+	if matched != nil {
+		h["matched_queries"] = matched
 	}
 	if r.explain {
 		h["_explanation"] = res.query(res.doc, 1)
