@@ -19,9 +19,9 @@ import (
 func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 	node := trialNode{answersWith(hitsAnswer(1, 1, "a")), answersWith(hitsAnswer(2, 2, "a b"))}.start(t)
 	o := trialOptions(node, func(x *Trial) { x.Header = "" })
-	var asked []expand.Adjustment
+	var asked *expand.Request
 	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-		asked = r.Adjusted
+		asked = r
 		return rewriteTo(newBody)(ctx, r)
 	})
 	o.Registry = prometheus.NewRegistry()
@@ -39,8 +39,13 @@ func TestPlaygroundSearchesAsClientsDo(t *testing.T) {
 		got.Explanation == nil || got.Explanation.Sent != "rewritten" || string(got.Explanation.Rewritten.Body) != newBody {
 		t.Errorf("got %s", w.Body)
 	}
-	if len(asked) != 1 || asked[0].Factor != 0.5 {
-		t.Errorf("the expander is asked for %v", asked)
+	if len(asked.Adjusted) != 1 || asked.Adjusted[0].Factor != 0.5 || !asked.NameAdded {
+		t.Errorf("the expander is asked for %v, names %t", asked.Adjusted, asked.NameAdded)
+	}
+	client := httptest.NewRequest(http.MethodPost, "/t/_search?akin=no-feedback", strings.NewReader(trialBody))
+	client.Header.Set("Content-Type", "application/json")
+	if s.proxy.ServeHTTP(httptest.NewRecorder(), client); asked.Adjusted != nil || asked.NameAdded {
+		t.Error("clients' searches have names, too")
 	}
 	if n := counter(t, o.Registry, "akin_trial_searches_total"); n != 0 {
 		t.Errorf("%v searches are in a trial", n)

@@ -349,10 +349,10 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 
 // callExpander returns what the expander makes of a search, as it is sent.
 func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
-	adjusted, _ := playground.Adjusted(ctx)
+	adjusted, tried := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: adjusted, Fixed: s.fixed(x), Feedback: x.control.feedback,
+		Adjusted: adjusted, NameAdded: tried, Fixed: s.fixed(x), Feedback: x.control.feedback,
 	}
 	if s.access.secured.Load() {
 		in.Allowed = s.access.checker(x.from, x.client.Name, x.asked)

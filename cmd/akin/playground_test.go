@@ -224,10 +224,10 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	do(ctx, t, chromedp.KeyEvent("\r"))
 	got := inPage[map[string]any](ctx, t, `await until(() => shown); await ready()
 		return { summary: id('summary').textContent, direct: all('#direct li').length, akin: all('#akin li').length, moves: texts('.move'),
-			own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
+			by: texts('#akin .by'), own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
 			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
 	for name, want := range map[string]string{
-		"summary": "4 hits without akin, 75 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "own": "nappies", "added": "diaper", "chips": "diapers",
+		"summary": "4 hits without akin, 75 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "by": "found by diapers", "own": "nappies", "added": "diaper", "chips": "diapers",
 		"figures": "term diaper · for nappies · similarity 0.159 · fit to the text 0.", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
 	} {
 		if !strings.Contains(strings.ToLower(fmt.Sprint(got[name])), want) {
@@ -236,6 +236,14 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	}
 	if strings.Contains(fmt.Sprint(got["ins"]), `"query": "nappies"`) || strings.Contains(fmt.Sprint(got["rest"]), "diaper") {
 		t.Errorf("what is added is marked badly: %v", got["ins"])
+	}
+
+	// A hit without names has no list, nor has the search without akin; newer
+	// engines may give names with scores.
+	by := inPage[string](ctx, t, `return all('#direct .by').length + '|' + [{}, { matched_queries: ['mine', 'akin:title:other'] },
+		{ matched_queries: { 'akin:body:diaper': 1.5, mine: 1 } }].map(hit => hitOf({ _index: 'a', _id: '1', ...hit }).querySelector('.by')?.textContent)`)
+	if by != "0|,,found by diapers" {
+		t.Errorf("hits are found by %q", by)
 	}
 
 	// Terms are switched off and weighed otherwise, and the search runs again.

@@ -185,6 +185,14 @@ function searchedFields() {
   return [...new Set(clausesOf(shown.explanation).filter(c => c.terms && c.field).map(c => c.field))]
 }
 
+// foundBy returns the added terms that a hit matches: the names of their clauses
+// end with the term. There are none where akin hides them, nor without akin.
+function foundBy(hit) {
+  const matched = hit.matched_queries || []
+  const names = (Array.isArray(matched) ? matched : Object.keys(matched)).filter(name => name.startsWith('akin:'))
+  return [...terms.values()].filter(t => names.some(name => name.endsWith(':' + t.term)))
+}
+
 function hitOf(hit, move) {
   const source = hit._source || {}, searched = searchedFields()
   const named = ['title', 'name', 'headline', 'subject'].find(f => valueOf(source, f))
@@ -202,6 +210,8 @@ function hitOf(hit, move) {
   const others = searched.filter(f => f !== title && valueOf(source, f) !== valueOf(source, title || f + '.none'))
   const first = others.length || !Object.keys(source).length ? others : Object.keys(source).filter(f => f !== title && valueOf(source, f))
   for (const f of first.slice(0, 3)) li.append(text('text', f))
+  const by = foundBy(hit).flatMap(t => [', ', el('mark', { className: 'tone' + t.tone }, t.word)])
+  if (by.length) li.append(el('span', { className: 'by' }, 'found by ', ...by.slice(1)))
   li.append(el('span', { className: 'figures' }, keyOf(hit) + (hit._score == null ? '' : ', score ' + figure(hit._score, 4))))
   return li
 }
