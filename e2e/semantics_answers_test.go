@@ -273,6 +273,65 @@ func TestRelatedWordsAreHighlightedOnRequest(t *testing.T) {
 	})
 }
 
+// TestAddedWordsAreNamedInHits compares names with the words of the documents,
+// and the hits with those of searches without names.
+func TestAddedWordsAreNamedInHits(t *testing.T) {
+	matrix := semanticsMatrix(t)
+	bodies := map[string][]string{}
+	for _, d := range semanticsDocuments() {
+		text, _ := d.fields["body"].(string)
+		bodies[d.id] = strings.Fields(text)
+	}
+	const mine = `{"match":{"body":{"query":"big boat","_name":"mine"}}}`
+	queries := map[string]string{
+		"a search":      `{"size":200,"query":{"match":{"body":"car red"}}}`,
+		"counted words": `{"size":200,"query":{"match":{"body":{"query":"car red","operator":"and"}}}}`,
+		"own names":     `{"size":200,"query":{"bool":{"should":[` + mine + `,{"match":{"body":"car red"}}]}}}`,
+		"nested":        `{"size":200,"query":{"nested":{"path":"parts","score_mode":"max","query":{"match":{"parts.text":"car red"}},"inner_hits":{}}}}`,
+	}
+	ordered := func(a answer) (hits []string) {
+		for _, h := range a.Hits.Hits {
+			hits = append(hits, fmt.Sprint(h.ID, " ", *h.Score))
+		}
+		return hits
+	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		plain := serveSemantics(t, e, matrix, 1, nil)
+		for i, c := range startContenders(t, e, matrix, section{"name_added": true}) {
+			for name, body := range queries {
+				without, _ := plain[i].ask(t, semanticsPath, body)
+				with, _ := c.ask(t, semanticsPath, body)
+				if diff := cmp.Diff(ordered(without), ordered(with)); diff != "" || len(with.Hits.Hits) == 0 {
+					t.Errorf("%s, %s: hits (-without names +with names):\n%s", c.name, name, diff)
+				}
+				for _, h := range with.Hits.Hits {
+					got, field, words := h.Named, "body", []string{"car", "red"}
+					switch name {
+					case "nested":
+						got, field = h.InnerHits["parts"].Hits.Hits[0].Named, "parts.text"
+					case "own names":
+						words = []string{"car", "red", "big", "boat"}
+					}
+					var want []string
+					for _, word := range words {
+						if slices.Contains(bodies[h.ID], relatedTo[word]) {
+							want = append(want, "akin:"+field+":"+relatedTo[word])
+						}
+					}
+					if name == "own names" && (slices.Contains(bodies[h.ID], "big") || slices.Contains(bodies[h.ID], "boat")) {
+						want = append(want, "mine")
+					}
+					slices.Sort(want)
+					slices.Sort(got)
+					if !slices.Equal(got, want) {
+						t.Errorf("%s, %s: %s has the names %q, want %q", c.name, name, h.ID, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestNormalizedScoresAllowMinScore expands a search with min_score and looks
 // for scores that stay below what the original could reach.
 func TestNormalizedScoresAllowMinScore(t *testing.T) {
