@@ -47,6 +47,7 @@ and what akin makes of the search, and why:
 
   curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
 
+` + betterWords + `
 Ctrl-C ends the demo.
 `
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
@@ -85,8 +86,8 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{"refund", "gear"}, {"gear", "refund"}, {"parcel", "oven"}} {
 		for n := range m.Row(pair[0]).All() {
-			if n.Term != pair[1] {
-				t.Errorf("the nearest of %s is %s, not %s", pair[0], n.Term, pair[1])
+			if from := meta.Origins; n.Term != pair[1] || n.Origins != 2 || len(from) != 2 || from[1] != "model" {
+				t.Errorf("the nearest of %s is %s, not %s by the model: %b of %q", pair[0], n.Term, pair[1], n.Origins, from)
 			}
 			break
 		}
@@ -99,11 +100,43 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	}
 }
 
+func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
+	engine := demoEngine(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	var vectors strings.Builder
+	before, _ := buildFromIndex(t, engine)
+	for term := range before.Terms() {
+		if term == "refund" || term == "gear" {
+			continue
+		}
+		vectors.WriteString(term)
+		for range 24 {
+			fmt.Fprintf(&vectors, " %.4f", random.NormFloat64())
+		}
+		vectors.WriteString("\n")
+	}
+	for k, word := range []string{"refund", "gear"} {
+		vectors.WriteString(word + strings.Repeat(" 1 -1", 11) + " 1" + fmt.Sprintf(" -%d\n", 1+k))
+	}
+	m, stderr := buildFromIndex(t, engine, "--embeddings", "file:"+write(t, "words.txt", vectors.String()), "--embedding-share", "0.9")
+	if got := m.Meta().Params[learn.ModelParam]; got != "words.txt" || !strings.Contains(stderr, "words of your index") {
+		t.Errorf("made with %q, saying\n%s", got, stderr)
+	}
+	for n := range m.Row("refund").All() {
+		if n.Term != "gear" {
+			t.Errorf("the nearest of refund is %s, not gear", n.Term)
+		}
+		break
+	}
+}
+
 func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--embedding-model needs --embeddings":     {"--embedding-model", "tiny"},
 		"--embeddings needs --embedding-model":     {"--embeddings", "http://127.0.0.1:1"},
 		"--embeddings: want http://HOST:PORT":      {"--embeddings", "tiny"},
+		"--embedding-prefix is for a model":        {"--embeddings", "file:" + write(t, "v", ""), "--embedding-prefix", "q"},
+		"--embeddings: stat nowhere":               {"--embeddings", "file:nowhere"},
 		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
 		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
 		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},

@@ -76,6 +76,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	m.TakeForms(func(term string) string { return c.Forms(term)[0].Text })
 	m.Entries, err = p.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	if err == nil && opts.Mix != nil {
+		m.Meta.Origins = mixOrigins
 		m.Entries, err = p.mixed(ctx, opts.Mix, search, m.Entries, m.Terms, progress)
 	}
 	if err != nil {

@@ -17,6 +17,10 @@ import (
 // they are removed (Mu and Viswanath, "All-but-the-Top", 2018).
 const commonComponents = 3
 
+// mixedStrength is how much more a neighbor of a mixed matrix counts for than
+// one of the documents alone: more of them are right.
+const mixedStrength = 1.4
+
 // mixed returns the neighbors by both the corpus and a language model. With
 // A the cosines of p, E the model's vectors of the terms, centered on the
 // vocabulary, without their largest principal components and of length 1,
@@ -26,8 +30,8 @@ const commonComponents = 3
 // where κ brings the mean 30th-largest cosine of C to that of A. Each row
 // keeps the opts.neighbors largest of M. The k-th largest of all that are
 // kept then becomes the k-th largest of the similarities of the corpus
-// alone, which are own: what neighbors count for in a search does not depend
-// on the model.
+// alone, which are own, times 1.4 and at most 1: what neighbors count for in
+// a search does not depend on the model.
 //
 // terms are those of the ids of p. It is a failure where the model knows too
 // few of them to compare.
@@ -91,8 +95,9 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		row := make([]pair, 0, 2*opts.neighbors)
 		for _, col := range slices.Compact(cols) {
 			e = both.appendVector(e[:0], int(col))
-			if m := dot(a[:p.dim], e[:p.dim]) + max(0, dot(a[p.dim:], e[p.dim:])); m > 0 {
-				row = append(row, pair{col, m})
+			byDocuments, byModel := dot(a[:p.dim], e[:p.dim]), max(0, dot(a[p.dim:], e[p.dim:]))
+			if m := byDocuments + byModel; m > 0 {
+				row = append(row, pair{col, m, origins(byDocuments, byModel)})
 			}
 		}
 		slices.SortFunc(row, func(a, b pair) int { return cmp.Or(cmp.Compare(b.m, a.m), cmp.Compare(a.col, b.col)) })
@@ -105,14 +110,28 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 	return asSimilar(rows, own.Sims), nil
 }
 
-// A pair is the neighbor of a term and its M.
+// A pair is the neighbor of a term, its M, and what that comes from.
 type pair struct {
-	col uint32
-	m   float32
+	col     uint32
+	m       float32
+	origins uint8 // bits of mixOrigins
+}
+
+// mixOrigins name what an entry of a mixed matrix comes from.
+var mixOrigins = []string{"documents", "model"}
+
+// origins returns the bits of those that give at least a third of M.
+func origins(byDocuments, byModel float32) (bits uint8) {
+	for k, part := range []float32{byDocuments, byModel} {
+		if 3*part >= byDocuments+byModel {
+			bits |= 1 << k
+		}
+	}
+	return bits
 }
 
 // asSimilar returns rows of M as entries, of which the k-th largest of all has
-// the k-th largest of sims.
+// the k-th largest of sims, times mixedStrength.
 func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
 	all := make([]float32, 0, len(sims))
 	for _, row := range rows {
@@ -121,13 +140,14 @@ func asSimilar(rows [][]pair, sims []uint16) simmatrix.Entries {
 		}
 	}
 	units := byRank(all, sims)
-	out := simmatrix.NewEntries(len(rows), len(sims), false)
+	out := simmatrix.NewEntries(len(rows), len(sims), true)
 	var row []simmatrix.Entry
 	for _, pairs := range rows {
 		row = row[:0]
 		for _, n := range pairs {
 			if u := units(n.m); u > 0 {
-				row = append(row, simmatrix.Entry{Col: n.col, Units: u})
+				u = uint16(min(math.Round(mixedStrength*float64(u)), simmatrix.UnitsOfOne))
+				row = append(row, simmatrix.Entry{Col: n.col, Units: u, Origins: n.origins})
 			}
 		}
 		out.AppendRow(row)

@@ -136,6 +136,10 @@ func compareMixed(t *testing.T, neighbors int) {
 		i, j int
 		m    float64
 	}
+	byModel := func(i, j int) bool {
+		part := 0.35 * kappa * max(0, c.At(i, j))
+		return 3*part >= 0.65*a.At(i, j)+part
+	}
 	var kept []pair
 	for i := range n {
 		var row []pair
@@ -155,7 +159,7 @@ func compareMixed(t *testing.T, neighbors int) {
 	for k, one := range kept[:min(len(kept), len(sims))] {
 		cols, units := got.Row(one.i)
 		at := slices.Index(cols, uint32(one.j))
-		if at < 0 || math.Abs(float64(units[at])-float64(sims[k])) > 0.02*simmatrix.UnitsOfOne {
+		if at < 0 || byModel(one.i, one.j) != (got.Origins[got.Offsets[one.i]+at]&2 != 0) || math.Abs(float64(units[at])-min(1.4*float64(sims[k]), simmatrix.UnitsOfOne)) > 0.02*simmatrix.UnitsOfOne {
 			differ++
 		}
 	}
