@@ -30,9 +30,14 @@ const maxEmbedded = 500_000
 const betterWords = "A language model, asked once for each word when a matrix is built, finds better\n" +
 	"related words: see --embeddings in akin matrix build --help.\n"
 
-// usualShare ranked best, or nearly so, over five judged collections of
-// documents of some lines each.
-const usualShare = 0.35
+// What a model counts for: usualShare ranked best, or nearly so, over five
+// judged collections of documents of some lines, and shortShare over the same
+// cut to one sentence, from which there is less to learn (docs/matrices.md).
+const (
+	usualShare = 0.35
+	shortShare = 0.5
+	short      = 20 // terms that a document has on average, up to which it is short
+)
 
 // embeddingFlags say which language model is mixed into a matrix of
 // documents.
@@ -48,7 +53,8 @@ func (f *embeddingFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
 	flags.StringVar(&f.keyFile, "embedding-key-file", "", "file with the key of the model; default $"+embed.EnvKey)
 	flags.StringVar(&f.cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
-	flags.Float64Var(&f.share, "embedding-share", usualShare, "what the model counts for, above 0 and under 1; more where documents have one line each")
+	flags.Float64Var(&f.share, "embedding-share", 0,
+		"what the model counts for, above 0 and under 1; default 0.35, or 0.5 where documents have 20 terms or fewer on average")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent to the model, and send and write nothing")
 }
 
@@ -84,7 +90,7 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet) error {
 }
 
 func (f *embeddingFlags) checkShare() error {
-	if f.share > 0 && f.share < 1 {
+	if f.share >= 0 && f.share < 1 { // 0 is the default
 		return nil
 	}
 	return fmt.Errorf("--embedding-share: %v is not above 0 and under 1", f.share)
@@ -120,6 +126,12 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		report.Tell("of %d terms only the most frequent have vectors", len(terms))
 	}
 	mix := &learn.Mix{Share: f.share}
+	if length := c.MeanLength(); mix.Share == 0 {
+		if mix.Share = usualShare; length <= short {
+			mix.Share = shortShare
+		}
+		report.Tell("the model counts for %v: documents have %.0f terms on average (--embedding-share)", mix.Share, length)
+	}
 	var vectors [][]float32 // of words, nil where the model has none
 	if path, ok := f.file(); ok {
 		mix.Model = filepath.Base(path)

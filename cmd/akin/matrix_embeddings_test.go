@@ -118,9 +118,14 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	for k, word := range []string{"refund", "gear"} {
 		vectors.WriteString(word + strings.Repeat(" 1 -1", 11) + " 1" + fmt.Sprintf(" -%d\n", 1+k))
 	}
-	m, stderr := buildFromIndex(t, engine, "--embeddings", "file:"+write(t, "words.txt", vectors.String()), "--embedding-share", "0.9")
+	file := "file:" + write(t, "words.txt", vectors.String())
+	m, stderr := buildFromIndex(t, engine, "--embeddings", file, "--embedding-share", "0.9")
 	if got := m.Meta().Params[learn.ModelParam]; got != "words.txt" || !strings.Contains(stderr, "words of your index") {
 		t.Errorf("made with %q, saying\n%s", got, stderr)
+	}
+	_, stderr = buildFromIndex(t, engine, "--embeddings", file)
+	if !strings.Contains(stderr, "the model counts for 0.35: documents have ") {
+		t.Errorf("the share is chosen, saying\n%s", stderr)
 	}
 	for n := range m.Row("refund").All() {
 		if n.Term != "gear" {

@@ -107,6 +107,17 @@ func (c *Corpus) Forms(term string) []Form {
 	return []Form{{term, 1}}
 }
 
+// MeanLength returns how many index terms a document has on average.
+func (c *Corpus) MeanLength() float64 {
+	terms := 0
+	for _, id := range c.sequence {
+		if id >= 0 {
+			terms++
+		}
+	}
+	return float64(terms) / float64(max(c.docs, 1))
+}
+
 // Bytes returns about how much memory the corpus takes.
 func (c *Corpus) Bytes() int64 { return c.bytes + 4*int64(cap(c.sequence)) }
 

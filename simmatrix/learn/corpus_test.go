@@ -427,6 +427,16 @@ func TestFromCorpusHeedsTheContextInEveryStage(t *testing.T) {
 	}
 }
 
+func TestMeanLengthCountsTheTermsOfAllTexts(t *testing.T) {
+	c := newCorpus()
+	c.addDocument([]string{"a", "b"}, []string{"a"})
+	c.addDocument([]string{"c", "c"})
+	c.addDocument(nil) // no document
+	if got := c.MeanLength(); got != 2.5 {
+		t.Errorf("%v terms on average, want 2.5", got)
+	}
+}
+
 // addDocument adds a document that is given by the terms of its texts.
 func (c *Corpus) addDocument(texts ...[]string) {
 	ids := make([][]int32, len(texts))
