@@ -1,0 +1,164 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// What is looked for near a word, as by the engines' fuzziness AUTO.
+const (
+	// shortestWord and shortestTwo are the lengths in runes from which on one
+	// edit and two edits may be between a word and a known one.
+	shortestWord, shortestTwo = 3, 6
+	// longestWord bounds the time for a word.
+	longestWord = 64
+	// nearWords bounds how many of the nearest are compared by document
+	// frequency.
+	nearWords = 1000
+)
+
+// Words are known words, those that documents have, by their spelling. They
+// are immutable and safe for concurrent use.
+type Words struct {
+	tree     *termTree
+	docFreqs []uint32
+	one, two SpellingOptions
+}
+
+// NewWords returns the known words of a vocabulary, nil where there are
+// none. Terms are valid, distinct and in ascending byte order, each with its
+// document frequency. Words take under 75 bytes each, besides the bytes of
+// the terms.
+func NewWords(terms []string, docFreqs []uint32) *Words {
+	w := &Words{one: DefaultSpellingOptions()}
+	w.one.Neighbors, w.one.MaxDistance = nearWords, 1
+	w.two = w.one
+	w.two.MaxDistance = 2
+	var known []string
+	for i, term := range terms {
+		if docFreqs[i] > 0 && len(term) <= longestWord*utf8.UTFMax && letters(term) {
+			known, w.docFreqs = append(known, term), append(w.docFreqs, docFreqs[i])
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	w.tree = newTermTree(known, false)
+	return w
+}
+
+// Len returns the number of words.
+func (w *Words) Len() int { return len(w.docFreqs) }
+
+// Nearest returns the known word that is nearest to an unknown one in
+// spelling, or the two that it is made of where none is near, and how
+// similar they are, by the formula of [DefaultSpellingOptions]; ties by
+// larger document frequency, then in byte order. Two neighboring letters
+// that are swapped are one edit. Words of 3 to 5 letters are near at one
+// edit, longer ones at two, which leave the first letter. Nothing is near
+// words with digits and of other lengths, up to 64 letters.
+func (w *Words) Nearest(word string) (known []string, similarity float32) {
+	length := utf8.RuneCountInString(word)
+	if length < shortestWord || len(word) > longestWord*utf8.UTFMax || length > longestWord || !letters(word) {
+		return nil, 0
+	}
+	best := w.near(word, 1)
+	if best.Units == 0 && length >= shortestTwo {
+		best = w.near(word, 2)
+	}
+	if best.Units > 0 {
+		return []string{w.tree.terms[best.Col]}, simmatrix.FromUnits(best.Units)
+	}
+	if first, second := w.compound(word); first >= 0 { // a blank is missing
+		return []string{w.tree.terms[first], w.tree.terms[second]}, simmatrix.FromUnits(w.one.units(1, length+1))
+	}
+	return nil, 0
+}
+
+// letters reports whether a word has no digit: a number or a name of a
+// product is not a misspelling of another one.
+func letters(word string) bool {
+	for _, r := range word {
+		if unicode.IsDigit(r) || r == utf8.RuneError {
+			return false
+		}
+	}
+	return true
+}
+
+// near returns the nearest word at most so many edits away; the zero Entry
+// is none.
+func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
+	one := newEditSearcher(w.tree, &w.one)
+	whole := one
+	if edits == 2 {
+		whole = newEditSearcher(w.tree, &w.two)
+	}
+	w.search(whole, word, 0, edits > 1, &best)
+	if edits > 1 && best.Units > 0 { // a swap and another edit would be as far
+		return best
+	}
+	runes := []rune(word)
+	for i := range len(runes) - 1 {
+		if runes[i] == runes[i+1] {
+			continue
+		}
+		runes[i], runes[i+1] = runes[i+1], runes[i]
+		if swapped := string(runes); edits > 1 {
+			w.search(one, swapped, 1, true, &best)
+		} else if k, ok := slices.BinarySearch(w.tree.terms, swapped); ok {
+			w.better(&best, simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // less than MaxTerms
+		}
+		runes[i], runes[i+1] = runes[i+1], runes[i]
+	}
+	return best
+}
+
+// search looks for words near a text that is itself so many edits from the
+// word that was asked for.
+func (w *Words) search(s *editSearcher, text string, before int, sameFirst bool, best *simmatrix.Entry) {
+	for _, found := range s.near(text, before, sameFirst, max(best.Units, 1)-1) {
+		if !w.better(best, found) {
+			break
+		}
+	}
+}
+
+// better takes an entry that is nearer than the best, or as near and more
+// frequent. It reports whether it is no less near, so that those behind it
+// can be better.
+func (w *Words) better(best *simmatrix.Entry, e simmatrix.Entry) bool {
+	if e.Units < best.Units {
+		return false
+	}
+	if order := cmp.Or(cmp.Compare(e.Units, best.Units), cmp.Compare(w.docFreqs[e.Col], w.docFreqs[best.Col]),
+		cmp.Compare(best.Col, e.Col)); order > 0 {
+		*best = e
+	}
+	return true
+}
+
+// compound returns the two words that follow each other in a word, -1 for
+// none: those of which the rarer one is in most documents.
+func (w *Words) compound(word string) (first, second int) {
+	first, second = -1, -1
+	rarer := uint32(0)
+	for at := range word {
+		a, b := word[:at], word[at:]
+		if utf8.RuneCountInString(a) < shortestWord || utf8.RuneCountInString(b) < shortestWord {
+			continue
+		}
+		i, ok := slices.BinarySearch(w.tree.terms, a)
+		if !ok {
+			continue
+		}
+		if k, ok := slices.BinarySearch(w.tree.terms, b); ok && min(w.docFreqs[i], w.docFreqs[k]) > rarer {
+			first, second, rarer = i, k, min(w.docFreqs[i], w.docFreqs[k])
+		}
+	}
+	return first, second
+}
