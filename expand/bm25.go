@@ -22,6 +22,9 @@ func (bm25) ask(context.Context, *target) error { return nil }
 // choose selects the terms to add to the targets, by their rows first and then
 // by the live statistics of the best.
 func (a bm25) choose(ctx context.Context, open []*target) error {
+	if err := a.nearWords(ctx, leading(open)); err != nil {
+		return err
+	}
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
 		weighContext(open, a.s.firstHits())

@@ -50,8 +50,11 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // otherwise no neighbors were looked up
 		e.LeftOut = leftOut(f.Terms)
 		f.Terms.Expanded(func(o *terms.Origin) {
-			if o.Row.IsZero() {
+			if o.Row.IsZero() || o.Nearest != nil {
 				e.NoRow = append(e.NoRow, o.Term)
+			}
+			for _, known := range o.Nearest {
+				e.Nearest = append(e.Nearest, NearestWord{Term: o.Term, Known: known})
 			}
 		})
 	}

@@ -95,6 +95,8 @@ type fakeMatrix struct {
 	power float64 // 0 is 1
 	rows  map[string]simmatrix.Row
 	err   error
+	// nearest are the known words nearest to others, at similarity 0.5.
+	nearest map[string]string
 }
 
 func (m *fakeMatrix) Pin() Pinned { return m }
@@ -111,6 +113,13 @@ func (*fakeMatrix) Version() string { return "test@1" }
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }
+
+func (m *fakeMatrix) Nearest(word string) ([]string, float32) {
+	if known := m.nearest[word]; known != "" {
+		return strings.Fields(known), 0.5
+	}
+	return nil, 0
+}
 
 func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
 	for k, t := range terms {

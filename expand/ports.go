@@ -69,6 +69,10 @@ type Rows interface {
 	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
 	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
+	// Nearest returns the known word that is nearest to an unknown one in spelling, or
+	// the two that it is made of, and how similar they are; none where no word is
+	// near. It is quick and asks nobody.
+	Nearest(word string) (known []string, similarity float32)
 }
 
 // Matrices gives out the active versions.

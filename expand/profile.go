@@ -74,6 +74,9 @@ type Profile struct {
 	Phrases bool `yaml:"phrases"`
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
+	// NearestWords gives words that no document has, and that have no row, the row of
+	// the nearest known word. It is for ModeBM25 and for what ModeSoft finds.
+	NearestWords bool `yaml:"nearest_words"`
 	// HideFrom lists the requests that are left alone because their answers
 	// show the added terms. Where it says anything, NameAdded does not count. Those on an alias with a filter always are. It is no
 	// key of a profile: clients choose it.
@@ -114,7 +117,7 @@ const (
 func DefaultProfile() Profile {
 	return Profile{
 		RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25}, NearestWords: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

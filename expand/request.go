@@ -240,6 +240,9 @@ type Explanation struct {
 	// NoRow are the terms of the text that the matrix has no row of: they are in no
 	// document, or in none that it was built from.
 	NoRow []string `json:"no_row,omitempty"`
+	// Nearest are the words that stand for terms of NoRow that no document has: the
+	// terms added from such a term are these and their neighbors.
+	Nearest []NearestWord `json:"nearest,omitempty"`
 	// LeftOut are neighbors of the terms that were not added because of how many
 	// documents have them, at most ten: first the too frequent ones, then by
 	// similarity.
@@ -269,6 +272,15 @@ type Added struct {
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
 	Word   string  `json:"word,omitempty"` // see [Explanation.Words]
+}
+
+// NearestWord is a word that documents have, in the place of one that none has.
+type NearestWord struct {
+	// Term is the term of the text, and Known the nearest known one, or one of two
+	// that it is made of.
+	Term  string `json:"term"`
+	Known string `json:"known"`
+	Word  string `json:"word,omitempty"` // of Known, see [Explanation.Words]
 }
 
 // Why a neighbor was left out.

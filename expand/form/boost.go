@@ -20,10 +20,10 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
 	case Saturated:
 		o := &f.Terms.Origins[a.Origin]
-		return p.Strength.Saturated * a.V / (o.X * o.IDF)
+		return a.Score(p.Strength.Saturated) / (o.X * o.IDF)
 	case Grouped:
 		wj := f.Weighting().Of(f.idf(a.DocFreq))
-		return p.Strength.Grouped * a.V / (wj * wj)
+		return a.Score(p.Strength.Grouped) / (wj * wj)
 	case Auto, Linear, Vectors:
 	}
 	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
@@ -33,7 +33,7 @@ func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
 // hits are only found by it or scored.
 func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
 	wj := f.Weighting().Of(idf)
-	return p.lambda(finding) * a.V / (wj * wj)
+	return a.Score(p.lambda(finding)) / (wj * wj)
 }
 
 func (p *Plan) lambda(finding bool) float64 {

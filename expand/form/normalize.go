@@ -61,7 +61,7 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 			var most, all float64
 			for k := range f.Added {
 				if a := &f.Added[k]; a.Origin == n {
-					v := w.plan.Strength.Grouped * a.V
+					v := a.Score(w.plan.Strength.Grouped)
 					most, all = max(most, v), all+v
 				}
 			}
@@ -71,10 +71,10 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 		return sum
 	case Auto, Linear, Hard, Vectors: // the last two are not normalized
 	}
-	for _, a := range divided.scored {
-		sum += a.V
+	for i := range divided.scored {
+		sum += divided.scored[i].Score(w.plan.lambda(w.role == finding))
 	}
-	return mass + w.plan.lambda(w.role == finding)*sum + set
+	return mass + sum + set
 }
 
 // The tie breakers of the grouped form, measured on judged collections.

@@ -105,8 +105,8 @@ func (f *Field) split(n, all int, weight float64) division {
 	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }
 
-// common returns the added terms that are worth their cost in a rescore, and
-// the others.
+// common returns the added terms that are worth their cost in a rescore, as all
+// in the place of words of the text are, and the others.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if f.isRare(a) {
@@ -118,7 +118,7 @@ func (f *Field) common() (common, rare []terms.Candidate) {
 	return common, rare
 }
 
-func (f *Field) isRare(a terms.Candidate) bool { return a.DocFreq*rareShare < f.Stats.DocCount }
+func (f *Field) isRare(a terms.Candidate) bool { return !a.Near && a.DocFreq*rareShare < f.Stats.DocCount }
 
 // FindsMany reports whether a term of the text is in as many documents of the
 // field as engines count hits, and page through them, by default.

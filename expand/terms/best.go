@@ -2,6 +2,7 @@ package terms
 
 import (
 	"hash/maphash"
+	"math"
 	"slices"
 	"strings"
 )
@@ -36,11 +37,15 @@ func (t *table) slot(term string, candidates []Candidate) *int {
 }
 
 // KeepBest keeps the n candidates with the largest V > 0, ordered by
-// descending V, ties by term.
+// descending V, ties by term; words in the place of unknown ones come first.
 func (sel *Selection) KeepBest(n int) {
 	ranks := sel.ranks[:0]
 	for k := range sel.Candidates {
-		if v := sel.Candidates[k].V; v > 0 {
+		v := sel.Candidates[k].V
+		if v > 0 && sel.Candidates[k].Near {
+			v = math.Inf(1)
+		}
+		if v > 0 {
 			ranks = append(ranks, rank{v, k})
 		}
 	}

@@ -18,6 +18,10 @@
 // v_j. Their weights are v_j·ctx_j, scaled such that their sum is that of as
 // many of the largest v_j: the fit decides which terms are added, but not
 // what all of them count for.
+//
+// An i that no document has may have the row of the nearest known word k, with k
+// itself. Then its w and idf are those of k, and k stands in its place: v_k =
+// x_i w_i w_k s_ik, without a fit.
 package terms
 
 import (
@@ -64,6 +68,8 @@ type Origin struct {
 	Plain  bool          // none are looked for
 	IDF, W float64       // the engine's idf, and the entry of W
 	V      float64       // as of a candidate; only [Selection.SettleFrozen] sets it
+	// Nearest are the known words whose row it has, nil where that is its own.
+	Nearest []string
 }
 
 // A Candidate is a term j that may be added.
@@ -76,6 +82,9 @@ type Candidate struct {
 	// s_ij.
 	Origin     int
 	Similarity float64
+	// Near says that it is a nearest known word of i, which is in its place: V is
+	// x_i w_i w_j s_ij alone.
+	Near bool
 	// FieldIDFs are the idfs of the term in each field that the selection is
 	// for, 0 in those that do not have it; nil where it is for one, see
 	// [Selection.SettleFields].
@@ -260,7 +269,8 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 				}
 				continue
 			}
-			if float64(n.DocFreq) > most {
+			near := slices.Contains(o.Nearest, n.Term)
+			if float64(n.DocFreq) > most && !near {
 				sel.leaveOut(LeftOut{n.Term, i, s, true})
 				continue
 			}
@@ -273,6 +283,7 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 			sel.entries = append(sel.entries, e)
 			c.V += xw * s
 			c.Fit += u * e.c
+			c.Near = c.Near || near
 		}
 	}
 	for k := range sel.Candidates {
@@ -298,14 +309,17 @@ func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * floa
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
-		o.IDF = simmatrix.IDF(docFreqs[i], docs)
+		o.IDF = simmatrix.IDF(sel.docFreq(i, docFreqs), docs)
 		o.W = w.Of(o.IDF)
 	}
 	sel.sum(docFreqs)
 	most := mostDocs(share, docs)
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most {
+		if c.Near {
+			c.V = c.best
+		}
+		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near {
 			sel.leaveOut(LeftOut{c.Term, c.Origin, c.Similarity, c.DocFreq > 0})
 			c.V = 0
 		}
@@ -313,21 +327,26 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	mass, norm := sel.mass(keep), sel.norm()
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.Fit /= norm
-		c.V *= c.Fit
+		if c.Fit /= norm; !c.Near {
+			c.V *= c.Fit
+		}
 	}
 	sel.KeepBest(keep)
 	scale := mass / sel.mass(keep)
 	for k := range sel.Candidates {
-		sel.Candidates[k].V *= scale * (1 + sel.Context[sel.Candidates[k].Term])
+		if c := &sel.Candidates[k]; !c.Near {
+			c.V *= scale * (1 + sel.Context[c.Term])
+		}
 	}
 }
 
-// mass returns the sum of the n largest V.
+// mass returns the sum of the n largest V of neighbors.
 func (sel *Selection) mass(n int) (sum float64) {
 	all := sel.ranks[:0]
 	for k := range sel.Candidates {
-		all = append(all, rank{sel.Candidates[k].V, k})
+		if !sel.Candidates[k].Near {
+			all = append(all, rank{sel.Candidates[k].V, k})
+		}
 	}
 	sel.ranks = all
 	if n < len(all) {
@@ -357,7 +376,8 @@ func (sel *Selection) sum(docFreqs []int64) {
 		} else if k := slot[e.candidate]; k >= 0 {
 			c := &sel.Candidates[k]
 			c.Fit += from.X * from.IDF * e.c
-			if c.V += v; v > c.best {
+			c.V += v
+			if near := slices.Contains(from.Nearest, c.Term); near == c.Near && v > c.best {
 				c.best, c.Origin, c.Similarity = v, e.origin, e.s
 			}
 		}

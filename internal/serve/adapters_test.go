@@ -119,6 +119,8 @@ func (everywhere) Docs() int64 { return 1 }
 
 func (everywhere) Power() float64 { return 1 }
 
+func (everywhere) Nearest(string) ([]string, float32) { return nil, 0 }
+
 func (everywhere) Rows(context.Context, []string, []simmatrix.Row) error { return nil }
 
 func (e everywhere) For(context.Context, esclient.Indices, string) (expand.Bound, error) {

@@ -62,6 +62,8 @@ func (oneRow) Docs() int64 { return 10 }
 
 func (oneRow) Power() float64 { return 1 }
 
+func (oneRow) Nearest(string) ([]string, float32) { return nil, 0 }
+
 func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
 	clear(rows)
 	return nil

@@ -71,10 +71,10 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	options := a.proxyOptions()
 	options.Previous, options.AccessLog = previous, newAccessLog(a)
-	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, a.log); err != nil {
+	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, wantsWords(a.cfg), a.log); err != nil {
 		return a, err
 	}
-	if a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, a.log.With("of", "weights")); err != nil {
+	if a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, false, a.log.With("of", "weights")); err != nil {
 		return a, err
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
@@ -225,9 +225,20 @@ func must(err error) {
 	}
 }
 
-// openStore opens a store of the entries of one list, nil for none.
+// wantsWords reports whether searches look for the nearest known words.
+func wantsWords(cfg *configs.Config) bool {
+	for _, p := range cfg.Profiles {
+		if p.Enabled && p.NearestWords {
+			return true
+		}
+	}
+	return cfg.Expansion.NearestWords // of the preview, too
+}
+
+// openStore opens a store of the entries of one list, nil for none; words is
+// [store.Options.Words].
 func (a *App) openStore(
-	ctx context.Context, entries []configs.Matrix, loaders map[string]store.Loader, log *slog.Logger,
+	ctx context.Context, entries []configs.Matrix, loaders map[string]store.Loader, words bool, log *slog.Logger,
 ) (*store.Store, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -242,6 +253,7 @@ func (a *App) openStore(
 		Redis:        store.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
 		RedisTimeout: time.Duration(cfg.Redis.Timeout),
 		CacheBytes:   size(cfg.Caches.Rows),
+		Words:        words,
 		Guard:        a.process.guard,
 		OnState: func(s store.State) {
 			level := slog.LevelInfo

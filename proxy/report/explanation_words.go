@@ -23,6 +23,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 	terms, words := map[string]map[string]bool{}, map[string]map[string]string{} // by matrix
 	for i, c := range clauses {
 		c.Added, c.LeftOut, c.Feedback = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
+		c.Nearest = slices.Clone(c.Nearest)
 		shown[i] = c
 		of := terms[c.Matrix]
 		if of == nil {
@@ -51,14 +52,17 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 	return shown
 }
 
-// eachListed calls f with each term that was added or left out, and the place
-// of its word.
+// eachListed calls f with each term that was added, left out or the nearest
+// known one, and the place of its word.
 func eachListed(c *expand.Explanation, f func(term string, word *string)) {
 	for k := range c.Added {
 		f(c.Added[k].Term, &c.Added[k].Word)
 	}
 	for k := range c.LeftOut {
 		f(c.LeftOut[k].Term, &c.LeftOut[k].Word)
+	}
+	for k := range c.Nearest {
+		f(c.Nearest[k].Known, &c.Nearest[k].Word)
 	}
 	for k := range c.Feedback {
 		f(c.Feedback[k].Term, &c.Feedback[k].Word)

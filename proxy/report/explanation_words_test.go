@@ -22,6 +22,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 		{
 			Matrix: "main@1", Terms: []string{"nappi", "cheap", "gift"}, Written: []string{"", "CHEAPER", "gift"}, NoRow: []string{"cheap"},
 			Added:    []expand.Added{{Term: "diaper", From: "nappi"}, {Term: "ga", From: "nappi"}},
+			Nearest:  []expand.NearestWord{{Term: "cheap", Known: "nappi"}},
 			LeftOut:  []expand.LeftOut{{Term: "pin", From: "nappi"}},
 			Feedback: []expand.AddedFeedback{{Term: "pin"}},
 		},
@@ -36,6 +37,7 @@ func TestClausesShowTheWordsOfTheirTerms(t *testing.T) {
 	want := slices.Clone(clauses)
 	want[0].Words = map[string]string{"nappi": "nappies", "cheap": "CHEAPER"}
 	want[0].Added = []expand.Added{{Term: "diaper", From: "nappi", Word: "diapers"}, {Term: "ga", From: "nappi"}}
+	want[0].Nearest = []expand.NearestWord{{Term: "cheap", Known: "nappi", Word: "nappies"}}
 	want[0].LeftOut = []expand.LeftOut{{Term: "pin", From: "nappi", Word: "pins"}}
 	want[0].Feedback = []expand.AddedFeedback{{Term: "pin", Word: "pins"}}
 	want[2].Words = map[string]string{"ga": "gas"}

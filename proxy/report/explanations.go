@@ -241,7 +241,7 @@ const (
 	maxClauseBytes = 68 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 544
+	clauseBytes = 592
 	termBytes   = 16
 	addedBytes  = 88
 
@@ -274,6 +274,10 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 		l := &c.LeftOut[k]
 		l.Term, l.From = f(l.Term), f(l.From)
 	}
+	for k := range c.Nearest {
+		n := &c.Nearest[k]
+		n.Term, n.Known = f(n.Term), f(n.Known)
+	}
 	for k := range c.Feedback {
 		t := &c.Feedback[k]
 		t.Term = f(t.Term)
@@ -286,7 +290,7 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 // keepClause returns a copy of a clause with lists of its own, its size and
 // that of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut))
+	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest))
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
 	}
@@ -295,6 +299,7 @@ func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int)
 	}
 	c.Terms, c.Indices, c.Added = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Added)
 	c.Written, c.NoRow, c.LeftOut, c.Feedback = slices.Clone(c.Written), slices.Clone(c.NoRow), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
+	c.Nearest = slices.Clone(c.Nearest)
 	for k := range c.Feedback {
 		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
 	}
@@ -313,7 +318,7 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		c, n, t := keepClause(clauses[i])
 		if size+n > maxClauseBytes {
 			cut++
-			c.Terms, c.Written, c.NoRow, c.Added, c.LeftOut, c.Feedback = nil, nil, nil, nil, nil, nil
+			c.Terms, c.Written, c.NoRow, c.Nearest, c.Added, c.LeftOut, c.Feedback = nil, nil, nil, nil, nil, nil, nil
 			c, n, t = keepClause(c)
 		}
 		if size+n > maxClauseBytes {

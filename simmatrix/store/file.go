@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 const (
@@ -30,7 +31,7 @@ func InMemory(m *simmatrix.Matrix) Loader {
 }
 
 // pollFile returns a poll that reports what a Loader returns.
-func pollFile(name string, load Loader, c *rowCache) func(ctx context.Context, report reporter) {
+func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx context.Context, report reporter) {
 	return func(ctx context.Context, report reporter) {
 		m, written, err := load(ctx)
 		switch {
@@ -38,7 +39,11 @@ func pollFile(name string, load Loader, c *rowCache) func(ctx context.Context, r
 		case err != nil:
 			report(name, nil, fmt.Errorf("%w: %w", ErrBadVersion, err))
 		case !written.IsZero():
-			report(name, versionInMemory(name, m, written, c), nil)
+			v := versionInMemory(name, m, written, c)
+			if words {
+				v.words.Store(source.NewWords(m.Table().Terms, m.Table().DocFreqs))
+			}
+			report(name, v, nil)
 		default:
 			report(name, nil, nil)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // A version is one version of one matrix, wherever its rows are.
@@ -25,6 +26,8 @@ type version struct {
 	kept   *remains // nil for a file
 	// inMemory is the matrix of a file, nil for one in Redis.
 	inMemory *simmatrix.Matrix
+	// words are those that documents have, nil where they are not known or not yet.
+	words atomic.Pointer[source.Words]
 	// damage is nil while nothing is known to be wrong. With damage not even
 	// cached rows are returned: the version is left for another one or, once
 	// repaired, read again.
@@ -134,6 +137,16 @@ func (r *Rows) Power() float64 { return r.version.Power() }
 // Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
 // does: it is the same from a file and from Redis. It is not empty.
 func (r *Rows) Checksum() string { return r.version.Checksum }
+
+// Nearest is [source.Words.Nearest] among the terms of the matrix that
+// documents have. There is nothing near where these are not known.
+func (r *Rows) Nearest(word string) (known []string, similarity float32) {
+	words := r.version.words.Load()
+	if words == nil {
+		return nil, 0
+	}
+	return words.Nearest(word)
+}
 
 // Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
 // none. Rows that are not in the cache cost one round trip for all but those

@@ -40,6 +40,8 @@ type Options struct {
 	Redis Redis
 	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do.
 	RedisTimeout time.Duration
+	// Words says that [Rows.Nearest] is called. It takes some 50 bytes for each term.
+	Words bool
 	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
 	// The memory in use stays within a quarter over it.
 	CacheBytes uint64
@@ -133,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		source := SourceRedis
 		if load := o.Files[b.Name]; load != nil {
 			source = SourceFile
-			files = append(files, pollFile(b.Name, load, c))
+			files = append(files, pollFile(b.Name, load, c, o.Words))
 		} else {
 			remotes = append(remotes, b.Name)
 		}

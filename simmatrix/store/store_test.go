@@ -283,7 +283,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		Files:   map[string]Loader{"main": InMemory(one)},
 		OnState: func(s State) { states <- s },
 	})
-	poll := pollFile("main", func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, written, failure }, s.cache)
+	poll := pollFile("main", func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, written, failure }, s.cache, false)
 	sum := func(m *simmatrix.Matrix) string { return m.Checksum()[:checksumDigits] }
 	first := <-states
 	want := State{

@@ -1,0 +1,127 @@
+package expand
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// iceCream is a cluster and a matrix in which "ice" and "cream" have neighbors.
+func iceCream(tb testing.TB) (*fakeCluster, *fakeMatrix) {
+	tb.Helper()
+	c := &fakeCluster{docCount: 1000, scale: 2.2, scripts: true, docFreqs: map[string]int64{"ice": 400, "cream": 50, "gelato": 10, "snow": 20, "rare": 1}}
+	m := matrixOf(tb, c, map[string][]simmatrix.Neighbor{
+		"ice":   {{Term: "gelato", Similarity: 0.6}, {Term: "snow", Similarity: 0.4}},
+		"cream": {{Term: "gelato", Similarity: 0.8}},
+	})
+	m.nearest = map[string]string{"iec": "ice", "icecream": "ice cream", "rare": "cream", "ic": "ice"}
+	return c, m
+}
+
+func expandIn(tb testing.TB, c *fakeCluster, m *fakeMatrix, o Profile, body string) *Result {
+	tb.Helper()
+	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func TestWordThatNoDocumentHasGetsTheRowOfTheNearestKnownWord(t *testing.T) {
+	c, m := iceCream(t)
+	o := with(func(o *Profile) { o.Scoring = form.Linear })
+	r := expandIn(t, c, m, o, `{"query":{"match":{"body":"iec cream"}}}`)
+	idf := func(term string) float64 { return simmatrix.IDF(c.docFreqs[term], c.docCount) }
+	got := r.Clauses[0]
+	if diff := cmp.Diff([]NearestWord{{Term: "iec", Known: "ice"}}, got.Nearest); diff != "" || !slices.Equal(got.NoRow, []string{"iec"}) {
+		t.Errorf("no row %q, nearest (-want +got):\n%s", got.NoRow, diff)
+	}
+	var added []string
+	for _, a := range got.Added {
+		added = append(added, a.From+" "+a.Term)
+	}
+	// The word itself, though 40 % of the documents have it, then its neighbors.
+	if want := []string{"iec ice", "cream gelato", "iec snow"}; !slices.Equal(added, want) {
+		t.Fatalf("added %q, want %q", added, want)
+	}
+	ice, snow := got.Added[0], got.Added[2]
+	if math.Abs(ice.Weight-0.5*idf("ice")) > 1e-4 || math.Abs(ice.Boost-0.5) > 1e-4 || math.Abs(snow.Similarity-0.2) > 1e-4 {
+		t.Errorf("ice weighs %v and has the boost %v, snow the similarity %v", ice.Weight, ice.Boost, snow.Similarity)
+	}
+	saturated := expandIn(t, c, m, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":"iec"}}}`)
+	if b := saturated.Clauses[0].Added[0].Boost; math.Abs(b-0.5) > 1e-4 {
+		t.Errorf("in the saturated form an occurrence of ice is %v of one of iec, want their similarity", b)
+	}
+}
+
+func TestCompoundThatNoDocumentHasGetsTheRowsOfBothWords(t *testing.T) {
+	c, m := iceCream(t)
+	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"icecream"}}}`)
+	want := []NearestWord{{Term: "icecream", Known: "ice"}, {Term: "icecream", Known: "cream"}}
+	if diff := cmp.Diff(want, r.Clauses[0].Nearest); diff != "" {
+		t.Errorf("nearest (-want +got):\n%s", diff)
+	}
+	body := string(r.Body)
+	for _, word := range []string{"ice", "cream", "gelato", "snow"} {
+		if !strings.Contains(body, `"value":"`+word+`"`) {
+			t.Errorf("%s is not looked for: %s", word, body)
+		}
+	}
+}
+
+func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
+	const words = `{"query":{"match":{"body":"ice rare zeppelin"}}}`
+	typo := func(text string) string { return `{"query":{"match":{"body":"` + text + `"}}}` }
+	for name, tt := range map[string]struct {
+		body   string
+		change func(*fakeCluster, *fakeMatrix, *Profile)
+	}{
+		"one that documents have, and what is near nothing": {words, nil},
+		"switched off":                       {typo("iec"), func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.NearestWords = false }},
+		"the analyzer's variant of another":  {typo("cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
+		"an own row, though without a term":  {typo("iec"), func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.rows["iec"] = m.rows["cream"] }},
+		"the last word, of which it is part": {`{"query":{"match_bool_prefix":{"body":"cream ic"}}}`, nil},
+	} {
+		c, m := iceCream(t)
+		o := DefaultProfile()
+		if tt.change != nil {
+			tt.change(c, m, &o)
+		}
+		for _, clause := range expandIn(t, c, m, o, tt.body).Clauses {
+			if len(clause.Nearest) > 0 {
+				t.Errorf("%s: nearest %v", name, clause.Nearest)
+			}
+		}
+	}
+}
+
+// In fields that are searched together a word is known that one of them has.
+func TestNearestWordsOfAFewWordsAreLookedFor(t *testing.T) {
+	c, m := iceCream(t)
+	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"cross_fields"}}}`)
+	if len(r.Clauses) == 0 || len(r.Clauses[0].Nearest) != 1 {
+		t.Errorf("cross_fields: %+v", r.Clauses)
+	}
+	var text []string
+	for i := range 3 * mostNear {
+		word := "typo" + strings.Repeat("x", i)
+		m.nearest[word] = "ice"
+		text = append(text, word)
+	}
+	r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`)
+	if n := len(r.Clauses[0].Nearest); n != mostNear {
+		t.Errorf("%d nearest words are looked for, want %d", n, mostNear)
+	}
+	c.statisticsErr = errors.New("away")
+	var stage *StageError
+	if _, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec"}}}`)}); !errors.As(err, &stage) || stage.Stage != StageStatistics {
+		t.Errorf("error %v, want one of the statistics, which fails open", err)
+	}
+}

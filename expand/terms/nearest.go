@@ -1,0 +1,64 @@
+package terms
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Unknown reports whether a word has no row. A variant that an analyzer has
+// put beside another word is none: that word says what is meant.
+func (o *Origin) Unknown() bool { return o.Row.IsZero() && !o.Plain && o.X >= 1 }
+
+// TakeNearest gives an unknown word the row of the nearest known one, times
+// the similarity of the two, with that word itself. Of two words it is the
+// union, in which a neighbor has the larger similarity.
+func (o *Origin) TakeNearest(known []string, rows []simmatrix.Row, similarity float32) {
+	var all []simmatrix.Neighbor
+	docFreq := rows[0].DocFreq()
+	for k, word := range known {
+		docFreq = min(docFreq, rows[k].DocFreq())
+		all = append(all, simmatrix.Neighbor{Term: word, Similarity: similarity, DocFreq: rows[k].DocFreq()})
+		for n := range rows[k].All() {
+			if !slices.Contains(known, n.Term) {
+				n.Similarity, n.Origins = simmatrix.QuantizeSimilarity(float64(similarity*n.Similarity)), 0
+				all = append(all, n)
+			}
+		}
+	}
+	bySimilarity := func(a, b simmatrix.Neighbor) int { return cmp.Compare(b.Similarity, a.Similarity) }
+	slices.SortFunc(all, func(a, b simmatrix.Neighbor) int { return cmp.Or(cmp.Compare(a.Term, b.Term), bySimilarity(a, b)) })
+	all = slices.CompactFunc(all, func(a, b simmatrix.Neighbor) bool { return a.Term == b.Term })
+	slices.SortStableFunc(all, bySimilarity)
+	row, err := simmatrix.PackRow(docFreq, all[:min(len(all), simmatrix.MaxNeighbors)])
+	if err == nil { // else the word stays unknown
+		o.Row, o.Nearest = row, known
+	}
+}
+
+// Score returns what the term brings at λ. A word in the place of an unknown
+// one is a part of the text and counts in full.
+func (c *Candidate) Score(lambda float64) float64 {
+	if c.Near {
+		return c.V
+	}
+	return lambda * c.V
+}
+
+// docFreq returns the document frequency by which origin i is weighted. A
+// word that no document has counts as the nearest known one, the rarer of
+// two: its own frequency would make it the most telling word of the text.
+func (sel *Selection) docFreq(i int, docFreqs []int64) int64 {
+	least := int64(0)
+	for _, word := range sel.Origins[i].Nearest {
+		at := sel.OriginOf(word)
+		if k := slices.IndexFunc(sel.Candidates, func(c Candidate) bool { return c.Term == word }); k >= 0 {
+			at = len(sel.Origins) + k
+		}
+		if at >= 0 && docFreqs[at] > 0 && (least == 0 || docFreqs[at] < least) {
+			least = docFreqs[at]
+		}
+	}
+	return max(least, docFreqs[i])
+}
