@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/serve"
+	"github.com/akin-search/akin/simmatrix/store"
 )
 
 func TestCertificatesAreSpokenOfBeforeTheyExpire(t *testing.T) {
@@ -63,5 +65,15 @@ func TestFieldsAreJudged(t *testing.T) {
 	want := "cost (for price, similarity 1) is in more than expansion.max_doc_share of the documents, gone (for price, similarity 0.5) is in no document"
 	if f := judge(&serve.FieldReport{Texts: 20, Reason: reason.NeighborsTooFrequent, LeftOut: left}, nil); f.Verdict != verdictWarning || !strings.HasSuffix(f.Says, want) {
 		t.Errorf("what is left out is not named: %s", f.Says)
+	}
+}
+
+func TestMatrixOfWhichNoWordsAreKnownIsSpokenOf(t *testing.T) {
+	r := &checkReport{}
+	matrix := store.State{Name: "main", Source: store.SourceRedis, Version: "1", NoWords: "an earlier akin has pushed it: push it once more"}
+	r.served("matrix ", []configs.Matrix{{Name: "main"}}, []store.State{matrix})
+	last := r.Checks[len(r.Checks)-1]
+	if len(r.Checks) != 2 || last.Verdict != verdictWarning || !strings.HasSuffix(last.Says, "(expansion.nearest_words): "+matrix.NoWords) {
+		t.Errorf("%+v", r.Checks)
 	}
 }

@@ -33,7 +33,7 @@ func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (*fakeMatrix) Power() float64 { return 1 }
 
-func (m *fakeMatrix) Nearest(string) ([]string, float32) { return nil, 0 }
+func (*fakeMatrix) Nearest(string) ([]string, float32) { return nil, 0 }
 
 func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
 	m.mu.Lock()

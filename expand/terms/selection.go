@@ -19,8 +19,8 @@
 // many of the largest v_j: the fit decides which terms are added, but not
 // what all of them count for.
 //
-// An i that no document has may have the row of the nearest known word k, with k
-// itself. Then its w and idf are those of k, and k stands in its place: v_k =
+// An i that no document has may have the row of the nearest known word k, with
+// k itself. Then its w and idf are those of k, and k stands in its place: v_k =
 // x_i w_i w_k s_ik, without a fit.
 package terms
 

@@ -219,6 +219,9 @@ func (c *Cache[Q]) Close() {
 	c.kept.InvalidateAll()
 }
 
+// Bound changes [Options.Bytes], which has to be set.
+func (c *Cache[Q]) Bound(bytes uint64) { c.kept.SetMaximum(max(bytes, 1)) }
+
 // Tally counts a question as one that memory answered or not.
 func (c *Cache[Q]) Tally(warm bool) {
 	if warm {

@@ -16,6 +16,10 @@ const (
 	shortestWord, shortestTwo = 3, 6
 	// longestWord bounds the time for a word.
 	longestWord = 64
+	// MaxWordBytes is the length of the longest known word.
+	MaxWordBytes = longestWord * utf8.UTFMax
+	// WordBytes is about what a word takes, besides its own bytes.
+	WordBytes = 75
 	// nearWords bounds how many of the nearest are compared by document
 	// frequency.
 	nearWords = 1000
@@ -29,6 +33,12 @@ type Words struct {
 	one, two SpellingOptions
 }
 
+// IsWord reports whether a term of a vocabulary is a known word, which others
+// may be near to.
+func IsWord(term string, docFreq uint32) bool {
+	return docFreq > 0 && len(term) <= MaxWordBytes && letters(term)
+}
+
 // NewWords returns the known words of a vocabulary, nil where there are
 // none. Terms are valid, distinct and in ascending byte order, each with its
 // document frequency. Words take under 75 bytes each, besides the bytes of
@@ -40,7 +50,7 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 	w.two.MaxDistance = 2
 	var known []string
 	for i, term := range terms {
-		if docFreqs[i] > 0 && len(term) <= longestWord*utf8.UTFMax && letters(term) {
+		if IsWord(term, docFreqs[i]) {
 			known, w.docFreqs = append(known, term), append(w.docFreqs, docFreqs[i])
 		}
 	}
@@ -51,9 +61,6 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 	return w
 }
 
-// Len returns the number of words.
-func (w *Words) Len() int { return len(w.docFreqs) }
-
 // Nearest returns the known word that is nearest to an unknown one in
 // spelling, or the two that it is made of where none is near, and how
 // similar they are, by the formula of [DefaultSpellingOptions]; ties by
@@ -63,7 +70,7 @@ func (w *Words) Len() int { return len(w.docFreqs) }
 // words with digits and of other lengths, up to 64 letters.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
-	if length < shortestWord || len(word) > longestWord*utf8.UTFMax || length > longestWord || !letters(word) {
+	if length < shortestWord || length > longestWord || !letters(word) {
 		return nil, 0
 	}
 	best := w.near(word, 1)

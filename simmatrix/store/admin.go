@@ -94,9 +94,11 @@ func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) erro
 // run runs a script on a version of a matrix. All scripts have the version as
 // first argument and the same keys:
 //
-//	KEYS rows, meta, versions, history, active, forms
+//	KEYS rows, meta, versions, history, active, forms, words
 func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (result int, err error) {
-	keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name), formsKey(name, id)}
+	keys := []string{
+		rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name), formsKey(name, id), wordsKey(name, id),
+	}
 	err = a.do(ctx, func(ctx context.Context) (err error) {
 		result, err = script.Run(ctx, a.client, keys, append([]any{id}, args...)...).Int()
 		return err
@@ -333,6 +335,7 @@ end
 expire(KEYS[1])
 expire(KEYS[2])
 expire(KEYS[6])
+expire(KEYS[7])
 redis.call('LREM', KEYS[4], 0, ARGV[1])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)

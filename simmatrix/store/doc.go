@@ -21,6 +21,8 @@
 //	                                    frequent terms, and a CRC-32C of all before it
 //	akin:{NAME}:forms:ID    hash        term → the form in which people write it, where that is another; only read
 //	                                    to show terms to somebody
+//	akin:{NAME}:words:ID    hash        number → 4096 of the terms that documents have, with their document
+//	                                    frequencies, deflated, and a CRC-32C
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row
 //	                                    and term; 0xFF and a number → a chunk of the set of terms, with a
 //	                                    CRC-32C; "" → ID once complete

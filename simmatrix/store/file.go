@@ -41,7 +41,10 @@ func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx contex
 		case !written.IsZero():
 			v := versionInMemory(name, m, written, c)
 			if words {
-				v.words.Store(source.NewWords(m.Table().Terms, m.Table().DocFreqs))
+				known := source.NewWords(m.Table().Terms, m.Table().DocFreqs)
+				if v.words.Store(known); known == nil {
+					v.noWords = noDocFreqs
+				}
 			}
 			report(name, v, nil)
 		default:

@@ -40,6 +40,10 @@ type remote struct {
 	failures atomic.Int64          // calls that failed or were not made
 	badRows  atomic.Int64          // answers with something that is not a row
 
+	// mostWords bounds the memory of the known words of a matrix, 0 where nobody
+	// asks for them.
+	mostWords uint64
+
 	// What only the poll touches.
 	names  []*followed
 	polled bool
@@ -53,6 +57,7 @@ type followed struct {
 	// one if that is damaged, but a damaged one if there is no sound one.
 	version *version
 	left    map[string]*remains // by ID
+	words   wordReader
 }
 
 func newRemote(at Redis, timeout time.Duration, names []string, c *rowCache) (*remote, error) {
@@ -202,6 +207,7 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 		if errors.Is(err, ErrUnavailable) {
 			break
 		}
+		r.readWords(ctx, f)
 		var v *version
 		if v, err = r.examine(ctx, f, actives[i], states[i]); !errors.Is(err, ErrUnavailable) {
 			report(f.name, v, err)
@@ -255,7 +261,10 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 		}
 	}
 	if v != nil {
-		f.version = v
+		f.version, f.words = v, wordReader{}
+		if v.noWords = r.whyNoWords(&v.Version); v.noWords == "" && r.mostWords > 0 {
+			f.words.version = v
+		}
 	}
 	return v, err
 }

@@ -38,7 +38,7 @@ var (
 	errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 )
 
-// register makes a version complete when it has ARGV[2] rows, chunks and forms:
+// register makes a version complete when it has ARGV[2] rows, forms and chunks:
 // permanent, marked and listed at ARGV[3] milliseconds since 1970, all at
 // once. It returns their number, or -1 where the header is missing. A
 // version that is complete stays so: the answer to the first call may have
@@ -47,7 +47,7 @@ var register = redis.NewScript(`
 if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
 end
-local fields = redis.call('HLEN', KEYS[1]) + redis.call('HLEN', KEYS[6])
+local fields = redis.call('HLEN', KEYS[1]) + redis.call('HLEN', KEYS[6]) + redis.call('HLEN', KEYS[7])
 if redis.call('HEXISTS', KEYS[1], '') == 1 then
 	fields = fields - 1
 end
@@ -56,6 +56,7 @@ if fields == tonumber(ARGV[2]) then
 	redis.call('PERSIST', KEYS[1])
 	redis.call('PERSIST', KEYS[2])
 	redis.call('PERSIST', KEYS[6])
+	redis.call('PERSIST', KEYS[7])
 	redis.call('ZADD', KEYS[3], ARGV[3], ARGV[1])
 end
 return fields
@@ -65,7 +66,7 @@ return fields
 var discard = redis.NewScript(`
 if redis.call('GET', KEYS[5]) ~= ARGV[1] then
 	redis.call('ZREM', KEYS[3], ARGV[1])
-	redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[6])
+	redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[6], KEYS[7])
 end
 return 1
 `)
@@ -93,7 +94,7 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 	}
 	now := time.Now().UTC()
 	p := &push{admin: a, matrix: m, progress: progress, name: name, version: Version{
-		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: by, Format: metaFormat, Frequent: frequent,
+		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: by, Format: metaFormat, Frequent: frequent, Words: wordsOf(m),
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {
@@ -169,13 +170,17 @@ func (p *push) run(ctx context.Context) (err error) {
 	return err
 }
 
-// write sends the header and all rows, then the set of terms and the forms.
+// write sends the header and all rows, then the set of terms, the forms and the
+// words.
 func (p *push) write(ctx context.Context, stage string) error {
 	p.done = 0
 	if err := p.writeHash(ctx, stage, rowsKey(p.name, p.version.ID), p.rows()); err != nil {
 		return err
 	}
-	return p.writeHash(ctx, stage, formsKey(p.name, p.version.ID), p.matrix.Forms())
+	if err := p.writeHash(ctx, stage, formsKey(p.name, p.version.ID), p.matrix.Forms()); err != nil {
+		return err
+	}
+	return p.writeHash(ctx, stage, wordsKey(p.name, p.version.ID), chunksOfWords(p.version.ID, p.matrix))
 }
 
 // rows yields the fields of the hash of rows.
@@ -291,7 +296,7 @@ func passing(err error) bool {
 
 func (p *push) register(ctx context.Context) error {
 	total := p.matrix.Len()
-	want := total + len(p.terms) + int(min(p.version.Forms, simmatrix.MaxTerms))
+	want := total + len(p.terms) + int(min(p.version.Forms, simmatrix.MaxTerms)) + p.version.Words.chunks()
 	var fields int
 	err := p.try(ctx, total, func(ctx context.Context) (err error) {
 		fields, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())

@@ -29,7 +29,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	}
 	keys := s.keys(t)
 	slices.Sort(keys)
-	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions"}
+	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions", "akin:{main}:words:" + v.ID}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}

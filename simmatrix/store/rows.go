@@ -27,7 +27,8 @@ type version struct {
 	// inMemory is the matrix of a file, nil for one in Redis.
 	inMemory *simmatrix.Matrix
 	// words are those that documents have, nil where they are not known or not yet.
-	words atomic.Pointer[source.Words]
+	words   atomic.Pointer[source.Words]
+	noWords string // why they are not known, see [State.NoWords]
 	// damage is nil while nothing is known to be wrong. With damage not even
 	// cached rows are returned: the version is left for another one or, once
 	// repaired, read again.
@@ -77,12 +78,13 @@ type question struct {
 type rowCache struct {
 	kept     *cache.Cache[question]
 	loader   *cache.Loader
+	bytes    uint64
 	versions atomic.Uint64
 }
 
 func newRowCache(maxBytes uint64, timeout time.Duration, guard *recovery.Guard) *rowCache {
 	loader := cache.NewLoader(cache.Policy{Places: math.MaxInt, Timeout: timeout, Guard: guard, What: "reading rows"})
-	return &rowCache{loader: loader, kept: cache.New(cache.Options[question]{
+	return &rowCache{loader: loader, bytes: maxBytes, kept: cache.New(cache.Options[question]{
 		Bytes: maxBytes, Endless: true, Loader: loader,
 		Cost: func(q question, row any) int { return len(q.term) + len(row.(simmatrix.Row).Packed()) },
 	})}

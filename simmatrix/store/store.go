@@ -40,7 +40,8 @@ type Options struct {
 	Redis Redis
 	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do.
 	RedisTimeout time.Duration
-	// Words says that [Rows.Nearest] is called. It takes some 50 bytes for each term.
+	// Words says that [Rows.Nearest] is called. What that takes for matrices in
+	// Redis, at most half, comes from CacheBytes.
 	Words bool
 	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
 	// The memory in use stays within a quarter over it.
@@ -70,6 +71,9 @@ type State struct {
 	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
 	// number of documents the matrix was built from, 0 where unknown.
 	Terms, NonZeros, Docs uint64
+	// NoWords says why [Rows.Nearest] finds nothing, "" where it may and where it is
+	// not called.
+	NoWords string
 	// Problem says what is wrong with the source, "" if it is healthy. The last
 	// good version may still be served.
 	Problem string
@@ -172,6 +176,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if o.Words {
+		s.remote.mostWords = o.CacheBytes / 2 / uint64(len(remotes))
+	}
 	follow(followEvery, s.remote.poll)
 	return s, nil
 }
@@ -222,9 +229,10 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
 		m.rows = &Rows{version: v, cache: s.cache}
 		serve(v.Version)
+		state.NoWords = v.noWords
 		s.publish()
 	case errors.Is(problem, ErrNoVersion) && m.rows != nil:
-		m.rows = nil
+		m.rows, state.NoWords = nil, ""
 		s.publish()
 		fallthrough
 	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other

@@ -50,6 +50,8 @@ type Version struct {
 	// whose rows a proxy reads before it serves the version. There are none where
 	// the matrix knows no document frequencies.
 	Frequent []string `json:"frequent,omitempty"`
+	// Words are its known words, nil where an earlier program has pushed it.
+	Words *Words `json:"words,omitempty"`
 	// Active reports whether proxies serve this version.
 	Active bool `json:"-"`
 }
@@ -61,6 +63,7 @@ func metaKey(name, id string) string { return "akin:{" + name + "}:meta:" + id }
 func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
 
 func formsKey(name, id string) string { return "akin:{" + name + "}:forms:" + id }
+func wordsKey(name, id string) string { return "akin:{" + name + "}:words:" + id }
 
 // completeField is the field of a rows hash that has the version's own ID once
 // the version is complete. No term is empty.

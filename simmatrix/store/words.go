@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
+)
+
+const (
+	// chunkWords is how many words a chunk has: some 20 KiB, at most maxWordChunk
+	// inflated.
+	chunkWords   = 4096
+	maxWordChunk = chunkWords * (source.MaxWordBytes + 3*binary.MaxVarintLen32)
+	// pollWords is how many chunks are read in one poll, which also has to notice
+	// switches.
+	pollWords = 32
+)
+
+var errWords = errors.New("not a chunk of words")
+
+// noDocFreqs is why no known word is near any.
+const noDocFreqs = "the matrix has no document frequencies"
+
+// Words say how many known words a version has in Redis, and their length.
+type Words struct {
+	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// size is about what they take in memory.
+func (w *Words) size() uint64 {
+	return min(w.Count, simmatrix.MaxTerms) * (source.WordBytes + min(w.Bytes/max(w.Count, 1), source.MaxWordBytes) + 1)
+}
+
+func (w *Words) chunks() int {
+	return int((min(w.Count, simmatrix.MaxTerms) + chunkWords - 1) / chunkWords)
+}
+
+// wordsOf counts the known words of a matrix.
+func wordsOf(m *simmatrix.Matrix) *Words {
+	w, t := new(Words), m.Table()
+	for i, term := range t.Terms {
+		if source.IsWord(term, t.DocFreqs[i]) {
+			w.Count++
+			w.Bytes += uint64(len(term))
+		}
+	}
+	return w
+}
+
+// chunksOfWords yields the fields of the hash of words: of each word how many
+// bytes it shares with the one before it in its chunk, how many it has besides,
+// these, and its document frequency, all deflated.
+func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
+	return func(yield func(field, value string) bool) {
+		t := m.Table()
+		var plain []byte
+		n, before := 0, ""
+		flush := func() bool {
+			field, chunk := strconv.Itoa((n-1)/chunkWords), deflated(string(plain))
+			plain, before = plain[:0], ""
+			return yield(field, seal(wordsOwner(id, field), chunk))
+		}
+		for i, term := range t.Terms {
+			if !source.IsWord(term, t.DocFreqs[i]) {
+				continue
+			}
+			shared := 0
+			for shared < len(before) && shared < len(term) && before[shared] == term[shared] {
+				shared++
+			}
+			plain = binary.AppendUvarint(plain, uint64(shared))
+			plain = binary.AppendUvarint(plain, uint64(len(term)-shared)) //nolint:gosec // not negative
+			plain = append(plain, term[shared:]...)
+			plain = binary.AppendUvarint(plain, uint64(t.DocFreqs[i]))
+			before = term
+			if n++; n%chunkWords == 0 && !flush() {
+				return
+			}
+		}
+		if len(plain) > 0 {
+			flush()
+		}
+	}
+}
+
+func deflated(plain string) string {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // fails only for unknown levels
+	_, _ = io.WriteString(w, plain)                       // a buffer takes it all
+	_ = w.Close()
+	return b.String()
+}
+
+// wordsOwner is what the checksum of a chunk is for besides the chunk.
+func wordsOwner(id, field string) string { return id + " words " + field }
+
+// A wordReader reads the known words of a version from Redis, poll after poll.
+type wordReader struct {
+	version  *version // nil where there is nothing to read
+	next     int      // chunk
+	terms    []string
+	docFreqs []uint32
+}
+
+// open takes the words of the next chunk.
+func (w *wordReader) open(field, sealed string) error {
+	chunk, err := unseal(wordsOwner(w.version.ID, field), sealed)
+	if err != nil {
+		return err
+	}
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(strings.NewReader(chunk)), maxWordChunk+1))
+	if err != nil || len(plain) > maxWordChunk {
+		return errWords
+	}
+	number := func(most int) (n int, ok bool) {
+		v, size := binary.Uvarint(plain)
+		if size <= 0 || v > uint64(most) { //nolint:gosec // not negative
+			return 0, false
+		}
+		plain = plain[size:]
+		return int(v), true //nolint:gosec // at most
+	}
+	before := ""
+	for count := 0; len(plain) > 0; count++ {
+		shared, ok := number(len(before))
+		own, alsoOK := number(min(source.MaxWordBytes, len(plain)))
+		if !ok || !alsoOK || own > len(plain) || count == chunkWords {
+			return errWords
+		}
+		word := before[:shared] + string(plain[:own])
+		plain = plain[own:]
+		docFreq, ok := number(math.MaxUint32)
+		inOrder := len(w.terms) == 0 || word > w.terms[len(w.terms)-1]
+		if !ok || !inOrder || len(word) > source.MaxWordBytes || simmatrix.CheckTerm(word) != nil {
+			return errWords
+		}
+		w.terms, w.docFreqs, before = append(w.terms, word), append(w.docFreqs, uint32(docFreq)), word //nolint:gosec // at most
+	}
+	w.next++
+	return nil
+}
+
+// readWords reads on the words of a followed matrix, and serves them when all
+// are there. Where they are damaged or lost, there is nothing near any word.
+func (r *remote) readWords(ctx context.Context, f *followed) {
+	w := &f.words
+	v := w.version
+	if v == nil {
+		return
+	}
+	for range pollWords {
+		if w.next == v.Words.chunks() {
+			v.words.Store(source.NewWords(w.terms, w.docFreqs))
+			*w = wordReader{}
+			r.boundRows()
+			return
+		}
+		field := strconv.Itoa(w.next)
+		var sealed string
+		err := r.call(ctx, func(ctx context.Context) (err error) {
+			sealed, err = r.client.HGet(ctx, wordsKey(v.name, v.ID), field).Result()
+			return err
+		})
+		if errors.Is(err, ErrUnavailable) {
+			return // the next poll goes on
+		}
+		if err == nil {
+			err = w.open(field, sealed)
+		}
+		if err != nil {
+			r.badRows.Add(1)
+			*w = wordReader{}
+			return
+		}
+	}
+}
+
+// boundRows leaves to the rows what the words do not take.
+func (r *remote) boundRows() {
+	size := uint64(0)
+	for _, f := range r.names {
+		if f.version != nil && f.version.words.Load() != nil {
+			size += f.version.Words.size()
+		}
+	}
+	r.cache.kept.Bound(r.cache.bytes - size)
+}
+
+// whyNoWords says why no known word is near any in a version, "" where some may
+// be and where nobody asks.
+func (r *remote) whyNoWords(v *Version) string {
+	switch {
+	case r.mostWords == 0:
+		return ""
+	case v.Words == nil:
+		return "an earlier akin has pushed it: push it once more"
+	case v.Words.Count == 0:
+		return noDocFreqs
+	case v.Words.size() > r.mostWords:
+		return fmt.Sprintf("%d words take %d KiB, and half of caches.rows, shared by the matrices in Redis, is %d KiB",
+			v.Words.Count, v.Words.size()>>10, r.mostWords>>10)
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// wordy returns a matrix of n words of letters, without neighbors, and "cream".
+func wordy(tb testing.TB, n int) *simmatrix.Matrix {
+	tb.Helper()
+	rows := []simmatrix.TermRow{{Term: "cream", DocFreq: 7}, {Term: "none"}, {Term: "4711", DocFreq: 1}}
+	for i := range n {
+		word := []byte("q")
+		for ; i > 0; i /= 26 {
+			word = append(word, byte('a'+i%26))
+		}
+		rows = append(rows, simmatrix.TermRow{Term: string(word) + "x", DocFreq: 1})
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "words", Docs: 10}, rows)
+	must(tb, err)
+	return m
+}
+
+func nearest(s *Store, word string) string {
+	known, _ := s.Pin().Of("main").Nearest(word)
+	return fmt.Sprint(known)
+}
+
+func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	m := wordy(t, 3*chunkWords)
+	first := publish(t, a, m)
+	for name, o := range map[string]Options{
+		"Redis": {Redis: s.at(), CacheBytes: 16 << 20, Words: true},
+		"file":  {Files: map[string]Loader{"main": InMemory(m)}, Words: true},
+	} {
+		store := open(t, o)
+		waitFor(t, 5*time.Second, name, func() bool { return nearest(store, "craem") == "[cream]" })
+		if got := nearest(store, "nene"); got != "[]" || store.State()[0].NoWords != "" {
+			t.Errorf("%s: nearest to nene is %s, no words: %q", name, got, store.State()[0].NoWords)
+		}
+	}
+	if got := nearest(open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}), "craem"); got != "[]" {
+		t.Errorf("nobody asks, and nearest is %s", got)
+	}
+	second := publish(t, a, wordy(t, 1))
+	_, err := a.Prune(t.Context(), "main", 1)
+	must(t, err)
+	c := s.client(t)
+	if ttl := c.PTTL(t.Context(), wordsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
+		t.Errorf("words of a pruned version expire in %v", ttl)
+	}
+	if ttl := c.PTTL(t.Context(), wordsKey("main", second)).Val(); ttl != -1 {
+		t.Errorf("words of the active version expire in %v", ttl)
+	}
+}
+
+func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	noDocFreqsAt, err := simmatrix.New(simmatrix.Meta{}, []simmatrix.TermRow{{Term: "cream"}})
+	must(t, err)
+	v, err := a.Push(t.Context(), "main", wordy(t, 1), "", nil)
+	must(t, err)
+	v.Words = nil // as an earlier program pushed it
+	header, err := encodeVersion(v)
+	must(t, err)
+	must(t, s.client(t).Set(t.Context(), metaKey("main", v.ID), header, 0).Err())
+	must(t, s.client(t).Del(t.Context(), wordsKey("main", v.ID)).Err())
+	must(t, a.Activate(t.Context(), "main", v.ID))
+	old := v.ID
+	for _, tt := range []struct {
+		version, want string
+		words         bool
+	}{
+		{old, "an earlier akin has pushed it: push it once more", true},
+		{old, "", false},
+		{publish(t, a, noDocFreqsAt), noDocFreqs, true},
+		{publish(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of caches.rows, shared by the matrices in Redis, is 512 KiB", true},
+	} {
+		must(t, a.Activate(t.Context(), "main", tt.version))
+		store := open(t, Options{Redis: s.at(), Words: tt.words})
+		if got := store.State()[0]; got.NoWords != tt.want || got.Version != tt.version || nearest(store, "craem") != "[]" {
+			t.Errorf("no words: %q, want %q; version %s", got.NoWords, tt.want, got.Version)
+		}
+	}
+}
+
+func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
+	s := startRedis(t)
+	version := publish(t, s.admin(t), wordy(t, chunkWords))
+	must(t, s.client(t).HSet(t.Context(), wordsKey("main", version), "1", "x").Err())
+	store := open(t, Options{Redis: s.at(), Words: true})
+	waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.Stats().BadRows == 1 })
+	rows := make([]simmatrix.Row, 1)
+	if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
+		t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
+	}
+}
+
+func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
+	m := wordy(t, 2*chunkWords)
+	w := wordReader{version: &version{Version: Version{ID: "id", Words: wordsOf(m)}}}
+	chunks := maps.Collect(chunksOfWords("id", m))
+	if len(chunks) != 3 || w.version.Words.chunks() != 3 {
+		t.Fatalf("%d chunks, want %d", len(chunks), w.version.Words.chunks())
+	}
+	for k := range len(chunks) {
+		must(t, w.open(strconv.Itoa(k), chunks[strconv.Itoa(k)]))
+	}
+	want := slices.DeleteFunc(slices.Collect(m.Terms()), func(term string) bool { return term == "none" || term == "4711" })
+	if diff := cmp.Diff(want, w.terms); diff != "" || w.docFreqs[0] != 7 {
+		t.Errorf("words (-want +got):\n%s", diff)
+	}
+	if err := w.open("0", chunks["0"]); err == nil {
+		t.Error("words that are not in order are taken")
+	}
+	if err := (&wordReader{version: w.version}).open("1", chunks["0"]); err == nil {
+		t.Error("a chunk is taken for another")
+	}
+}
+
+// FuzzWords reads chunks of which only the checksum is right.
+func FuzzWords(f *testing.F) {
+	f.Add("")
+	f.Add("\x00\x05cream\x07")
+	f.Add("\x09\xff\xff\xff\xff\x0f")
+	f.Fuzz(func(t *testing.T, plain string) {
+		w := wordReader{version: &version{Version: Version{ID: "id"}}}
+		if err := w.open("0", seal(wordsOwner("id", "0"), deflated(plain))); err != nil {
+			return
+		}
+		if len(w.terms) != len(w.docFreqs) || !slices.IsSorted(w.terms) || len(w.terms) > chunkWords {
+			t.Errorf("%d words, %d frequencies", len(w.terms), len(w.docFreqs))
+		}
+	})
+}
