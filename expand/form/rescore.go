@@ -118,7 +118,9 @@ func (f *Field) common() (common, rare []terms.Candidate) {
 	return common, rare
 }
 
-func (f *Field) isRare(a terms.Candidate) bool { return !a.Near && a.DocFreq*rareShare < f.Stats.DocCount }
+func (f *Field) isRare(a terms.Candidate) bool {
+	return !a.Near && a.DocFreq*rareShare < f.Stats.DocCount
+}
 
 // FindsMany reports whether a term of the text is in as many documents of the
 // field as engines count hits, and page through them, by default.
