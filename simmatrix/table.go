@@ -43,6 +43,10 @@ type Meta struct {
 // cos)^p.
 const PowerParam = "power"
 
+// ModelParam names, in [Meta.Params], the language model whose vectors of the
+// words are mixed into a matrix of documents.
+const ModelParam = "model"
+
 // Power returns p, above 0, where similarities are cosines to the power of
 // p, and 1 where the header has no p.
 func (m *Meta) Power() float64 {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/tools/embed"
 )
@@ -78,7 +79,7 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 
 	m, _ := buildFromIndex(t, engine, flags...)
 	meta := m.Meta()
-	if meta.Params[learn.ModelParam] != "tiny at "+host || meta.Params[learn.ModelShareParam] != "0.9" || !strings.Contains(meta.Source, demoIndices) {
+	if meta.Params[simmatrix.ModelParam] != "tiny at "+host || meta.Params[learn.ModelShareParam] != "0.9" || !strings.Contains(meta.Source, demoIndices) {
 		t.Errorf("made of %q with %v", meta.Source, meta.Params)
 	}
 	if m.Len() != before.Len() || meta.NonZeros < before.Meta().NonZeros*9/10 {
@@ -120,7 +121,7 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	}
 	file := "file:" + write(t, "words.txt", vectors.String())
 	m, stderr := buildFromIndex(t, engine, "--embeddings", file, "--embedding-share", "0.9")
-	if got := m.Meta().Params[learn.ModelParam]; got != "words.txt" || !strings.Contains(stderr, "words of your index") {
+	if got := m.Meta().Params[simmatrix.ModelParam]; got != "words.txt" || !strings.Contains(stderr, "words of your index") {
 		t.Errorf("made with %q, saying\n%s", got, stderr)
 	}
 	_, stderr = buildFromIndex(t, engine, "--embeddings", file)

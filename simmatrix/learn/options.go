@@ -58,11 +58,9 @@ type CorpusOptions struct {
 	Mix       *Mix // of a language model; nil is none
 }
 
-// Parameters in [simmatrix.Meta] of a matrix with a language model mixed in.
-const (
-	ModelParam      = "model"       // what the vectors of the words are from
-	ModelShareParam = "model_share" // α
-)
+// ModelShareParam names, in [simmatrix.Meta], the α of a matrix with a
+// language model mixed in, beside [simmatrix.ModelParam].
+const ModelShareParam = "model_share"
 
 // A Mix has the vectors that a language model gives the terms of a corpus.
 type Mix struct {
@@ -120,7 +118,7 @@ func (o *CorpusOptions) params() map[string]string {
 		"seed":               strconv.FormatUint(o.Seed, 10),
 	}
 	if o.Mix != nil {
-		p[ModelParam], p[ModelShareParam] = o.Mix.Model, settings.FormatFloat(o.Mix.Share)
+		p[simmatrix.ModelParam], p[ModelShareParam] = o.Mix.Model, settings.FormatFloat(o.Mix.Share)
 	}
 	if o.MaxTerms > 0 {
 		p["max_terms"] = strconv.Itoa(o.MaxTerms)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // A Binding says where a matrix is used. Patterns know one wildcard, '*'.
@@ -71,6 +72,8 @@ type State struct {
 	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
 	// number of documents the matrix was built from, 0 where unknown.
 	Terms, NonZeros, Docs uint64
+	// Model is the language model that is mixed in, "" for none.
+	Model string
 	// NoWords says why [Rows.Nearest] finds nothing, "" where it may and where it is
 	// not called.
 	NoWords string
@@ -221,7 +224,7 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	state = m.state
 	serve := func(v Version) {
 		state.Version, state.Checksum, state.Written = v.ID, v.Checksum, v.Pushed
-		state.Terms, state.NonZeros, state.Docs = v.Terms, v.NonZeros, v.Docs
+		state.Terms, state.NonZeros, state.Docs, state.Model = v.Terms, v.NonZeros, v.Docs, v.Params[simmatrix.ModelParam]
 	}
 	damaged := m.rows != nil && m.rows.version.damage.Load() != nil
 	problem := problemOf(err)
