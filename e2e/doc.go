@@ -19,6 +19,9 @@
 //	AKIN_E2E_COLLECTIONS   the judged collections to measure, names, comma
 //	                       separated, or "all"; the default is med,cran. With
 //	                       "all" the reproduction runs its sweeps, too
+//	AKIN_E2E_EMBEDDINGS    the URL of all-MiniLM-L6-v2 behind OpenAI's API, for the
+//	                       rankings with a language model; without it a model of
+//	                       spelling stands in its place
 //	AKIN_E2E_FEEDBACK_GRID 1 tries settings of feedback on all collections, which
 //	                       takes half an hour
 //	AKIN_BENCH_DOCS        how many documents the benchmark of forms indexes,

@@ -56,7 +56,7 @@ func TestFeedbackGrid(t *testing.T) {
 			e.makeJudged(t, c, redis)
 			full, three = append(full, c), append(three, e.threeTerms(t, c))
 		}
-		config := relevanceConfig(e, redis, full, rankings(e)[0])
+		config := relevanceConfig(t, e, redis, full, rankings(e)[0], embeddings{})
 		config["profiles"] = profiles
 		a := startAkin(t, config)
 		gains := map[feedbackChoice][]float64{} // full queries, then three terms

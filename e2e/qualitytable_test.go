@@ -39,9 +39,15 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 	values(heldOutCollections, direct)
 	t.WriteString("\n")
 	for _, r := range rankings(&engine{engineKind: engineKind{name: qualityEngine, scripts: true}}) {
+		if _, measured := stats[rankKey{qualityEngine, tunedCollections[0] + suffix, r.name}]; !measured {
+			continue
+		}
 		name := r.form
 		if r.form == "saturated" {
 			name += ", phase " + r.in
+		}
+		if r.model {
+			name += ", model"
 		}
 		if r.documents > 0 {
 			name += ", feedback"

@@ -50,25 +50,28 @@ type ranking struct {
 	scoring, phase string // keys of the configuration
 	form, in       string // what explanations have to name: the form and its phase
 	documents      int    // of feedback; 0 has none
+	model          bool   // one is mixed into the matrix
 }
 
 // rankings are what is measured of an engine: the defaults, and on one
 // engine the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
-		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0}}
+		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0, false}}
 	}
-	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0}
+	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0, false}
 	if e.name != qualityEngine {
 		return []ranking{defaults}
 	}
 	return []ranking{
 		defaults,
-		{"linear", "linear", "auto", "linear", "query", 0},
-		{"grouped", "grouped", "auto", "grouped", "query", 0},
-		{"saturated", "saturated", "query", "saturated", "query", 0},
-		{"feedback", "auto", "auto", "saturated", "rescore", 10},
-		{"feedback-query", "saturated", "query", "saturated", "query", 10},
+		{"linear", "linear", "auto", "linear", "query", 0, false},
+		{"grouped", "grouped", "auto", "grouped", "query", 0, false},
+		{"saturated", "saturated", "query", "saturated", "query", 0, false},
+		{"feedback", "auto", "auto", "saturated", "rescore", 10, false},
+		{"feedback-query", "saturated", "query", "saturated", "query", 10, false},
+		{"model", "auto", "auto", "saturated", "rescore", 0, true},
+		{"model-feedback", "auto", "auto", "saturated", "rescore", 10, true},
 	}
 }
 
@@ -136,8 +139,12 @@ func TestRelevance(t *testing.T) {
 			directly[c] = rankQueries(t, e.cluster, "", wholeList, c)
 			note(e, c, direct, directly[c], nil)
 		}
+		model := languageModel(t)
 		for _, r := range rankings(e) {
-			a := startAkin(t, relevanceConfig(e, redis, collections, r))
+			if r.model && model.fake {
+				r.name = "fake-" + r.name
+			}
+			a := startAkin(t, relevanceConfig(t, e, redis, collections, r, model))
 			for _, c := range collections {
 				a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
 				checkForm(t, a, c, r)
@@ -217,13 +224,18 @@ func matrixName(e *engine, index string) string { return index + "-" + e.name }
 
 // relevanceConfig serves the judged indices. The budget is wide, for what is
 // measured here is quality: no search may go out unexpanded.
-func relevanceConfig(e *engine, redis *redisServer, collections []*collection, r ranking) section {
+func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []*collection, r ranking, model embeddings) section {
+	t.Helper()
 	var matrices []section
 	for _, c := range collections {
 		index := judgedIndexName(c)
-		matrices = append(matrices, section{
-			"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"},
-		})
+		matrix := section{"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"}}
+		if r.model {
+			matrix["file"] = e.learn(t, index+"-model", func() []string {
+				return []string{"--index", index, "--embeddings", model.url, "--embedding-model", model.name}
+			})
+		}
+		matrices = append(matrices, matrix)
 	}
 	return section{
 		"cluster": section{"urls": []string{e.url}},
