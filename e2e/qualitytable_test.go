@@ -39,9 +39,6 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 	values(heldOutCollections, direct)
 	t.WriteString("\n")
 	for _, r := range rankings(&engine{engineKind: engineKind{name: qualityEngine, scripts: true}}) {
-		if _, measured := stats[rankKey{qualityEngine, tunedCollections[0] + suffix, r.name}]; !measured {
-			continue
-		}
 		name := r.form
 		if r.form == "saturated" {
 			name += ", phase " + r.in

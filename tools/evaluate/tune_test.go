@@ -58,11 +58,11 @@ func run(t *testing.T, n int, o TuneOptions, score func(s *Setting, q int) float
 func TestChanceIsNotRecommended(t *testing.T) {
 	o := tuneOptions()
 	o.Settings = 300
-	r := run(t, 100, o, noise)
+	r := run(t, 400, o, noise) // so many that chance on the others is small
 	if r.Advice != UseNothing || r.Recommended != nil {
 		t.Errorf("advice %q: %+v", r.Advice, r.HeldOut)
 	}
-	if r.Tuned.Gain < 0.1 || r.HeldOut.Gain > r.Tuned.Gain/2 {
+	if r.Tuned.Gain < 0.05 || r.HeldOut.Gain > r.Tuned.Gain/2 {
 		t.Errorf("gain %v on the queries it was chosen on, %v on others: no optimism to be seen", r.Tuned.Gain, r.HeldOut.Gain)
 	}
 }
