@@ -36,10 +36,9 @@ func (a bm25) nearWordsOf(ctx context.Context, t *target) error {
 			origins, words = append(origins, o), append(words, o.Term)
 		}
 	}
-	fields := []string{t.Name}
-	if t.clause.TermCentric { // in which a word is known if one of them has it
-		fields = fields[:0]
-		for _, f := range t.clause.Fields {
+	var fields []string // a word is known if one of them has it
+	for _, f := range t.clause.Fields {
+		if f.Terms != nil || t.clause.TermCentric { // others are no texts
 			fields = append(fields, f.Name)
 		}
 	}
