@@ -118,7 +118,7 @@ func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 		if swapped := string(runes); edits > 1 {
 			w.search(one, swapped, 1, true, &best)
 		} else if k, ok := slices.BinarySearch(w.tree.terms, swapped); ok {
-			w.better(&best, simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // less than MaxTerms
+			w.better(&best, simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // a place among the terms, less than MaxTerms
 		}
 		runes[i], runes[i+1] = runes[i+1], runes[i]
 	}

@@ -265,6 +265,7 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 		if v.noWords = r.whyNoWords(&v.Version); v.noWords == "" && r.mostWords > 0 {
 			f.words.version = v
 		}
+		r.boundRows() // without the words of the version before
 	}
 	return v, err
 }

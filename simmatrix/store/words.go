@@ -81,7 +81,7 @@ func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
 				shared++
 			}
 			plain = binary.AppendUvarint(plain, uint64(shared))
-			plain = binary.AppendUvarint(plain, uint64(len(term)-shared)) //nolint:gosec // not negative
+			plain = binary.AppendUvarint(plain, uint64(len(term)-shared)) //nolint:gosec // shared is at most len(term)
 			plain = append(plain, term[shared:]...)
 			plain = binary.AppendUvarint(plain, uint64(t.DocFreqs[i]))
 			before = term
@@ -126,11 +126,11 @@ func (w *wordReader) open(field, sealed string) error {
 	}
 	number := func(most int) (n int, ok bool) {
 		v, size := binary.Uvarint(plain)
-		if size <= 0 || v > uint64(most) { //nolint:gosec // not negative
+		if size <= 0 || v > uint64(most) { //nolint:gosec // most is a length or MaxUint32
 			return 0, false
 		}
 		plain = plain[size:]
-		return int(v), true //nolint:gosec // at most
+		return int(v), true //nolint:gosec // at most most, which is an int
 	}
 	before := ""
 	for count := 0; len(plain) > 0; count++ {
@@ -146,7 +146,7 @@ func (w *wordReader) open(field, sealed string) error {
 		if !ok || !inOrder || len(word) > source.MaxWordBytes || simmatrix.CheckTerm(word) != nil {
 			return errWords
 		}
-		w.terms, w.docFreqs, before = append(w.terms, word), append(w.docFreqs, uint32(docFreq)), word //nolint:gosec // at most
+		w.terms, w.docFreqs, before = append(w.terms, word), append(w.docFreqs, uint32(docFreq)), word //nolint:gosec // number has checked that it is at most MaxUint32
 	}
 	w.next++
 	return nil
