@@ -19,6 +19,7 @@ import (
 type fakeCluster struct {
 	docCount   int64
 	docFreqs   map[string]int64 // of terms; others have 0
+	inTitle    map[string]int64 // the same in the field title, nil where it is no other
 	scale      float64
 	scripts    bool
 	shards     int
@@ -69,12 +70,16 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	return a, nil
 }
 
-func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, _ string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
+func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	if f.statisticsErr != nil {
 		return esclient.FieldStatistics{}, f.statisticsErr
 	}
+	of := f.docFreqs
+	if field == "title" && f.inTitle != nil {
+		of = f.inTitle
+	}
 	for k, t := range terms {
-		docFreqs[k] = f.docFreqs[t]
+		docFreqs[k] = of[t]
 	}
 	return esclient.FieldStatistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
 }

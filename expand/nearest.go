@@ -8,7 +8,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// mostNear is how many words of a text the nearest known ones are looked
+// mostNear is how many words of a clause the nearest known ones are looked
 // for, which takes up to a millisecond each.
 const mostNear = 8
 
@@ -32,7 +32,7 @@ func (a bm25) nearWordsOf(ctx context.Context, t *target) error {
 	var origins []*terms.Origin
 	var words []string
 	for i := range t.Terms.Origins {
-		if o := &t.Terms.Origins[i]; o.Unknown() && len(words) < mostNear {
+		if o := &t.Terms.Origins[i]; o.Unknown() {
 			origins, words = append(origins, o), append(words, o.Term)
 		}
 	}
@@ -52,12 +52,14 @@ func (a bm25) nearWordsOf(ctx context.Context, t *target) error {
 			had[k] += df
 		}
 	}
+	looked := 0
 	for k, o := range origins {
-		if had[k] > 0 {
+		if had[k] > 0 || looked == mostNear {
 			continue
 		}
+		looked++
 		known, similarity := t.rows.Nearest(o.Term)
-		if len(known) == 0 {
+		if len(known) == 0 || slices.ContainsFunc(known, t.Terms.Has) {
 			continue
 		}
 		rows := make([]simmatrix.Row, len(known))

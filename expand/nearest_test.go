@@ -1,9 +1,12 @@
 package expand
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,6 +89,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 		"one that documents have, and what is near nothing": {words, nil},
 		"switched off":                       {typo("iec"), func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.NearestWords = false }},
 		"the analyzer's variant of another":  {typo("cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
+		"one that is in the text already":    {typo("iec ice"), nil},
 		"an own row, though without a term":  {typo("iec"), func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.rows["iec"] = m.rows["cream"] }},
 		"the last word, of which it is part": {`{"query":{"match_bool_prefix":{"body":"cream ic"}}}`, nil},
 	} {
@@ -109,11 +113,16 @@ func TestNearestWordsOfAFewWordsAreLookedFor(t *testing.T) {
 	if len(r.Clauses) == 0 || len(r.Clauses[0].Nearest) != 1 {
 		t.Errorf("cross_fields: %+v", r.Clauses)
 	}
+	m.nearest["cie"] = "ice"
+	if r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec cie"}}}`); len(r.Clauses[0].Nearest) != 1 {
+		t.Errorf("ice stands for two words: %v", r.Clauses[0].Nearest)
+	}
 	var text []string
 	for i := range 3 * mostNear {
-		word := "typo" + strings.Repeat("x", i)
-		m.nearest[word] = "ice"
-		text = append(text, word)
+		word, known := "typo"+strings.Repeat("x", i), "known"+strconv.Itoa(i)
+		m.nearest[word], c.docFreqs[known] = known, 5
+		text = append(text, word, "had"+strconv.Itoa(i))
+		c.docFreqs["had"+strconv.Itoa(i)] = 1
 	}
 	r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`)
 	if n := len(r.Clauses[0].Nearest); n != mostNear {
@@ -123,5 +132,45 @@ func TestNearestWordsOfAFewWordsAreLookedFor(t *testing.T) {
 	var stage *StageError
 	if _, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec"}}}`)}); !errors.As(err, &stage) || stage.Stage != StageStatistics {
 		t.Errorf("error %v, want one of the statistics, which fails open", err)
+	}
+}
+
+func TestWordThatAnotherFieldOfTheClauseHasIsLeftAlone(t *testing.T) {
+	for kind, tt := range map[string]struct{ has, want int }{"best_fields": {1, 0}, "cross_fields": {1, 0}, "most_fields": {0, 2}} {
+		c, m := iceCream(t)
+		c.inTitle = map[string]int64{"iec": int64(tt.has), "ice": 7, "cream": 7, "gelato": 7}
+		r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"`+kind+`"}}}`)
+		n := 0
+		for _, clause := range r.Clauses {
+			n += len(clause.Nearest)
+		}
+		if n != tt.want {
+			t.Errorf("%s: title has %d documents with the word, and %d fields get the row of another, want %d", kind, tt.has, n, tt.want)
+		}
+	}
+}
+
+func TestNearestWordIsAlwaysScoredWhereMostNeighborsOnlyFind(t *testing.T) {
+	c, m := iceCream(t)
+	m.nearest["caerm"] = "cream"
+	var row []simmatrix.Neighbor
+	for k := range 30 { // all tell more than the nearest words, by v·√df
+		term := "n" + strconv.Itoa(k)
+		c.docFreqs[term] = 99
+		row = append(row, simmatrix.Neighbor{Term: term, Similarity: 0.9})
+	}
+	m.rows["car"] = matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": row}).rows["car"]
+	c.docFreqs["car"], c.docFreqs["cream"] = 5, 1
+	var body struct {
+		Query any `json:"query"`
+	}
+	if err := json.Unmarshal(expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec caerm car"}}}`).Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	finding := fmt.Sprint(body.Query)
+	for _, word := range []string{"ice", "cream"} {
+		if !strings.Contains(finding, "value:"+word) {
+			t.Errorf("%s is not scored: %s", word, finding)
+		}
 	}
 }

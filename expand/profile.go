@@ -77,9 +77,9 @@ type Profile struct {
 	// NearestWords gives words that no document has, and that have no row, the row of
 	// the nearest known word. It is for ModeBM25 and for what ModeSoft finds.
 	NearestWords bool `yaml:"nearest_words"`
-	// HideFrom lists the requests that are left alone because their answers
-	// show the added terms. Where it says anything, NameAdded does not count. Those on an alias with a filter always are. It is no
-	// key of a profile: clients choose it.
+	// HideFrom lists the requests that are left alone because their answers show
+	// the added terms; those on an alias with a filter always are. Where it lists
+	// any, NameAdded has no effect. Clients choose it: it is no key of a profile.
 	HideFrom Disclosure `yaml:"-"`
 	// Feedback says how the terms of the first hits are added.
 	Feedback FeedbackOptions `yaml:"feedback"`

@@ -77,7 +77,7 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet) error {
 		if _, err := os.Stat(path); err != nil {
 			errs = append(errs, fmt.Errorf("--embeddings: %w", err))
 		}
-		return errors.Join(append(errs, f.checkShare())...)
+		return errors.Join(append(errs, f.checkShare(flags))...)
 	}
 	node, _, err := embed.Split(f.url)
 	if err != nil {
@@ -86,11 +86,11 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet) error {
 	if node != "" && f.model == "" {
 		errs = append(errs, errors.New("--embeddings needs --embedding-model"))
 	}
-	return errors.Join(append(errs, f.checkShare())...)
+	return errors.Join(append(errs, f.checkShare(flags))...)
 }
 
-func (f *embeddingFlags) checkShare() error {
-	if f.share >= 0 && f.share < 1 { // 0 is the default
+func (f *embeddingFlags) checkShare(flags *pflag.FlagSet) error {
+	if !flags.Changed("embedding-share") || f.share > 0 && f.share < 1 {
 		return nil
 	}
 	return fmt.Errorf("--embedding-share: %v is not above 0 and under 1", f.share)

@@ -145,6 +145,7 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		"--embeddings: stat nowhere":               {"--embeddings", "file:nowhere"},
 		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
 		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
+		"--embedding-share: 0 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "0"},
 		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
 	} {
 		all := []string{"matrix", "build", "--index", "x", "--field", "y", "--out", filepath.Join(t.TempDir(), "x")}

@@ -93,14 +93,25 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 }
 
 // split leaves n of all terms of a search to be scored, or the field's share of
-// them.
+// them, and nearest known words in any case: they are parts of the text.
 func (f *Field) split(n, all int, weight float64) division {
 	if all <= n {
 		return division{scored: f.Added}
 	}
-	n = (len(f.Added)*n + all - 1) / all
+	near := 0
+	telling := func(a *terms.Candidate) float64 {
+		if a.Near {
+			return math.Inf(1)
+		}
+		return a.V * math.Sqrt(float64(a.DocFreq))
+	}
+	for k := range f.Added {
+		if f.Added[k].Near {
+			near++
+		}
+	}
+	n = max((len(f.Added)*n+all-1)/all, near)
 	byFrequency := slices.Clone(f.Added)
-	telling := func(a *terms.Candidate) float64 { return a.V * math.Sqrt(float64(a.DocFreq)) }
 	slices.SortStableFunc(byFrequency, func(a, b terms.Candidate) int { return cmp.Compare(telling(&b), telling(&a)) })
 	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }

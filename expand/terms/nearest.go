@@ -37,6 +37,11 @@ func (o *Origin) TakeNearest(known []string, rows []simmatrix.Row, similarity fl
 	}
 }
 
+// Has reports whether a word is in the text or stands for one that is.
+func (sel *Selection) Has(word string) bool {
+	return slices.ContainsFunc(sel.Origins, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })
+}
+
 // Score returns what the term brings at λ. A word in the place of an unknown
 // one is a part of the text and counts in full.
 func (c *Candidate) Score(lambda float64) float64 {
@@ -52,12 +57,12 @@ func (c *Candidate) Score(lambda float64) float64 {
 func (sel *Selection) docFreq(i int, docFreqs []int64) int64 {
 	least := int64(0)
 	for _, word := range sel.Origins[i].Nearest {
-		at := sel.OriginOf(word)
-		if k := slices.IndexFunc(sel.Candidates, func(c Candidate) bool { return c.Term == word }); k >= 0 {
-			at = len(sel.Origins) + k
+		k := slices.IndexFunc(sel.Candidates, func(c Candidate) bool { return c.Term == word })
+		if k < 0 {
+			continue
 		}
-		if at >= 0 && docFreqs[at] > 0 && (least == 0 || docFreqs[at] < least) {
-			least = docFreqs[at]
+		if df := docFreqs[len(sel.Origins)+k]; df > 0 && (least == 0 || df < least) {
+			least = df
 		}
 	}
 	return max(least, docFreqs[i])

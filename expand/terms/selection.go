@@ -313,7 +313,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 		o.W = w.Of(o.IDF)
 	}
 	sel.sum(docFreqs)
-	most := mostDocs(share, docs)
+	most, near := mostDocs(share, docs), 0
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.Near {
@@ -323,8 +323,11 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 			sel.leaveOut(LeftOut{c.Term, c.Origin, c.Similarity, c.DocFreq > 0})
 			c.V = 0
 		}
+		if c.Near && c.V > 0 {
+			near++
+		}
 	}
-	mass, norm := sel.mass(keep), sel.norm()
+	mass, norm := sel.mass(max(keep-near, 0)), sel.norm()
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.Fit /= norm; !c.Near {

@@ -187,12 +187,12 @@ function searchedFields() {
   return [...new Set(clausesOf(shown.explanation).filter(c => c.terms && c.field).map(c => c.field))]
 }
 
-// foundBy returns the added terms that a hit matches: the names of their clauses
-// end with the term. There are none where akin hides them, nor without akin.
+// foundBy returns the added terms that a hit matches, by the names of their
+// clauses. There are none where akin hides them, nor without akin.
 function foundBy(hit) {
   const matched = hit.matched_queries || []
-  const names = (Array.isArray(matched) ? matched : Object.keys(matched)).filter(name => name.startsWith('akin:'))
-  return [...terms.values()].filter(t => names.some(name => name.endsWith(':' + t.term)))
+  const names = Array.isArray(matched) ? matched : Object.keys(matched)
+  return [...terms.values()].filter(t => t.fields.some(f => names.includes('akin:' + f + ':' + t.term)))
 }
 
 function hitOf(hit, move) {

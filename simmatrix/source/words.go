@@ -67,7 +67,7 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 // larger document frequency, then in byte order. Two neighboring letters
 // that are swapped are one edit. Words of 3 to 5 letters are near at one
 // edit, longer ones at two, which leave the first letter. Nothing is near
-// words with digits and of other lengths, up to 64 letters.
+// words with digits, under 3 letters, or over 64.
 func (w *Words) Nearest(word string) (known []string, similarity float32) {
 	length := utf8.RuneCountInString(word)
 	if length < shortestWord || length > longestWord || !letters(word) {
@@ -111,7 +111,7 @@ func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 	}
 	runes := []rune(word)
 	for i := range len(runes) - 1 {
-		if runes[i] == runes[i+1] {
+		if runes[i] == runes[i+1] || i == 0 && edits > 1 { // two edits leave the first letter
 			continue
 		}
 		runes[i], runes[i+1] = runes[i+1], runes[i]

@@ -32,6 +32,7 @@ func TestNearestKnownWord(t *testing.T) {
 		{"nieghbur", "neighbor", 1.8 * math.Pow(6./8, 5)}, // swapped, and another
 		{"meighbur", "", 0},                               // two, one of them the first
 		{"nreaghbur", "", 0},
+		{"enighbur", "", 0},                                // the first swapped, and another
 		{"crxxm", "", 0},                                   // two in a short word
 		{"icecream", "ice cream", 1.8 * math.Pow(8./9, 5)}, // a blank is missing
 		{"tablelamp", "table lamp", 1},                     // not tab and lelamp, which are rarer
@@ -73,7 +74,7 @@ func near(words []string, docFreqs []uint32, asked string) string {
 			for k, word := range words {
 				d := levenshtein([]byte(text), []byte(word)) + swaps[i]
 				longer, shorter := max(len(text), len(word)), min(len(text), len(word))
-				if d > most || most == 2 && text[0] != word[0] || !o.near(longer, shorter) {
+				if d > most || most == 2 && asked[0] != word[0] || !o.near(longer, shorter) {
 					continue
 				}
 				if u := o.units(max(d, 1), longer); u > units || u == units && u > 0 && (docFreqs[k] > docFreqs[best] || docFreqs[k] == docFreqs[best] && k < best) {

@@ -43,7 +43,7 @@ func pollFile(name string, load Loader, c *rowCache, words bool) func(ctx contex
 			if words {
 				known := source.NewWords(m.Table().Terms, m.Table().DocFreqs)
 				if v.words.Store(known); known == nil {
-					v.noWords = noDocFreqs
+					v.noWords.Store(new(noDocFreqs))
 				}
 			}
 			report(name, v, nil)

@@ -207,11 +207,11 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 		if errors.Is(err, ErrUnavailable) {
 			break
 		}
-		r.readWords(ctx, f)
 		var v *version
 		if v, err = r.examine(ctx, f, actives[i], states[i]); !errors.Is(err, ErrUnavailable) {
 			report(f.name, v, err)
 		}
+		r.readWords(ctx, f)
 	}
 	if !errors.Is(err, ErrUnavailable) {
 		return
@@ -262,7 +262,9 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 	}
 	if v != nil {
 		f.version, f.words = v, wordReader{}
-		if v.noWords = r.whyNoWords(&v.Version); v.noWords == "" && r.mostWords > 0 {
+		if why := r.whyNoWords(&v.Version); why != "" {
+			v.noWords.Store(&why)
+		} else if r.mostWords > 0 {
 			f.words.version = v
 		}
 		r.boundRows() // without the words of the version before

@@ -28,7 +28,7 @@ type version struct {
 	inMemory *simmatrix.Matrix
 	// words are those that documents have, nil where they are not known or not yet.
 	words   atomic.Pointer[source.Words]
-	noWords string // why they are not known, see [State.NoWords]
+	noWords atomic.Pointer[string] // why they never will be, see [State.NoWords]
 	// damage is nil while nothing is known to be wrong. With damage not even
 	// cached rows are returned: the version is left for another one or, once
 	// repaired, read again.

@@ -205,7 +205,14 @@ func (s *Store) State() []State {
 	defer s.mu.Unlock()
 	states := make([]State, 0, len(s.matrices))
 	for _, name := range slices.Sorted(maps.Keys(s.matrices)) {
-		states = append(states, s.matrices[name].state)
+		m := s.matrices[name]
+		state := m.state
+		if m.rows != nil {
+			if why := m.rows.version.noWords.Load(); why != nil {
+				state.NoWords = *why
+			}
+		}
+		states = append(states, state)
 	}
 	return states
 }
@@ -232,10 +239,9 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
 		m.rows = &Rows{version: v, cache: s.cache}
 		serve(v.Version)
-		state.NoWords = v.noWords
 		s.publish()
 	case errors.Is(problem, ErrNoVersion) && m.rows != nil:
-		m.rows, state.NoWords = nil, ""
+		m.rows = nil
 		s.publish()
 		fallthrough
 	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other

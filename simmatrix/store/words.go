@@ -153,7 +153,8 @@ func (w *wordReader) open(field, sealed string) error {
 }
 
 // readWords reads on the words of a followed matrix, and serves them when all
-// are there. Where they are damaged or lost, there is nothing near any word.
+// are there. Where they are damaged or lost, nothing is near any word, and the
+// state says so.
 func (r *remote) readWords(ctx context.Context, f *followed) {
 	w := &f.words
 	v := w.version
@@ -161,7 +162,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 		return
 	}
 	for range pollWords {
-		if w.next == v.Words.chunks() {
+		if w.next == v.Words.chunks() && uint64(len(w.terms)) == v.Words.Count { // with fewer, the next chunk is asked for and missed
 			v.words.Store(source.NewWords(w.terms, w.docFreqs))
 			*w = wordReader{}
 			r.boundRows()
@@ -181,6 +182,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 		}
 		if err != nil {
 			r.badRows.Add(1)
+			v.noWords.Store(new("Redis has lost words of it, or they are damaged: push it once more"))
 			*w = wordReader{}
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -98,12 +99,47 @@ func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
 func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 	s := startRedis(t)
 	version := publish(t, s.admin(t), wordy(t, chunkWords))
-	must(t, s.client(t).HSet(t.Context(), wordsKey("main", version), "1", "x").Err())
-	store := open(t, Options{Redis: s.at(), Words: true})
-	waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.Stats().BadRows == 1 })
-	rows := make([]simmatrix.Row, 1)
-	if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
-		t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
+	key, c := wordsKey("main", version), s.client(t)
+	short := maps.Collect(chunksOfWords(version, wordy(t, chunkWords-5)))["0"] // and the word behind it is missing, too
+	for _, damage := range []*redis.IntCmd{
+		c.HSet(t.Context(), key, "1", "x"), c.HDel(t.Context(), key, "1"), c.HSet(t.Context(), key, "0", short, "1", short),
+	} {
+		must(t, damage.Err())
+		store := open(t, Options{Redis: s.at(), Words: true})
+		waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
+		rows := make([]simmatrix.Row, 1)
+		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
+			t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
+		}
+		if n := store.Stats().BadRows; n != 1 {
+			t.Errorf("%d bad answers are counted, want 1", n)
+		}
+	}
+}
+
+func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	publish(t, a, wordy(t, chunkWords))
+	const all = 1 << 20
+	store := open(t, Options{Redis: s.at(), CacheBytes: all, Words: true})
+	waitFor(t, 5*time.Second, "words", func() bool { return nearest(store, "craem") == "[cream]" })
+	var rows []simmatrix.TermRow // more than fit, and no word among them
+	var terms []string
+	for i := range 2000 {
+		row := simmatrix.TermRow{Term: fmt.Sprintf("t%04d", i)}
+		for k := range 50 {
+			row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: fmt.Sprintf("t%04d", (i+k+1)%2000), Similarity: 0.5})
+		}
+		rows, terms = append(rows, row), append(terms, row.Term)
+	}
+	m, err := simmatrix.New(simmatrix.Meta{}, rows)
+	must(t, err)
+	second := publish(t, a, m)
+	waitFor(t, 5*time.Second, "the second version", func() bool { return store.State()[0].Version == second })
+	must(t, store.Pin().Of("main").Rows(t.Context(), terms, make([]simmatrix.Row, len(terms))))
+	if got := store.Stats().Cache.Bytes; got < all*3/4 {
+		t.Errorf("rows take %d bytes, want nearly all %d that they may", got, all)
 	}
 }
 
