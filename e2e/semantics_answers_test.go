@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // An answer is what the tests read of the answer to a search with its options.
@@ -326,6 +329,41 @@ func TestAddedWordsAreNamedInHits(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, %s: %s has the names %q, want %q", c.name, name, h.ID, got, want)
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestMisspelledWordsFindWhatTheRightOnesFind misspells words that documents
+// have, in every form.
+func TestMisspelledWordsFindWhatTheRightOnesFind(t *testing.T) {
+	var rows []simmatrix.TermRow
+	for word, related := range relatedTo {
+		rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 5, Neighbors: []simmatrix.Neighbor{{Term: related, Similarity: 0.9, DocFreq: 5}}},
+			simmatrix.TermRow{Term: related, DocFreq: 5})
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Docs: 80}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var encoded bytes.Buffer
+	if err := simmatrix.Encode(&encoded, m); err != nil {
+		t.Fatal(err)
+	}
+	matrix := writeFile(t, "words.akin", encoded.String())
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, c := range serveSemantics(t, e, matrix, 1, nil) {
+			for query, want := range map[string][]string{
+				`{"match":{"body":"baot"}}`:                                     inBody("boat", 1, true),
+				`{"match":{"body":"baot crimsson"}}`:                            inBody("boat crimson", 1, true),
+				`{"match":{"body":{"query":"baot big","operator":"and"}}}`:      inBody("boat big", 2, true),
+				`{"match":{"body":{"query":"bigboat","operator":"and"}}}`:       inBody("boat big", 1, true), // its parts are related to it
+				`{"match":{"body":{"query":"baot boat","operator":"and"}}}`:     {},                          // the nearest word is in the text already
+				`{"multi_match":{"query":"baot","fields":["body","subtitle"]}}`: inBody("boat", 1, true),
+			} {
+				if diff := cmp.Diff(want, c.found(t, query)); diff != "" {
+					t.Errorf("%s: %s finds (-want +got):\n%s", c.name, query, diff)
 				}
 			}
 		}
