@@ -165,7 +165,11 @@ func TestRelevance(t *testing.T) {
 
 // judgedIndexName is the index of a collection.
 func judgedIndexName(c *collection) string {
-	return "akin-e2e-" + strings.TrimSuffix(c.name, threeTermsOnly)
+	name := c.name
+	for _, otherQueries := range []string{threeTermsOnly, wikipediaTypos, birkbeckTypos} {
+		name = strings.TrimSuffix(name, otherQueries)
+	}
+	return "akin-e2e-" + name
 }
 
 // judged returns the index of a collection, and the file of the matrix that is

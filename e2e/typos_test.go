@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const typoStatsFile = "testdata/typo_stats.txt"
+
+// These end the names of collections of whose queries one word each is misspelled
+// as in one of the files of AKIN_DATA/spelling.
+const (
+	wikipediaTypos = "-wikipedia"
+	birkbeckTypos  = "-missp"
+)
+
+// misspellings returns the misspellings of words in a file of them: a word after
+// a $, and below it each misspelling.
+func misspellings(t *testing.T, name string) map[string][]string {
+	t.Helper()
+	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	wrong, word := map[string][]string{}, ""
+	eachLine(t, filepath.Join(root, "spelling", strings.TrimPrefix(name, "-")+".dat"), func(line string) error {
+		if right, ok := strings.CutPrefix(line, "$"); ok {
+			word = strings.ToLower(right)
+		} else if !strings.ContainsAny(line, "_ ?") { // blanks, and what nobody could read
+			wrong[word] = append(wrong[word], strings.ToLower(line))
+		}
+		return nil
+	})
+	return wrong
+}
+
+// misspelled returns the queries of c that have a word with misspellings, as
+// they are, and with one such word misspelled.
+func misspelled(c *collection, name string, wrong map[string][]string) (right, typos *collection) {
+	random := rand.New(rand.NewPCG(1, 2))
+	right, typos = &collection{name: c.name + name}, &collection{name: c.name + name}
+	words := regexp.MustCompile(`\pL+`)
+	for _, q := range c.queries {
+		at := slices.DeleteFunc(words.FindAllStringIndex(q.text, -1), func(at []int) bool {
+			return wrong[strings.ToLower(q.text[at[0]:at[1]])] == nil
+		})
+		if len(at) == 0 {
+			continue
+		}
+		one := at[random.IntN(len(at))]
+		ways := wrong[strings.ToLower(q.text[one[0]:one[1]])]
+		text := q.text[:one[0]] + ways[random.IntN(len(ways))] + q.text[one[1]:]
+		right.queries = append(right.queries, q)
+		typos.queries = append(typos.queries, judgedQuery{q.id, text, q.grades})
+	}
+	return right, typos
+}
+
+// TestNearestWordsGiveBackHalfOfWhatTyposCost misspells a word of each judged
+// query as people do. All queries go through akin: as they are, misspelled
+// without the nearest known words, and misspelled with them.
+func TestNearestWordsGiveBackHalfOfWhatTyposCost(t *testing.T) {
+	t.Parallel()
+	collections := judgedCollections(t)
+	stats := rankStats{}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if e.name != qualityEngine {
+			return
+		}
+		for _, name := range []string{wikipediaTypos, birkbeckTypos} {
+			wrong := misspellings(t, name)
+			cost, back := 0.0, 0.0
+			for _, c := range collections {
+				index, matrix := e.judged(t, c)
+				a := startAkin(t, section{
+					"cluster":   section{"urls": []string{e.url}},
+					"expansion": section{"budget": "10s"},
+					"profiles":  section{"plain": section{"matrices": []string{"s"}, "nearest_words": false}},
+					"matrices":  []section{{"name": "s", "indices": []string{index}, "file": matrix}},
+				})
+				a.awaitMatrix(t, "s")
+				right, typos := misspelled(c, name, wrong)
+				measured := map[string][]measures{
+					direct:    rankQueries(t, e.cluster, "", wholeList, right),
+					"right":   rankQueries(t, a.cluster, "", wholeList, right),
+					"plain":   rankQueries(t, a.cluster, "&akin_profile=plain", wholeList, typos),
+					"nearest": rankQueries(t, a.cluster, "", wholeList, typos),
+				}
+				for ranking, got := range measured {
+					stats[rankKey{e.name, right.name, ranking}] = rankStat{meanMeasures(got), significance(got, measured[direct])}
+				}
+				ndcg := func(ranking string) float64 { return meanMeasures(measured[ranking]).NDCG10 }
+				t.Logf("%s: %d queries", right.name, len(right.queries))
+				cost += ndcg("right") - ndcg("plain")
+				back += ndcg("nearest") - ndcg("plain")
+			}
+			if t.Logf("%s: typos cost %.4f of nDCG@10, and nearest words give back %.4f", name, cost, back); back < cost/2 {
+				t.Errorf("%s: typos cost %.4f of nDCG@10, and nearest words give back %.4f, want half", name, cost, back)
+			}
+		}
+	})
+	checkRankStats(t, typoStatsFile, stats)
+}
