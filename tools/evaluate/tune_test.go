@@ -28,7 +28,8 @@ func tuneOptions() TuneOptions {
 func noise(s *Setting, q int) float64 {
 	h := fnv.New64a()
 	if s != nil {
-		fmt.Fprintf(h, "%+v", *s)
+		p := &s.Profile
+		fmt.Fprintf(h, "%v", []any{p.Scoring, p.Strength, p.MaxAddedTerms, p.MaxDocShare, p.SameMatches, p.NoRescore, p.Feedback, p.Mode, p.SoftWeight, s.Shape})
 	}
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(q))).Float64()
 }
@@ -58,11 +59,11 @@ func run(t *testing.T, n int, o TuneOptions, score func(s *Setting, q int) float
 func TestChanceIsNotRecommended(t *testing.T) {
 	o := tuneOptions()
 	o.Settings = 300
-	r := run(t, 400, o, noise) // so many that chance on the others is small
+	r := run(t, 100, o, noise)
 	if r.Advice != UseNothing || r.Recommended != nil {
 		t.Errorf("advice %q: %+v", r.Advice, r.HeldOut)
 	}
-	if r.Tuned.Gain < 0.05 || r.HeldOut.Gain > r.Tuned.Gain/2 {
+	if r.Tuned.Gain < 0.1 || r.HeldOut.Gain > r.Tuned.Gain/2 {
 		t.Errorf("gain %v on the queries it was chosen on, %v on others: no optimism to be seen", r.Tuned.Gain, r.HeldOut.Gain)
 	}
 }
