@@ -215,7 +215,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 }
 
 // inputs are the flags that name a file to read, but for --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file"
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file embedding-key-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read
@@ -228,13 +228,20 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		case info.IsDir():
 			errs = append(errs, fmt.Errorf("--%s: %s is a folder", flag, path))
-		case f.out != "" && flag != "from-matrices" && cli.Same(f.out, path):
+		}
+	}
+	keep := func(flag, path string) {
+		if f.out != "" && path != "" && cli.Same(f.out, path) {
 			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
 		}
 	}
+	vectors, _ := f.index.embeddings.file()
+	keep("embeddings", vectors)
+	keep("embeddings-cache", f.index.embeddings.cache)
 	for flag := range strings.FieldsSeq(inputs) {
 		if path := flags.Lookup(flag).Value.String(); path != "" {
 			check(flag, path)
+			keep(flag, path)
 		}
 	}
 	for _, path := range f.combine.paths {

@@ -137,6 +137,7 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 }
 
 func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
+	key := write(t, "key", "k")
 	for want, args := range map[string][]string{
 		"--embedding-model needs --embeddings":     {"--embedding-model", "tiny"},
 		"--embeddings needs --embedding-model":     {"--embeddings", "http://127.0.0.1:1"},
@@ -146,6 +147,9 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
 		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
 		"--embedding-share: 0 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "0"},
+		"is the file of --embedding-key-file":      {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--out", key},
+		"is the file of --embeddings-cache":        {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embeddings-cache", key, "--out", key},
+		"is the file of --embeddings:":             {"--embeddings", "file:" + key, "--out", key},
 		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
 	} {
 		all := []string{"matrix", "build", "--index", "x", "--field", "y", "--out", filepath.Join(t.TempDir(), "x")}

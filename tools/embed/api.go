@@ -1,6 +1,9 @@
 package embed
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -11,21 +14,31 @@ import (
 type answer struct {
 	// Data is that of OpenAI's /v1/embeddings, whose order Index says.
 	Data []struct {
-		Index     int       `json:"index"`
-		Embedding []float32 `json:"embedding"`
+		Index     int     `json:"index"`
+		Embedding numbers `json:"embedding"`
 	} `json:"data"`
 	// TextEmbedding is that of Elasticsearch's _inference.
 	TextEmbedding []struct {
-		Embedding []float32 `json:"embedding"`
+		Embedding numbers `json:"embedding"`
 	} `json:"text_embedding"`
 	// InferenceResults are those of Elasticsearch's _infer, with Predicted, and
 	// of OpenSearch's _predict, with Output.
 	InferenceResults []struct {
-		Predicted []float32 `json:"predicted_value"`
+		Predicted numbers `json:"predicted_value"`
 		Output    []struct {
-			Data []float32 `json:"data"`
+			Data numbers `json:"data"`
 		} `json:"output"`
 	} `json:"inference_results"`
+}
+
+// numbers are a vector, in which null is none: some write NaN so.
+type numbers []float32
+
+func (n *numbers) UnmarshalJSON(text []byte) error {
+	if bytes.Contains(text, []byte("null")) {
+		return errors.New("the model answers with a vector of which a number is null")
+	}
+	return json.Unmarshal(text, (*[]float32)(n))
 }
 
 // body returns what asks the API at a path for the vectors of texts.

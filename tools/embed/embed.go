@@ -35,6 +35,9 @@ const (
 	// patience is for how long a call is repeated that the model refuses for
 	// now.
 	patience = 5 * time.Minute
+	// refusedAlone is how many words the model may refuse by themselves before
+	// it has taken any.
+	refusedAlone = 8
 	// answerPerWord bounds an answer: 8,192 numbers of at most 32 bytes.
 	answerPerWord = 8192 * 32
 	// maxNumbers bounds what the vectors of all words take to 4 GiB.
@@ -62,7 +65,7 @@ type Model struct {
 // Missing returns those of the words that the cache does not have. It writes
 // nothing.
 func (m *Model) Missing(words []string) (missing []string, err error) {
-	if _, err := os.Stat(m.Cache); m.Cache == "" || errors.Is(err, fs.ErrNotExist) {
+	if info, err := os.Stat(m.Cache); m.Cache == "" || errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return words, nil
 	}
 	kept, err := openCache(m.Cache, m.Name, m.Prefix, true)
@@ -142,38 +145,46 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		progress.Report("vectors of words", done, len(missing))
 		return kept.put(texts, got)
 	}
-	// The first batch goes alone: it tells how many words the model takes, and
-	// where it is no model or the key is wrong, nothing else is sent.
-	size := min(batchWords, len(missing))
-	got, err := m.ask(ctx, words, missing[:size], again)
-	for first := err; tooMuch(err) && size > 1; {
-		size = (size + 1) / 2
-		if got, err = m.ask(ctx, words, missing[:size], again); size == 1 && err != nil {
-			err = first // not for its size
-		}
-	}
-	if err == nil {
-		err = take(missing[:size], got)
-	}
-	if err != nil {
-		return nil, err
-	}
+	largest, alone := 0, 0 // the largest batch that was answered, and words that were refused by themselves
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
 		got, err := m.ask(ctx, words, batch, again)
 		switch {
 		case err == nil:
+			mu.Lock()
+			largest = max(largest, len(batch))
+			mu.Unlock()
 			return take(batch, got)
 		case !tooMuch(err):
 			return err
 		case len(batch) == 1:
+			mu.Lock()
+			defer mu.Unlock()
+			if alone++; largest == 0 && alone == refusedAlone {
+				return err
+			}
 			return nil // the model does not take this word
 		}
-		return errors.Join(inHalves(ctx, batch[:len(batch)/2]), inHalves(ctx, batch[len(batch)/2:]))
+		if err := inHalves(ctx, batch[:len(batch)/2]); err != nil {
+			return err
+		}
+		return inHalves(ctx, batch[len(batch)/2:])
+	}
+	// The first batch goes alone: it tells how many words the model takes, and
+	// where it is no model or the key is wrong, little else is sent.
+	size := min(batchWords, len(missing))
+	began := time.Now()
+	if err := inHalves(ctx, missing[:size]); err != nil {
+		return nil, err
+	}
+	rest := missing[size:]
+	size = max(largest, 1)
+	if took := callsAtOnce * time.Since(began); took > callTimeout/2 { // one processor
+		size = max(1, int(float64(size)*float64(callTimeout/2)/float64(took)))
 	}
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(callsAtOnce)
-	for batch := range slices.Chunk(missing[size:], size) {
+	for batch := range slices.Chunk(rest, size) {
 		group.Go(func() error { return inHalves(inGroup, batch) })
 	}
 	return vectors, group.Wait()

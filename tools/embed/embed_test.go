@@ -171,28 +171,44 @@ func TestBatchesBecomeAsSmallAsTheModelTakes(t *testing.T) {
 
 // Vendors bound the tokens of a call, and refuse some words by themselves.
 func TestWordsThatAreRefusedKeepNoOthersBack(t *testing.T) {
-	words := numbered(600)
-	const bad, long = 400, 500
-	fake := &fakeModel{}
-	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		var asked struct{ Input []string }
-		_ = json.Unmarshal(body, &asked)
-		if slices.Contains(asked.Input, words[bad]) || slices.Contains(asked.Input, words[long]) && len(asked.Input) > 8 {
-			w.WriteHeader(http.StatusBadRequest)
-			return
+	words := numbered(2000)
+	const long = 500
+	for _, bad := range []int{0, 1, 400} { // in the first batch, too
+		fake, calls := &fakeModel{}, 0
+		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var asked struct{ Input []string }
+			_ = json.Unmarshal(body, &asked)
+			fake.mu.Lock()
+			calls++
+			fake.mu.Unlock()
+			if slices.Contains(asked.Input, words[bad]) || slices.Contains(asked.Input, words[long]) && len(asked.Input) > 8 {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			fake.ServeHTTP(w, r)
+		})
+		vectors, err := newModel(t, server, "/v1/embeddings").Vectors(t.Context(), words, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		fake.ServeHTTP(w, r)
-	})
-	vectors, err := newModel(t, server, "/v1/embeddings").Vectors(t.Context(), words, nil)
-	if err != nil {
-		t.Fatal(err)
+		for k := range words {
+			if (vectors[k] == nil) != (k == bad) {
+				t.Errorf("%s has the vector %v", words[k], vectors[k])
+			}
+		}
+		if calls > 60 {
+			t.Errorf("%d calls for %d words of which the model refuses one at %d", calls, len(words), bad)
+		}
 	}
-	for k := range words {
-		if (vectors[k] == nil) != (k == bad) {
-			t.Errorf("%s has the vector %v", words[k], vectors[k])
-		}
+}
+
+func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
+	calls := 0
+	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
+	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(2000), nil); err == nil || calls > 30 {
+		t.Errorf("%v after %d calls", err, calls)
 	}
 }
 
@@ -243,6 +259,7 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
 		"other dimensions":  {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
 		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"null":              {&fakeModel{spoil: with([]any{1, nil, 2, 3, 4, 5, 6, 7})}, "null"},
 		"zeros":             {&fakeModel{spoil: with(make([]float32, 8))}, "no direction"},
 		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
 		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
@@ -294,6 +311,12 @@ func TestLookingForMissingWordsWritesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(m.Cache); err == nil {
 		t.Error("there is a cache, of a model that was never asked")
+	}
+	if err := os.WriteFile(m.Cache, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := m.Missing([]string{"a"}); err != nil || len(missing) != 1 {
+		t.Error("of an empty file:", missing, err)
 	}
 }
 
