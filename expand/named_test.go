@@ -144,6 +144,20 @@ func TestAddedClausesHaveNames(t *testing.T) {
 	})
 }
 
+// Of the set of a term-centric clause one field may have no term.
+func TestFieldWithoutTermsOfASetFindsNothingByTheirNames(t *testing.T) {
+	c, m := crowded(t, 9_999)
+	c.inTitle = map[string]int64{"car": 9_999}
+	body := `{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`
+	r, err := New(c, m, with(func(o *Profile) { soft(o); named(o) })).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.Body); strings.Contains(got, `"should":[]`) || !strings.Contains(got, `"terms":{"title":[],`) {
+		t.Errorf("title has no term of the set, and the query is\n%s", got)
+	}
+}
+
 // TestNamesChangeNoHitAndNoScore compares searches with and without names.
 func TestNamesChangeNoHitAndNoScore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))

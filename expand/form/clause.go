@@ -140,7 +140,8 @@ func (w *clauseWriter) set(i int) {
 		scale = 1
 	}
 	boost := w.c.Parsed.Boost * f.Boost * scale * lead.setScore()
-	if w.named && !w.c.TooDeep(Saturated) { // which is as deep
+	here := slices.ContainsFunc(lead.set, func(a terms.Candidate) bool { return a.In(i) }) // engines find everything by a bool without clauses
+	if w.named && here && !w.c.TooDeep(Saturated) {                                        // which is as deep
 		w.namedSet(f.Name, i, lead.set, boost)
 	} else {
 		w.termSet(f.Name, i, lead.set, boost)
