@@ -261,9 +261,9 @@ type Added struct {
 	// Similarity s_ij.
 	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
-	// Fit is ctx_j, how close j is to the whole text: 1 where it is as close to each
-	// word as a word to itself, small where it goes with one of several. It is left
-	// out where terms are not chosen by it.
+	// Fit is ctx_j, how close j is to the whole text: at most √n for n words, and
+	// small where it goes with one of several. It is left out where terms are not
+	// chosen by it.
 	Fit float64 `json:"fit,omitempty"`
 	// IDF is that of j in the field.
 	IDF float64 `json:"idf,omitempty"`
