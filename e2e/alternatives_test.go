@@ -65,7 +65,7 @@ func TestAlternatives(t *testing.T) {
 		if e.name != qualityEngine {
 			return // which measures all rankings
 		}
-		root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+		root := dataFolder()
 		file := filepath.Join(root, "thesaurus", "oewn_synonyms.solr.txt")
 		var thesaurus []string
 		eachLine(t, file, func(line string) error {

@@ -80,12 +80,17 @@ func (e *engine) threeTerms(t *testing.T, c *collection) *collection {
 	return short
 }
 
+// dataFolder is the folder with the judged collections and other data.
+func dataFolder() string {
+	return cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+}
+
 // loadCollection reads a collection from the folder AKIN_DATA; the test is
 // skipped where it is absent.
 func loadCollection(tb testing.TB, name string) *collection {
 	tb.Helper()
 	folder, titles := strings.CutSuffix(name, titlesOnly)
-	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	root := dataFolder()
 	dir := filepath.Join(root, folder)
 	if _, err := os.Stat(dir); err != nil {
 		tb.Skipf("needs the judged collection %s: %v\nname the folder that has it in AKIN_DATA", folder, err)

@@ -167,7 +167,7 @@ func loadLong(t *testing.T, name string) *collection {
 // loadThreads returns threads of a forum: the title, the text, and the comments.
 func loadThreads(t *testing.T, name string) (threads []longDocument) {
 	t.Helper()
-	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	root := dataFolder()
 	eachLine(t, filepath.Join(root, name, "corpus.jsonl"), func(line string) error {
 		var d struct {
 			ID       string `json:"_id"`

@@ -90,7 +90,7 @@ func loadForum(tb testing.TB) *forum {
 // loadForumAs reads the data with another preprocessing.
 func loadForumAs(tb testing.TB, tokenize func(text string) []string) *forum {
 	tb.Helper()
-	dir := filepath.Join(cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data")), "semeval_ql")
+	dir := filepath.Join(dataFolder(), "semeval_ql")
 	if _, err := os.Stat(dir); err != nil {
 		tb.Skipf("needs the judged collection semeval_ql: %v\nname the folder that has it in AKIN_DATA", err)
 	}

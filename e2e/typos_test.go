@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"cmp"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,7 +22,7 @@ const (
 // a $, and below it each misspelling.
 func misspellings(t *testing.T, name string) map[string][]string {
 	t.Helper()
-	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	root := dataFolder()
 	wrong, word := map[string][]string{}, ""
 	eachLine(t, filepath.Join(root, "spelling", strings.TrimPrefix(name, "-")+".dat"), func(line string) error {
 		if right, ok := strings.CutPrefix(line, "$"); ok {

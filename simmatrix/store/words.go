@@ -81,7 +81,7 @@ func chunksOfWords(id string, m *simmatrix.Matrix) iter.Seq2[string, string] {
 				shared++
 			}
 			plain = binary.AppendUvarint(plain, uint64(shared))
-			plain = binary.AppendUvarint(plain, uint64(len(term)-shared)) //nolint:gosec // shared is at most len(term)
+			plain = binary.AppendUvarint(plain, uint64(len(term[shared:])))
 			plain = append(plain, term[shared:]...)
 			plain = binary.AppendUvarint(plain, uint64(t.DocFreqs[i]))
 			before = term
@@ -124,19 +124,19 @@ func (w *wordReader) open(field, sealed string) error {
 	if err != nil || len(plain) > maxWordChunk {
 		return errWords
 	}
-	number := func(most int) (n int, ok bool) {
+	number := func(most uint64) (v uint64, ok bool) {
 		v, size := binary.Uvarint(plain)
-		if size <= 0 || v > uint64(most) { //nolint:gosec // most is a length or MaxUint32
+		if size <= 0 || v > most {
 			return 0, false
 		}
 		plain = plain[size:]
-		return int(v), true //nolint:gosec // at most most, which is an int
+		return v, true
 	}
 	before := ""
 	for count := 0; len(plain) > 0; count++ {
-		shared, ok := number(len(before))
-		own, alsoOK := number(min(source.MaxWordBytes, len(plain)))
-		if !ok || !alsoOK || own > len(plain) || count == chunkWords {
+		shared, ok := number(uint64(len(before)))
+		own, alsoOK := number(source.MaxWordBytes)
+		if !ok || !alsoOK || own > uint64(len(plain)) || count == chunkWords {
 			return errWords
 		}
 		word := before[:shared] + string(plain[:own])
