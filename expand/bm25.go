@@ -44,7 +44,7 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 		return failed(StageStatistics, err)
 	}
 	for _, t := range open {
-		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
+		if !t.follows() && len(t.Terms.Candidates) == 0 && len(t.Feedback) == 0 {
 			t.leave(t.whyNoNeighbor())
 		}
 	}
@@ -85,7 +85,7 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 	if err != nil {
 		return err
 	}
-	share, most := a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms
+	share := a.s.profile.MaxDocShare
 	for i, t := range open {
 		switch {
 		case t.follows():
@@ -95,34 +95,32 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 			for k, f := range open[i : i+len(known)] {
 				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
 			}
-			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share, most)
+			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share)
 		default:
-			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share, most)
+			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share)
 		}
-		t.Added = t.Terms.Candidates
 	}
 	return nil
 }
 
 // shareAdded divides the terms that may be added to the search between the
-// targets.
+// targets, and chooses those of each.
 func shareAdded(targets []*target, total int) {
 	sizes := make([]int, len(targets))
 	for i, t := range targets {
-		sizes[i] = len(t.Added)
+		sizes[i] = len(t.Terms.Candidates)
 	}
 	quota, rest := terms.Share(sizes, total)
 	for _, t := range targets {
-		if len(t.Added) <= quota {
-			continue
-		}
 		n := quota
-		if rest > 0 { // the first ones take what does not divide
+		if len(t.Terms.Candidates) > quota && rest > 0 { // the first ones take what does not divide
 			n++
 			rest--
 		}
-		if t.Added = t.Added[:n]; n == 0 {
+		if n == 0 && len(t.Terms.Candidates) > 0 {
 			t.Reason = reason.TermLimit
 		}
+		t.Terms.Choose(n)
+		t.Added = t.Terms.Candidates
 	}
 }

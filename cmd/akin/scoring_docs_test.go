@@ -93,7 +93,8 @@ func (e *handExample) selection(t *testing.T) *terms.Selection {
 	for _, term := range sel.Terms(nil) {
 		freqs = append(freqs, e.docFreq(term))
 	}
-	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 0.1, 30)
+	sel.Settle(terms.SqrtIDF, int64(len(e.docs)), freqs, 0.1)
+	sel.Choose(30)
 	return &sel
 }
 

@@ -31,7 +31,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 			fields[i].DocFreqs = append(fields[i].DocFreqs, docFreqs[term][i])
 		}
 	}
-	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1, 10); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
+	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
 		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.Origins[0].IDF, docs)
 	}
 	c := &ClausePlan{Clause: Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{

@@ -116,8 +116,8 @@ func (f *Field) split(n, all int, weight float64) division {
 	return division{scored: byFrequency[:n], set: byFrequency[n:], setWeight: weight}
 }
 
-// common returns the added terms that are worth their cost in a rescore, as all
-// in the place of words of the text are, and the others.
+// common divides the added terms into those that are worth their cost in a
+// rescore, nearest known words among them, and the rare ones.
 func (f *Field) common() (common, rare []terms.Candidate) {
 	for _, a := range f.Added {
 		if f.isRare(a) {

@@ -91,7 +91,8 @@ func TestContextPrefersTheSenseOfTheFirstHits(t *testing.T) {
 	sel.Origins[0].Row = row
 	sel.Context = map[string]float64{"river": 0.5}
 	sel.Propose(SqrtIDF, 100, 1, 1, 10)
-	sel.Settle(SqrtIDF, 100, []int64{10, 10, 10}, 1, 10)
+	sel.Settle(SqrtIDF, 100, []int64{10, 10, 10}, 1)
+	sel.Choose(10)
 	if c := sel.Candidates; len(c) != 2 || c[1].Term != "river" || !near(c[1].V, 1.5*c[0].V) {
 		t.Errorf("%+v", c)
 	}

@@ -12,8 +12,8 @@
 //
 //	ctx_j = Σ_i u_i c_ij / √(Σ_i u_i²),  u_i = x_i idf_i,  c_ij = s_ij^(1/p)
 //
-// where p is the power that S was made with: c_ij is the cosine of i and j.
-// A pair that S lacks counts 0. The terms with the largest v_j·ctx_j are
+// where p is the power that S was made with, so that c_ij is a cosine where S
+// was learned from documents. A pair that S lacks counts 0. The terms with the largest v_j·ctx_j are
 // added, ties in byte order, and each belongs to the i that gives most of
 // v_j. Their weights are v_j·ctx_j, scaled such that their sum is that of as
 // many of the largest v_j: the fit decides which terms are added, but not
@@ -301,41 +301,50 @@ func (sel *Selection) neighbors() (n int) {
 // mostDocs returns the share of docs, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
-// Settle weighs the proposed candidates by live statistics, drops those that
-// the index does not have or has in more than share of its documents, and
-// keeps the best in their order. With feedback it then weighs them by 1 +
-// f_j, so that of two senses of a word that of the first hits wins, but the
-// same documents are found. docFreqs belong to [Selection.Terms].
-func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
+// Settle weighs the proposed candidates by live statistics and drops those
+// that the index does not have or has in more than share of its documents.
+// docFreqs belong to [Selection.Terms].
+func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
 		o.IDF = simmatrix.IDF(sel.docFreq(i, docFreqs), docs)
 		o.W = w.Of(o.IDF)
 	}
 	sel.sum(docFreqs)
-	most, near := mostDocs(share, docs), 0
+	most, norm := mostDocs(share, docs), sel.norm()
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.Near {
 			c.V = c.best
 		}
+		c.Fit /= norm
 		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near {
 			sel.leaveOut(LeftOut{c.Term, c.Origin, c.Similarity, c.DocFreq > 0})
 			c.V = 0
 		}
-		if c.Near && c.V > 0 {
-			near++
+	}
+	sel.Candidates = slices.DeleteFunc(sel.Candidates, func(c Candidate) bool { return c.V == 0 })
+}
+
+// Choose keeps the n settled candidates with the largest v_j·ctx_j, scales
+// their weights, and puts them in their order. With feedback it then weighs
+// them by 1 + f_j, so that of two senses of a word that of the first hits
+// wins, but the same documents are found.
+func (sel *Selection) Choose(n int) {
+	neighbors := n
+	for k := range sel.Candidates {
+		if sel.Candidates[k].Near {
+			neighbors--
 		}
 	}
-	mass, norm := sel.mass(max(keep-near, 0)), sel.norm()
+	mass := sel.mass(max(neighbors, 0))
 	for k := range sel.Candidates {
-		c := &sel.Candidates[k]
-		if c.Fit /= norm; !c.Near {
+		if c := &sel.Candidates[k]; !c.Near {
 			c.V *= c.Fit
 		}
 	}
-	sel.KeepBest(keep)
-	scale := mass / sel.mass(keep)
+	sel.KeepBest(n)
+	scale := mass / sel.mass(n)
 	for k := range sel.Candidates {
 		if c := &sel.Candidates[k]; !c.Near {
 			c.V *= scale * (1 + sel.Context[c.Term])
@@ -427,7 +436,7 @@ type FieldCounts struct {
 // fields, and so is the number of documents, which it returns (Lucene's
 // BlendedTermQuery and CombinedFieldQuery). The added terms are written one
 // by one for each field, see [Candidate.FieldIDFs].
-func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share float64, keep int) (docs int64) {
+func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share float64) (docs int64) {
 	docFreqs := slices.Clone(fields[0].DocFreqs)
 	for _, f := range fields {
 		docs = max(docs, f.Docs)
@@ -435,7 +444,7 @@ func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share floa
 			docFreqs[k] = max(docFreqs[k], df)
 		}
 	}
-	sel.Settle(w, docs, docFreqs, share, keep)
+	sel.Settle(w, docs, docFreqs, share)
 	all := make([]float64, len(sel.Candidates)*len(fields))
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]

@@ -69,9 +69,11 @@ func TestANeighborOfTheWholeTextIsPreferred(t *testing.T) {
 		}
 		sel.Origins[i].Row = row
 	}
-	const power, keep = 3, 2
-	sel.Propose(SqrtIDF, 100, power, 1, keep+1)
-	sel.Settle(SqrtIDF, 100, slices.Repeat([]int64{10}, 6), 1, keep)
+	const power = 3
+	sel.Propose(SqrtIDF, 100, power, 1, 3)
+	sel.Settle(SqrtIDF, 100, slices.Repeat([]int64{10}, 6), 1)
+	settled := slices.Clone(sel.Candidates)
+	sel.Choose(2)
 	var terms []string
 	var mass float64
 	for _, c := range sel.Candidates {
@@ -89,6 +91,11 @@ func TestANeighborOfTheWholeTextIsPreferred(t *testing.T) {
 	}
 	if want := sel.Origins[0].IDF * (0.9*0.9*0.9 + 2*0.7*0.7*0.7); math.Abs(mass-want) > 1e-4 {
 		t.Errorf("all together %v, want that of the two largest v_j, %v", mass, want)
+	}
+	sel.Candidates = settled // one term is left to this clause, the others to another one
+	sel.Choose(1)
+	if got, want := sel.Candidates[0].V, sel.Origins[0].IDF*0.9*0.9*0.9; math.Abs(got-want) > 1e-4 {
+		t.Errorf("weight of the only one %v, want that of the largest v_j, %v", got, want)
 	}
 }
 
