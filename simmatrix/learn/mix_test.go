@@ -163,7 +163,7 @@ func compareMixed(t *testing.T, neighbors int) {
 			differ++
 		}
 	}
-	if differ > len(kept)/200 { // single precision swaps neighbors that are all but equal
+	if differ > max(2, len(kept)/500) { // single precision swaps neighbors that are all but equal: two entries at least
 		t.Errorf("%d of %d entries differ from the formula", differ, len(kept))
 	}
 }
