@@ -25,8 +25,9 @@ const (
 	nearWords = 1000
 )
 
-// Words are known words, those that documents have, by their spelling. They
-// are immutable and safe for concurrent use.
+// Words are the words of a vocabulary that documents have. They find the one
+// among them whose spelling is nearest to that of another word. They never
+// change and are safe for concurrent use.
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
@@ -106,9 +107,6 @@ func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
 		whole = newEditSearcher(w.tree, &w.two)
 	}
 	w.search(whole, word, 0, edits > 1, &best)
-	if edits > 1 && best.Units > 0 { // a swap and another edit would be as far
-		return best
-	}
 	runes := []rune(word)
 	for i := range len(runes) - 1 {
 		if runes[i] == runes[i+1] || i == 0 && edits > 1 { // two edits leave the first letter
