@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,10 @@ func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
 	} {
 		store := open(t, o)
 		waitFor(t, 5*time.Second, name, func() bool { return nearest(store, "craem") == "[cream]" })
+		long, rows := strings.Repeat("cream", 200), make([]simmatrix.Row, 1)
+		if err := store.Pin().Of("main").Rows(t.Context(), []string{long}, rows); err != nil || !rows[0].IsZero() || nearest(store, long) != "[]" {
+			t.Errorf("%s: a word of 1,000 letters has the row %v and is near %s, error %v", name, rows[0], nearest(store, long), err)
+		}
 		if got := nearest(store, "nene"); got != "[]" || store.State()[0].NoWords != "" {
 			t.Errorf("%s: nearest to nene is %s, no words: %q", name, got, store.State()[0].NoWords)
 		}
@@ -143,6 +148,32 @@ func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
 	}
 }
 
+func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
+	const all = 4 << 20
+	c := newRowCache(all, time.Second, nil)
+	v := c.version("main", Version{Words: &Words{Count: 20_000, Bytes: 100_000}})
+	f := &followed{version: v}
+	r := &remote{cache: c, names: []*followed{f}}
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
+	must(t, err)
+	for _, tt := range []struct {
+		reading bool
+		most    uint64
+	}{{true, all - v.Words.size()}, {false, all}} {
+		if f.words = (wordReader{}); tt.reading {
+			f.words.version = v
+		}
+		r.boundRows()
+		for i := range 20_000 {
+			c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
+		}
+		waitFor(t, 5*time.Second, fmt.Sprintf("rows that fill %d bytes, reading words: %v", tt.most, tt.reading), func() bool {
+			kept := c.kept.Stats().Bytes
+			return kept <= tt.most && kept > tt.most*3/4
+		})
+	}
+}
+
 func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 	m := wordy(t, 2*chunkWords)
 	w := wordReader{version: &version{Version: Version{ID: "id", Words: wordsOf(m)}}}
@@ -156,6 +187,11 @@ func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 	want := slices.DeleteFunc(slices.Collect(m.Terms()), func(term string) bool { return term == "none" || term == "4711" })
 	if diff := cmp.Diff(want, w.terms); diff != "" || w.docFreqs[0] != 7 {
 		t.Errorf("words (-want +got):\n%s", diff)
+	}
+	few := &wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords + 5}}}}
+	must(t, few.open("0", chunks["0"]))
+	if err := few.open("1", chunks["1"]); err == nil || len(few.terms) > chunkWords+5 {
+		t.Errorf("%d words are read of a version that has %d, error %v", len(few.terms), chunkWords+5, err)
 	}
 	if err := w.open("0", chunks["0"]); err == nil {
 		t.Error("words that are not in order are taken")
@@ -171,7 +207,7 @@ func FuzzWords(f *testing.F) {
 	f.Add("\x00\x05cream\x07")
 	f.Add("\x09\xff\xff\xff\xff\x0f")
 	f.Fuzz(func(t *testing.T, plain string) {
-		w := wordReader{version: &version{Version: Version{ID: "id"}}}
+		w := wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords}}}}
 		if err := w.open("0", seal(wordsOwner("id", "0"), deflated(plain))); err != nil {
 			return
 		}
