@@ -94,7 +94,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 		"one that documents have, and what is near nothing": {words, nil},
 		"switched off":                       {typo("iec"), func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.NearestWords = false }},
 		"the analyzer's variant of another":  {typo("cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
-		"a variant of a repeated word":       {typo("cream cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
+		"a variant of a repeated word":       {typo("cream ice cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
 		"one that is in the text already":    {typo("iec ice"), nil},
 		"an own row, though without a term":  {typo("iec"), func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.rows["iec"] = m.rows["cream"] }},
 		"the last word, of which it is part": {`{"query":{"match_bool_prefix":{"body":"cream ic"}}}`, nil},

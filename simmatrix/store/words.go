@@ -190,7 +190,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 	}
 }
 
-// boundRows leaves to the rows what words do not take, also while these are read.
+// boundRows leaves to rows what words do not take, also while these are read.
 func (r *remote) boundRows() {
 	size := uint64(0)
 	for _, f := range r.names {
