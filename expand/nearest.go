@@ -10,8 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// mostNear is how many words of a search the nearest known ones are looked
-// for, which takes some milliseconds each in a large matrix.
+// mostNear bounds the words of a search that are looked up, some ms each.
 const mostNear = 8
 
 // nearWords gives the words that no document has, and that have no row, the

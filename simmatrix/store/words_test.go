@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,7 +111,7 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		c.HSet(t.Context(), key, "1", "x"), c.HDel(t.Context(), key, "1"), c.HSet(t.Context(), key, "0", short, "1", short),
 	} {
 		must(t, damage.Err())
-		store := open(t, Options{Redis: s.at(), Words: true})
+		store := open(t, Options{Redis: s.at(), CacheBytes: 1 << 20, Words: true})
 		waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
 		rows := make([]simmatrix.Row, 1)
 		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
@@ -119,6 +120,9 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		if n := store.Stats().BadRows; n != 1 {
 			t.Errorf("%d bad answers are counted, want 1", n)
 		}
+		const all = 1 << 20
+		fill(t, store.cache, store.Pin().Of("main").version)
+		waitFor(t, 5*time.Second, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
 	}
 }
 
@@ -148,14 +152,30 @@ func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
 	}
 }
 
+// fill adds rows of 6 MiB to a cache.
+func fill(tb testing.TB, c *rowCache, v *version) {
+	tb.Helper()
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
+	must(tb, err)
+	for i := range 16_000 {
+		c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
+	}
+}
+
+func TestWordsOfAVersionThatIsNoLongerActiveAreNotReadOn(t *testing.T) {
+	v := new(version)
+	f := &followed{version: v, words: wordReader{version: v}}
+	if _, err := new(remote).examine(t.Context(), f, redis.NewStringResult("", redis.Nil), answer{}); !errors.Is(err, ErrNoVersion) || f.words.version != nil {
+		t.Errorf("words of %v are read on, error %v", f.words.version, err)
+	}
+}
+
 func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
 	const all = 4 << 20
 	c := newRowCache(all, time.Second, nil)
 	v := c.version("main", Version{Words: &Words{Count: 20_000, Bytes: 100_000}})
 	f := &followed{version: v}
 	r := &remote{cache: c, names: []*followed{f}}
-	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
-	must(t, err)
 	for _, tt := range []struct {
 		reading bool
 		most    uint64
@@ -164,9 +184,7 @@ func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
 			f.words.version = v
 		}
 		r.boundRows()
-		for i := range 20_000 {
-			c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
-		}
+		fill(t, c, v)
 		waitFor(t, 5*time.Second, fmt.Sprintf("rows that fill %d bytes, reading words: %v", tt.most, tt.reading), func() bool {
 			kept := c.kept.Stats().Bytes
 			return kept <= tt.most && kept > tt.most*3/4
