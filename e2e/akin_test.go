@@ -230,6 +230,7 @@ type explanation struct {
 	Clauses []struct {
 		Path, Field, Matrix, Form, Phase, Reason string
 		Terms, Indices                           []string
+		Nearest                                  []struct{ Term, Known string }
 		Added                                    []struct {
 			Term, From string
 			Boost      float64

@@ -358,8 +358,10 @@ func TestMisspelledWordsFindWhatTheRightOnesFind(t *testing.T) {
 				`{"match":{"body":"baot"}}`:                                     inBody("boat", 1, true),
 				`{"match":{"body":"baot crimsson"}}`:                            inBody("boat crimson", 1, true),
 				`{"match":{"body":{"query":"baot big","operator":"and"}}}`:      inBody("boat big", 2, true),
-				`{"match":{"body":{"query":"bigboat","operator":"and"}}}`:       inBody("boat big", 1, true), // its parts are related to it
-				`{"match":{"body":{"query":"baot boat","operator":"and"}}}`:     {},                          // the nearest word is in the text already
+				`{"match":{"body":"bigboat"}}`:                                  inBody("boat big", 1, true),
+				`{"match":{"body":{"query":"bigboat","operator":"and"}}}`:       {}, // a part of it is not all of it
+				`{"match":{"body":{"query":"bigboat red","operator":"and"}}}`:   {},
+				`{"match":{"body":{"query":"baot boat","operator":"and"}}}`:     {}, // the nearest word is in the text already
 				`{"multi_match":{"query":"baot","fields":["body","subtitle"]}}`: inBody("boat", 1, true),
 			} {
 				if diff := cmp.Diff(want, c.found(t, query)); diff != "" {

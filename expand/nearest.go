@@ -1,72 +1,105 @@
 package expand
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// mostNear is how many words of a clause the nearest known ones are looked
-// for, which takes up to a millisecond each.
+// mostNear bounds the words of a search that are looked up, some ms each.
 const mostNear = 8
 
 // nearWords gives the words that no document has, and that have no row, the
-// rows of the nearest known words.
-func (a bm25) nearWords(ctx context.Context, targets []*target) error {
+// rows of the nearest known words. Each clause has its first word looked for
+// before another one has its second.
+func (a *asker) nearWords(ctx context.Context, targets []*target) error {
 	if !a.s.profile.NearestWords {
 		return nil
 	}
-	unknown := func(t *target) bool {
-		return slices.ContainsFunc(t.Terms.Origins, func(o terms.Origin) bool { return o.Unknown() })
+	if err := each(targets, func(t *target) error { return a.findUnknown(ctx, t) }); err != nil {
+		return failed(StageStatistics, err)
 	}
-	if !slices.ContainsFunc(targets, unknown) {
-		return nil
+	type word struct {
+		*target
+		text string
+		turn int // in its clause
 	}
-	targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return !unknown(t) })
-	return each(targets, func(t *target) error { return a.nearWordsOf(ctx, t) })
-}
-
-func (a bm25) nearWordsOf(ctx context.Context, t *target) error {
-	var origins []*terms.Origin
-	var words []string
-	for i := range t.Terms.Origins {
-		if o := &t.Terms.Origins[i]; o.Unknown() {
-			origins, words = append(origins, o), append(words, o.Term)
+	var words []word
+	turns := map[*form.Clause]int{}
+	for _, t := range targets {
+		for _, text := range t.unknown {
+			words = append(words, word{t, text, turns[t.clause]})
+			turns[t.clause]++
 		}
 	}
-	var fields []string // a word is known if one of them has it
-	for _, f := range t.clause.Fields {
-		if f.Terms != nil || t.clause.TermCentric { // others are no texts
-			fields = append(fields, f.Name)
-		}
+	slices.SortStableFunc(words, func(a, b word) int { return cmp.Compare(a.turn, b.turn) })
+	type question struct {
+		of   Rows
+		text string
 	}
-	had := make([]int64, len(words))
-	for _, field := range fields {
-		docFreqs := make([]int64, len(words))
-		if _, err := a.cluster.Statistics(ctx, a.s.indices, field, words, docFreqs); err != nil {
-			return failed(StageStatistics, err)
-		}
-		for k, df := range docFreqs {
-			had[k] += df
-		}
+	type near struct {
+		known      []string
+		similarity float32
+		first      int // of their rows, among those of the same matrix
 	}
-	looked := 0
-	for k, o := range origins {
-		if had[k] > 0 || looked == mostNear {
+	nearest, known, rows := map[question]near{}, map[Rows][]string{}, map[Rows][]simmatrix.Row{}
+	for _, w := range words {
+		q := question{w.rows, w.text}
+		if _, asked := nearest[q]; asked || len(nearest) == mostNear {
 			continue
 		}
-		looked++
-		known, similarity := t.rows.Nearest(o.Term)
-		if len(known) == 0 || slices.ContainsFunc(known, t.Terms.Has) {
-			continue
-		}
-		rows := make([]simmatrix.Row, len(known))
-		if err := t.rows.Rows(ctx, known, rows); err != nil {
+		if err := ctx.Err(); err != nil { // nobody waits any more
 			return failed(StageRows, err)
 		}
-		o.TakeNearest(known, rows, similarity)
+		n := near{first: len(known[q.of])}
+		n.known, n.similarity = q.of.Nearest(q.text)
+		nearest[q], known[q.of] = n, append(known[q.of], n.known...)
+	}
+	for of, all := range known {
+		rows[of] = make([]simmatrix.Row, len(all))
+		if err := of.Rows(ctx, all, rows[of]); err != nil {
+			return failed(StageRows, err)
+		}
+	}
+	for _, w := range words {
+		n := nearest[question{w.rows, w.text}]
+		// Where a clause counts words, a part of a compound would count as all of it.
+		if len(n.known) == 0 || len(n.known) > 1 && w.clause.Parsed.Counted() || slices.ContainsFunc(n.known, w.Terms.Has) {
+			continue
+		}
+		o := &w.Terms.Origins[w.Terms.OriginOf(w.text)]
+		o.TakeNearest(n.known, rows[w.rows][n.first:], n.similarity)
+	}
+	return nil
+}
+
+// findUnknown sets the words of a target that have no row and that no field of
+// its clause has.
+func (a *asker) findUnknown(ctx context.Context, t *target) error {
+	t.Terms.Expanded(func(o *terms.Origin) {
+		if o.Unknown() {
+			t.unknown = append(t.unknown, o.Term)
+		}
+	})
+	for _, f := range t.clause.Fields {
+		if len(t.unknown) == 0 || f.Terms == nil && !t.clause.TermCentric { // others are no texts
+			continue
+		}
+		docFreqs := make([]int64, len(t.unknown))
+		if _, err := a.cluster.Statistics(ctx, a.s.indices, f.Name, t.unknown, docFreqs); err != nil {
+			return err
+		}
+		var absent []string
+		for k, text := range t.unknown {
+			if docFreqs[k] == 0 {
+				absent = append(absent, text)
+			}
+		}
+		t.unknown = absent
 	}
 	return nil
 }

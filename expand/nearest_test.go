@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -58,6 +60,9 @@ func TestWordThatNoDocumentHasGetsTheRowOfTheNearestKnownWord(t *testing.T) {
 	if math.Abs(ice.Weight-0.5*idf("ice")) > 1e-4 || math.Abs(ice.Boost-0.5) > 1e-4 || math.Abs(snow.Similarity-0.2) > 1e-4 {
 		t.Errorf("ice weighs %v and has the boost %v, snow the similarity %v", ice.Weight, ice.Boost, snow.Similarity)
 	}
+	if ice.Fit != 0 || snow.Fit == 0 {
+		t.Errorf("ice has the fit %v, though it counts in full, and snow %v", ice.Fit, snow.Fit)
+	}
 	saturated := expandIn(t, c, m, with(func(o *Profile) { o.NoRescore = true }), `{"query":{"match":{"body":"iec"}}}`)
 	if b := saturated.Clauses[0].Added[0].Boost; math.Abs(b-0.5) > 1e-4 {
 		t.Errorf("in the saturated form an occurrence of ice is %v of one of iec, want their similarity", b)
@@ -89,6 +94,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 		"one that documents have, and what is near nothing": {words, nil},
 		"switched off":                       {typo("iec"), func(_ *fakeCluster, _ *fakeMatrix, o *Profile) { o.NearestWords = false }},
 		"the analyzer's variant of another":  {typo("cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
+		"a variant of a repeated word":       {typo("cream ice cream"), func(c *fakeCluster, _ *fakeMatrix, _ *Profile) { c.synonyms = map[string]string{"cream": "iec"} }},
 		"one that is in the text already":    {typo("iec ice"), nil},
 		"an own row, though without a term":  {typo("iec"), func(_ *fakeCluster, m *fakeMatrix, _ *Profile) { m.rows["iec"] = m.rows["cream"] }},
 		"the last word, of which it is part": {`{"query":{"match_bool_prefix":{"body":"cream ic"}}}`, nil},
@@ -107,7 +113,7 @@ func TestOnlyWordsThatNoDocumentHasGetTheRowOfAnother(t *testing.T) {
 }
 
 // In fields that are searched together a word is known that one of them has.
-func TestNearestWordsOfAFewWordsAreLookedFor(t *testing.T) {
+func TestNearestWordsOfFieldsThatAreSearchedTogether(t *testing.T) {
 	c, m := iceCream(t)
 	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"multi_match":{"query":"iec cream","fields":["title","body"],"type":"cross_fields"}}}`)
 	if len(r.Clauses) == 0 || len(r.Clauses[0].Nearest) != 1 {
@@ -116,17 +122,6 @@ func TestNearestWordsOfAFewWordsAreLookedFor(t *testing.T) {
 	m.nearest["cie"] = "ice"
 	if r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"iec cie"}}}`); len(r.Clauses[0].Nearest) != 1 {
 		t.Errorf("ice stands for two words: %v", r.Clauses[0].Nearest)
-	}
-	var text []string
-	for i := range 3 * mostNear {
-		word, known := "typo"+strings.Repeat("x", i), "known"+strconv.Itoa(i)
-		m.nearest[word], c.docFreqs[known] = known, 5
-		text = append(text, word, "had"+strconv.Itoa(i))
-		c.docFreqs["had"+strconv.Itoa(i)] = 1
-	}
-	r = expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`)
-	if n := len(r.Clauses[0].Nearest); n != mostNear {
-		t.Errorf("%d nearest words are looked for, want %d", n, mostNear)
 	}
 	c.statisticsErr = errors.New("away")
 	var stage *StageError
@@ -172,5 +167,111 @@ func TestNearestWordIsAlwaysScoredWhereMostNeighborsOnlyFind(t *testing.T) {
 		if !strings.Contains(finding, "value:"+word) {
 			t.Errorf("%s is not scored: %s", word, finding)
 		}
+	}
+}
+
+// asked notes what a matrix is asked for.
+type asked struct {
+	*fakeMatrix
+	nearest, rows []string
+	calls         int // for rows
+	lookedUp      func()
+}
+
+func (m *asked) Pin() Pinned { return m }
+
+func (m *asked) For(context.Context, esclient.Indices, string) (Bound, error) {
+	return Bound{Rows: m}, nil
+}
+
+func (m *asked) Nearest(word string) ([]string, float32) {
+	m.nearest = append(m.nearest, word)
+	if m.lookedUp != nil {
+		m.lookedUp()
+	}
+	return m.fakeMatrix.Nearest(word)
+}
+
+func (m *asked) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	m.calls++
+	m.rows = append(m.rows, terms...)
+	return m.fakeMatrix.Rows(ctx, terms, rows)
+}
+
+func TestNearestWordsOfAFewWordsOfASearchAreLookedFor(t *testing.T) {
+	c, m := iceCream(t)
+	var many []string
+	for i := range 3 * mostNear {
+		typo, known := "typo"+strconv.Itoa(i), "known"+strconv.Itoa(i)
+		m.nearest[typo], c.docFreqs[known] = known, 5
+		many = append(many, typo, "had"+strconv.Itoa(i))
+		c.docFreqs["had"+strconv.Itoa(i)] = 1
+	}
+	watched := &asked{fakeMatrix: m}
+	body := fmt.Sprintf(`{"query":{"bool":{"should":[{"multi_match":{"query":%q,"fields":["body","title"]}},{"match":{"body":"iec caerm"}}]}}}`, strings.Join(many, " "))
+	m.nearest["caerm"] = "cream"
+	r, err := New(c, watched, DefaultProfile()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A word is looked up once for both fields, and each clause has its turn.
+	if want := []string{"typo0", "iec", "typo1", "caerm", "typo2", "typo3", "typo4", "typo5"}; !slices.Equal(watched.nearest, want) {
+		t.Errorf("looked up: %q, want %q", watched.nearest, want)
+	}
+	for i, want := range []int{mostNear - 2, mostNear - 2, 2} {
+		if n := len(r.Clauses[i].Nearest); n != want {
+			t.Errorf("field %d: %d nearest words, want %d", i, n, want)
+		}
+	}
+	if got := watched.rows[len(watched.rows)-mostNear:]; watched.calls != 2 || !slices.Equal(got, []string{"known0", "ice", "known1", "cream", "known2", "known3", "known4", "known5"}) {
+		t.Errorf("%d calls for rows, want one of the text and one of the known words; the last ones: %q", watched.calls, got)
+	}
+}
+
+func TestNobodyLooksForNearestWordsWhenTheSearchIsOver(t *testing.T) {
+	c, m := iceCream(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := &asked{fakeMatrix: m, lookedUp: cancel}
+	_, err := New(c, watched, DefaultProfile()).Expand(ctx, &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"iec typo other"}}}`)})
+	if !errors.Is(err, context.Canceled) || len(watched.nearest) != 1 {
+		t.Errorf("looked up after the search was canceled: %q, error %v", watched.nearest, err)
+	}
+}
+
+func TestNearestWordThatTheIndexHasLostDoesNotMakeItsOriginTheRarest(t *testing.T) {
+	added := func(c *fakeCluster, m *fakeMatrix) map[string]float64 {
+		weights := map[string]float64{}
+		for _, a := range expandIn(t, c, m, with(func(o *Profile) { o.Scoring = form.Linear }), `{"query":{"match":{"body":"iec cream"}}}`).Clauses[0].Added {
+			weights[a.Term] = a.Weight
+		}
+		return weights
+	}
+	c, m := iceCream(t)
+	want := added(c, m)
+	delete(want, "ice")
+	c.docFreqs["ice"] = 0 // since the matrix was made
+	if diff := cmp.Diff(want, added(c, m)); diff != "" {
+		t.Errorf("weights of the others (-with ice +without):\n%s", diff)
+	}
+}
+
+func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
+	for option, want := range map[string]int{`"operator":"and"`: 0, `"minimum_should_match":"100%"`: 0, `"operator":"or"`: 2} {
+		c, m := iceCream(t)
+		for _, text := range []string{"icecream", "icecream snow"} {
+			r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"`+text+`",`+option+`}}}}`)
+			if got := r.Clauses[0].Nearest; len(got) != want {
+				t.Errorf("%s, %s: nearest %v, want %d", text, option, got, want)
+			}
+		}
+	}
+}
+
+func TestVeryLongWordThatNoDocumentHasIsLeftAlone(t *testing.T) {
+	c, m := iceCream(t)
+	long := strings.Repeat("garden", 170)
+	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":"`+long+` cream"}}}`)
+	if got := r.Clauses[0]; !slices.Equal(got.NoRow, []string{long}) || len(got.Added) != 1 || got.Added[0].Term != "gelato" {
+		t.Errorf("%+v", got)
 	}
 }

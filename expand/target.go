@@ -25,6 +25,8 @@ type target struct {
 	named bool
 	// weights are set in the modes that need them, nil where none are bound.
 	weights Weights
+	// unknown are words that no document has and that have no row.
+	unknown []string
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
 	// exact is what the mode hard needs, and vector what the mode vectors needs; nil

@@ -2,6 +2,7 @@ package terms
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -9,7 +10,7 @@ import (
 
 // Unknown reports whether a word has no row. A variant that an analyzer has
 // put beside another word is none: that word says what is meant.
-func (o *Origin) Unknown() bool { return o.Row.IsZero() && !o.Plain && o.X >= 1 }
+func (o *Origin) Unknown() bool { return o.Row.IsZero() && o.Alone }
 
 // TakeNearest gives an unknown word the row of the nearest known one, times
 // the similarity of the two, with that word itself. Of two words it is the
@@ -54,16 +55,20 @@ func (c *Candidate) Score(lambda float64) float64 {
 // docFreq returns the document frequency by which origin i is weighted. A
 // word that no document has counts as the nearest known one, the rarer of
 // two: its own frequency would make it the most telling word of the text.
+// Where no document has these any more, that in the row counts.
 func (sel *Selection) docFreq(i int, docFreqs []int64) int64 {
-	least := int64(0)
-	for _, word := range sel.Origins[i].Nearest {
-		k := slices.IndexFunc(sel.Candidates, func(c Candidate) bool { return c.Term == word })
-		if k < 0 {
-			continue
+	o := &sel.Origins[i]
+	if o.Nearest == nil {
+		return docFreqs[i]
+	}
+	least := int64(math.MaxInt64)
+	for k := range sel.Candidates {
+		if df := docFreqs[len(sel.Origins)+k]; df > 0 && slices.Contains(o.Nearest, sel.Candidates[k].Term) {
+			least = min(least, df)
 		}
-		if df := docFreqs[len(sel.Origins)+k]; df > 0 && (least == 0 || df < least) {
-			least = df
-		}
+	}
+	if least == math.MaxInt64 {
+		least = int64(o.Row.DocFreq())
 	}
 	return max(least, docFreqs[i])
 }

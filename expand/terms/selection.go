@@ -66,6 +66,7 @@ type Origin struct {
 	X      float64
 	Row    simmatrix.Row // its neighbors
 	Plain  bool          // none are looked for
+	Alone  bool          // it stands somewhere without a variant at its position
 	IDF, W float64       // the engine's idf, and the entry of W
 	V      float64       // as of a candidate; only [Selection.SettleFrozen] sets it
 	// Nearest are the known words whose row it has, nil where that is its own.
@@ -135,9 +136,10 @@ func (sel *Selection) Start(terms []string, positions []int) {
 		x := 1 / float64(stacked(positions, k))
 		if i := sel.OriginOf(term); i >= 0 {
 			sel.Origins[i].X += x
+			sel.Origins[i].Alone = sel.Origins[i].Alone || x == 1
 			continue
 		}
-		sel.Origins = append(sel.Origins, Origin{Term: term, X: x})
+		sel.Origins = append(sel.Origins, Origin{Term: term, X: x, Alone: x == 1})
 	}
 }
 
@@ -315,7 +317,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
 		if c.Near {
-			c.V = c.best
+			c.V, c.Fit = c.best, 0
 		}
 		c.Fit /= norm
 		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most && !c.Near {

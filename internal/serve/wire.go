@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/limits"
@@ -227,12 +228,15 @@ func must(err error) {
 
 // wantsWords reports whether searches look for the nearest known words.
 func wantsWords(cfg *configs.Config) bool {
+	wanted := func(p *expand.Profile) bool {
+		return p.NearestWords && (p.Mode == expand.ModeBM25 || p.Mode == expand.ModeSoft)
+	}
 	for _, p := range cfg.Profiles {
-		if p.Enabled && p.NearestWords {
+		if p.Enabled && wanted(&p.Profile) {
 			return true
 		}
 	}
-	return cfg.Expansion.NearestWords // of the preview, too
+	return wanted(&cfg.Expansion.Profile) // of the preview, too
 }
 
 // openStore opens a store of the entries of one list, nil for none; words is

@@ -145,7 +145,7 @@ function summary() {
   else if (x?.outcome === 'failed_open') parts.push('akin failed open (' + x.cause + '): the original was searched. Where caches were cold, the next search will do.')
   else if (x) parts.push('akin added nothing: ' + (x.reason || 'no reason is known') + '.')
   const near = clausesOf(x).flatMap(c => (c.nearest || []).map(n => (n.word || n.known) + ' for ' + (c.words?.[n.term] || n.term)))
-  if (near.length) parts.push('In no document, so that the nearest known word is taken: ' + [...new Set(near)].join(', ') + '.')
+  if (near.length) parts.push('No document has some of the words. akin looks for the nearest ones that it knows: ' + [...new Set(near)].join(', ') + '.')
   const left = clausesOf(x).flatMap(c => c.left_out || []).filter(l => !terms.size || l.reason === 'max_doc_share')
   for (const [reason, why] of Object.entries(leftOutFor)) {
     const words = new Set(left.filter(l => l.reason === reason).map(l => l.word || l.term))

@@ -82,9 +82,10 @@ func (s *editSearcher) walkAll(sameFirst bool) {
 		start |= (1<<(e+1) - 1) << (s.k + laneBits*e) // 0 to e letters of the query are deleted
 	}
 	root := &s.tree.nodes[0]
-	switch {
-	case s.tree.terms[root.term][:root.to] != "": // which all terms begin with
+	switch shared := root.to > 0; { // what all terms begin with
+	case shared && (!sameFirst || root.first == s.letters[s.k]):
 		s.enter(root, start, 0)
+	case shared: // each begins with another letter
 	case sameFirst:
 		if child := s.tree.child(root, s.letters[s.k]); child != nil {
 			s.enter(child, start, 0)
@@ -219,7 +220,7 @@ func (s *editSearcher) offer(term int32, state band, depth int) {
 	if sim := s.similarity[d][max(depth-s.length, 0)]; sim > s.floor {
 		s.row = append(s.row, simmatrix.Entry{Col: uint32(term), Units: sim}) //nolint:gosec // not negative
 		if s.best && sim > s.floor+1 {
-			s.raise(sim - 1) // which as near ones are above
+			s.raise(sim - 1) // so that others that are as near still get in
 		}
 		if len(s.row) == s.room {
 			s.cut()

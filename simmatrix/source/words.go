@@ -25,8 +25,9 @@ const (
 	nearWords = 1000
 )
 
-// Words are known words, those that documents have, by their spelling. They
-// are immutable and safe for concurrent use.
+// Words are the words of a vocabulary that documents have. They find the one
+// among them whose spelling is nearest to that of another word. They never
+// change and are safe for concurrent use.
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
@@ -97,56 +98,27 @@ func letters(word string) bool {
 	return true
 }
 
-// near returns the nearest word at most so many edits away; the zero Entry
-// is none.
+// near returns the nearest word at most so many edits away, of several the one
+// that most documents have; the zero Entry is none.
 func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
-	one := newEditSearcher(w.tree, &w.one)
-	whole := one
-	if edits == 2 {
-		whole = newEditSearcher(w.tree, &w.two)
+	within := [...]*editSearcher{1: newEditSearcher(w.tree, &w.one), 2: newEditSearcher(w.tree, &w.two)}
+	take := func(found ...simmatrix.Entry) {
+		best = slices.MaxFunc(append(found, best), func(a, b simmatrix.Entry) int {
+			return cmp.Or(cmp.Compare(a.Units, b.Units), cmp.Compare(w.docFreqs[a.Col], w.docFreqs[b.Col]), cmp.Compare(b.Col, a.Col))
+		})
 	}
-	w.search(whole, word, 0, edits > 1, &best)
-	if edits > 1 && best.Units > 0 { // a swap and another edit would be as far
-		return best
-	}
+	take(within[edits].near(word, 0, edits > 1, 0)...)
 	runes := []rune(word)
-	for i := range len(runes) - 1 {
-		if runes[i] == runes[i+1] || i == 0 && edits > 1 { // two edits leave the first letter
-			continue
-		}
+	for i := edits - 1; i < len(runes)-1; i++ { // two edits leave the first letter
 		runes[i], runes[i+1] = runes[i+1], runes[i]
 		if swapped := string(runes); edits > 1 {
-			w.search(one, swapped, 1, true, &best)
+			take(within[1].near(swapped, 1, true, max(best.Units, 1)-1)...)
 		} else if k, ok := slices.BinarySearch(w.tree.terms, swapped); ok {
-			w.better(&best, simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // a place among the terms, less than MaxTerms
+			take(simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // a place among the terms, less than MaxTerms
 		}
 		runes[i], runes[i+1] = runes[i+1], runes[i]
 	}
 	return best
-}
-
-// search looks for words near a text that is itself so many edits from the
-// word that was asked for.
-func (w *Words) search(s *editSearcher, text string, before int, sameFirst bool, best *simmatrix.Entry) {
-	for _, found := range s.near(text, before, sameFirst, max(best.Units, 1)-1) {
-		if !w.better(best, found) {
-			break
-		}
-	}
-}
-
-// better takes an entry that is nearer than the best, or as near and more
-// frequent. It reports whether it is no less near, so that those behind it
-// can be better.
-func (w *Words) better(best *simmatrix.Entry, e simmatrix.Entry) bool {
-	if e.Units < best.Units {
-		return false
-	}
-	if order := cmp.Or(cmp.Compare(e.Units, best.Units), cmp.Compare(w.docFreqs[e.Col], w.docFreqs[best.Col]),
-		cmp.Compare(best.Col, e.Col)); order > 0 {
-		*best = e
-	}
-	return true
 }
 
 // compound returns the two words that follow each other in a word, -1 for

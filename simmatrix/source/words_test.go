@@ -12,7 +12,7 @@ import (
 func TestNearestKnownWord(t *testing.T) {
 	docFreqs := map[string]uint32{
 		"2047": 9, "cart": 3, "cast": 8, "cream": 5, "häuser": 2, "ice": 4, "iphone5": 9, "neighbor": 1, "none": 0,
-		"lamp": 2, "lamps": 2, "restore": 2, "table": 7, "tab": 1, "lelamp": 1,
+		"lamp": 2, "lamps": 2, "restore": 2, "table": 7, "tab": 1, "lelamp": 1, "garden": 6, "garedon": 1,
 	}
 	terms := slices.Sorted(maps.Keys(docFreqs))
 	var counts []uint32
@@ -30,6 +30,7 @@ func TestNearestKnownWord(t *testing.T) {
 		{"hauser", "häuser", 1.8 * math.Pow(5./6, 5)}, // one letter, two bytes
 		{"retsore", "restore", 1.8 * math.Pow(6./7, 5)},
 		{"nieghbur", "neighbor", 1.8 * math.Pow(6./8, 5)}, // swapped, and another
+		{"garednx", "garden", 1.8 * math.Pow(5./7, 5)},    // swapped, and one too many; garedon is as near, and rarer
 		{"meighbur", "", 0},                               // two, one of them the first
 		{"nreaghbur", "", 0},
 		{"enighbur", "", 0},                                // the first swapped, and another
@@ -54,6 +55,32 @@ func TestNearestKnownWord(t *testing.T) {
 	}
 }
 
+func TestTwoEditsLeaveTheFirstLetterThatAllWordsShare(t *testing.T) {
+	w := NewWords([]string{"restart", "restore"}, []uint32{1, 1})
+	for asked, want := range map[string]string{"rextorr": "restore", "bextore": "", "bestore": "restore"} {
+		if known, _ := w.Nearest(asked); strings.Join(known, " ") != want {
+			t.Errorf("nearest to %q is %q, want %q", asked, known, want)
+		}
+	}
+}
+
+func TestNearestAmongWordsThatAreAllNear(t *testing.T) {
+	var words []string
+	var docFreqs []uint32
+	for r := rune(0x4e00); len(words) < 5*nearWords; r++ {
+		words, docFreqs = append(words, "gar"+string(r)+"en"), append(docFreqs, 1)
+	}
+	docFreqs[nearWords-1] = 7
+	w := NewWords(words, docFreqs)
+	for asked, want := range map[string]string{
+		"garden": words[nearWords-1], "gar" + words[9][3:6] + "e": words[9], "gadren": words[nearWords-1], strings.Repeat("garden", 170): "",
+	} {
+		if known, _ := w.Nearest(asked); strings.Join(known, " ") != want {
+			t.Errorf("nearest to %.20q is %q, want %q", asked, known, want)
+		}
+	}
+}
+
 // near is the definition: the distance to each word, one less where two letters
 // of the word that is asked for are swapped.
 func near(words []string, docFreqs []uint32, asked string) string {
@@ -68,9 +95,6 @@ func near(words []string, docFreqs []uint32, asked string) string {
 	for _, most := range []int{1, 2} {
 		best, units := -1, uint16(0)
 		for i, text := range texts {
-			if most == 2 && i == 1 && best >= 0 { // without a swap
-				break
-			}
 			for k, word := range words {
 				d := levenshtein([]byte(text), []byte(word)) + swaps[i]
 				longer, shorter := max(len(text), len(word)), min(len(text), len(word))

@@ -235,7 +235,7 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 	}
 	switch {
 	case errors.Is(err, redis.Nil):
-		f.version = nil
+		f.version, f.words = nil, wordReader{}
 		return nil, fmt.Errorf("%w: push and activate one", ErrNoVersion)
 	case err != nil:
 		return nil, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)

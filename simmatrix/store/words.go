@@ -136,7 +136,7 @@ func (w *wordReader) open(field, sealed string) error {
 	for count := 0; len(plain) > 0; count++ {
 		shared, ok := number(uint64(len(before)))
 		own, alsoOK := number(source.MaxWordBytes)
-		if !ok || !alsoOK || own > uint64(len(plain)) || count == chunkWords {
+		if !ok || !alsoOK || own > uint64(len(plain)) || count == chunkWords || uint64(len(w.terms)) == w.version.Words.Count {
 			return errWords
 		}
 		word := before[:shared] + string(plain[:own])
@@ -162,7 +162,7 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 		return
 	}
 	for range pollWords {
-		if w.next == v.Words.chunks() && uint64(len(w.terms)) == v.Words.Count { // with fewer, the next chunk is asked for and missed
+		if uint64(len(w.terms)) == v.Words.Count {
 			v.words.Store(source.NewWords(w.terms, w.docFreqs))
 			*w = wordReader{}
 			r.boundRows()
@@ -184,16 +184,17 @@ func (r *remote) readWords(ctx context.Context, f *followed) {
 			r.badRows.Add(1)
 			v.noWords.Store(new("Redis has lost words of it, or they are damaged: push it once more"))
 			*w = wordReader{}
+			r.boundRows()
 			return
 		}
 	}
 }
 
-// boundRows leaves to the rows what the words do not take.
+// boundRows leaves to rows what words do not take, also while these are read.
 func (r *remote) boundRows() {
 	size := uint64(0)
 	for _, f := range r.names {
-		if f.version != nil && f.version.words.Load() != nil {
+		if f.words.version != nil || f.version != nil && f.version.words.Load() != nil {
 			size += f.version.Words.size()
 		}
 	}

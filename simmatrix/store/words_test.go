@@ -1,10 +1,12 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +48,10 @@ func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
 	} {
 		store := open(t, o)
 		waitFor(t, 5*time.Second, name, func() bool { return nearest(store, "craem") == "[cream]" })
+		long, rows := strings.Repeat("cream", 200), make([]simmatrix.Row, 1)
+		if err := store.Pin().Of("main").Rows(t.Context(), []string{long}, rows); err != nil || !rows[0].IsZero() || nearest(store, long) != "[]" {
+			t.Errorf("%s: a word of 1,000 letters has the row %v and is near %s, error %v", name, rows[0], nearest(store, long), err)
+		}
 		if got := nearest(store, "nene"); got != "[]" || store.State()[0].NoWords != "" {
 			t.Errorf("%s: nearest to nene is %s, no words: %q", name, got, store.State()[0].NoWords)
 		}
@@ -105,7 +111,7 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		c.HSet(t.Context(), key, "1", "x"), c.HDel(t.Context(), key, "1"), c.HSet(t.Context(), key, "0", short, "1", short),
 	} {
 		must(t, damage.Err())
-		store := open(t, Options{Redis: s.at(), Words: true})
+		store := open(t, Options{Redis: s.at(), CacheBytes: 1 << 20, Words: true})
 		waitFor(t, 5*time.Second, "the damaged chunk", func() bool { return store.State()[0].NoWords != "" })
 		rows := make([]simmatrix.Row, 1)
 		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
@@ -114,6 +120,9 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		if n := store.Stats().BadRows; n != 1 {
 			t.Errorf("%d bad answers are counted, want 1", n)
 		}
+		const all = 1 << 20
+		fill(t, store.cache, store.Pin().Of("main").version)
+		waitFor(t, 5*time.Second, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })
 	}
 }
 
@@ -143,6 +152,46 @@ func TestRowsGetBackWhatTheWordsOfAnotherVersionTook(t *testing.T) {
 	}
 }
 
+// fill adds rows of 6 MiB to a cache.
+func fill(tb testing.TB, c *rowCache, v *version) {
+	tb.Helper()
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: strings.Repeat("x", 200), Similarity: 0.5, DocFreq: 1}})
+	must(tb, err)
+	for i := range 16_000 {
+		c.add(v, []string{"t" + strconv.Itoa(i)}, []simmatrix.Row{row})
+	}
+}
+
+func TestWordsOfAVersionThatIsNoLongerActiveAreNotReadOn(t *testing.T) {
+	v := new(version)
+	f := &followed{version: v, words: wordReader{version: v}}
+	if _, err := new(remote).examine(t.Context(), f, redis.NewStringResult("", redis.Nil), answer{}); !errors.Is(err, ErrNoVersion) || f.words.version != nil {
+		t.Errorf("words of %v are read on, error %v", f.words.version, err)
+	}
+}
+
+func TestRowsLeaveRoomForWordsThatAreBeingRead(t *testing.T) {
+	const all = 4 << 20
+	c := newRowCache(all, time.Second, nil)
+	v := c.version("main", Version{Words: &Words{Count: 20_000, Bytes: 100_000}})
+	f := &followed{version: v}
+	r := &remote{cache: c, names: []*followed{f}}
+	for _, tt := range []struct {
+		reading bool
+		most    uint64
+	}{{true, all - v.Words.size()}, {false, all}} {
+		if f.words = (wordReader{}); tt.reading {
+			f.words.version = v
+		}
+		r.boundRows()
+		fill(t, c, v)
+		waitFor(t, 5*time.Second, fmt.Sprintf("rows that fill %d bytes, reading words: %v", tt.most, tt.reading), func() bool {
+			kept := c.kept.Stats().Bytes
+			return kept <= tt.most && kept > tt.most*3/4
+		})
+	}
+}
+
 func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 	m := wordy(t, 2*chunkWords)
 	w := wordReader{version: &version{Version: Version{ID: "id", Words: wordsOf(m)}}}
@@ -156,6 +205,11 @@ func TestChunksOfWordsAreReadAsWritten(t *testing.T) {
 	want := slices.DeleteFunc(slices.Collect(m.Terms()), func(term string) bool { return term == "none" || term == "4711" })
 	if diff := cmp.Diff(want, w.terms); diff != "" || w.docFreqs[0] != 7 {
 		t.Errorf("words (-want +got):\n%s", diff)
+	}
+	few := &wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords + 5}}}}
+	must(t, few.open("0", chunks["0"]))
+	if err := few.open("1", chunks["1"]); err == nil || len(few.terms) > chunkWords+5 {
+		t.Errorf("%d words are read of a version that has %d, error %v", len(few.terms), chunkWords+5, err)
 	}
 	if err := w.open("0", chunks["0"]); err == nil {
 		t.Error("words that are not in order are taken")
@@ -171,7 +225,7 @@ func FuzzWords(f *testing.F) {
 	f.Add("\x00\x05cream\x07")
 	f.Add("\x09\xff\xff\xff\xff\x0f")
 	f.Fuzz(func(t *testing.T, plain string) {
-		w := wordReader{version: &version{Version: Version{ID: "id"}}}
+		w := wordReader{version: &version{Version: Version{ID: "id", Words: &Words{Count: chunkWords}}}}
 		if err := w.open("0", seal(wordsOwner("id", "0"), deflated(plain))); err != nil {
 			return
 		}
