@@ -138,8 +138,8 @@ func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefi
 var errDryRun = errors.New("nothing was sent or written (--dry-run)")
 
 // mix adds to o what the model says of the vocabulary of a corpus. The vector
-// of a term is the mean of those of the words that people write for it, by how
-// often they do.
+// of a term is the mean of those of the words that people write for it, each of
+// length 1, by how often they do.
 func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) error {
 	terms, err := c.Vocabulary(o)
 	if err != nil {
@@ -187,20 +187,22 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	}
 	report.Tell("%d of %d words have a vector; for the others the documents alone count", known, len(words))
 	mix.Vector = func(term string) []float32 {
-		var sum []float32
+		var mean []float32
+		total := 0.0
 		for _, form := range c.Forms(term) {
-			k := at[form.Text]
+			k, count := at[form.Text], float64(form.Count)
 			if lengths[k] == 0 {
 				continue
 			}
-			if sum == nil {
-				sum = make([]float32, mix.Dim)
+			if mean == nil {
+				mean = make([]float32, mix.Dim)
 			}
-			for d, x := range vectors[k] {
-				sum[d] += float32(form.Count) * x
+			total += count
+			for d, x := range vectors[k] { // the mean moves toward x by the share of its count
+				mean[d] += float32(count / total * (float64(x)/lengths[k] - float64(mean[d])))
 			}
 		}
-		return sum
+		return mean
 	}
 	return nil
 }

@@ -9,11 +9,13 @@ import (
 	"hash/fnv"
 	"io"
 	"log"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,6 +202,35 @@ func TestOnlyWordsAboveTheBoundAreLeftOut(t *testing.T) {
 		if left := strings.Contains(told.String(), "most frequent"); !errors.Is(err, errDryRun) || left != want || !strings.Contains(told.String(), "500000 words of your index go") {
 			t.Errorf("%d words: %v\n%s", words, err, told.String())
 		}
+	}
+}
+
+func TestTermHasTheMeanOfItsWordsAtLengthOne(t *testing.T) {
+	texts := learn.NewTexts()
+	texts.Add("gear gears", "gear gear oven nothing")
+	texts.Add("gears oven nothing")
+	terms := make([][]string, len(texts.Words()))
+	for k, word := range texts.Words() {
+		terms[k] = []string{strings.TrimSuffix(word, "s")}
+	}
+	c, o := texts.Corpus(terms), learn.DefaultCorpusOptions()
+	o.MinDocFreq = 1
+	f := embeddingFlags{url: "file:" + write(t, "v.txt", "gear 30 40\ngears 0 0.1\noven 2 0\nnothing 0 0\n")}
+	var told bytes.Buffer
+	if err := f.mix(t.Context(), c, &o, nil, cli.NewProgress(&told)); err != nil {
+		t.Fatal(err)
+	}
+	for term, want := range map[string][]float32{"gear": {0.36, 0.88}, "oven": {1, 0}, "nothing": nil} { // gear 3, gears 2
+		got := o.Mix.Vector(term)
+		for d := range got {
+			got[d] = float32(math.Round(float64(got[d])*1e5) / 1e5)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", term, got, want)
+		}
+	}
+	if !strings.Contains(told.String(), "3 of 4 words have a vector") {
+		t.Error(told.String())
 	}
 }
 
