@@ -206,7 +206,7 @@ func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint3
 		}
 	}
 	if len(known) <= crowdPlace {
-		return nil, nil, fmt.Errorf("the model has vectors of %d of the %d terms, and to mix takes more than %d: build without it",
+		return nil, nil, fmt.Errorf("the model has vectors of %d of the %d terms, and a mixture takes more than %d: build without the model",
 			len(known), len(terms), crowdPlace)
 	}
 	mean := make([]float64, o.Dim)

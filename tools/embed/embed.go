@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
@@ -232,8 +231,8 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 // which some quote, and what to do. It leaves a refusal of the cluster that is
 // read as it is: the advice for the cluster is right there.
 func (m *Model) explain(err error) error {
-	if _, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Errorf("%w: that is no JSON, as where a web page or a proxy answers: look at the URL, which mostly ends with /v1/embeddings", err)
+	if err != nil && strings.Contains(err.Error(), "invalid character '<'") {
+		return fmt.Errorf("%w: that is a web page, not JSON: look at the URL, which mostly ends with /v1/embeddings", err)
 	}
 	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok || m.Node == "" {
