@@ -207,7 +207,7 @@ func TestOnlyWordsAboveTheBoundAreLeftOut(t *testing.T) {
 
 func TestTermHasTheMeanOfItsWordsAtLengthOne(t *testing.T) {
 	texts := learn.NewTexts()
-	texts.Add("gear gears", "gear gear oven nothing")
+	texts.Add("gear gears", "gear oven gear nothing")
 	texts.Add("gears oven nothing")
 	terms := make([][]string, len(texts.Words()))
 	for k, word := range texts.Words() {

@@ -238,26 +238,26 @@ func (m *Model) explain(err error) error {
 	if !ok || m.Node == "" {
 		return err
 	}
-	text := fmt.Sprintf("the model at %s answers %d", m.Node, refused.Status)
+	text := []string{fmt.Sprintf("the model at %s answers %d", m.Node, refused.Status)}
 	for _, part := range []string{refused.Type, refused.Reason} {
 		if m.Key != "" {
 			part = strings.ReplaceAll(part, m.Key, "…")
 		}
 		if part != "" {
-			text += ": " + part
+			text = append(text, part)
 		}
 	}
 	switch {
 	case refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
-		text += "; give its key in $" + EnvKey + " or --embedding-key-file"
+		text = append(text, "give its key in $"+EnvKey+" or --embedding-key-file")
 	case refused.Status == http.StatusNotFound:
-		text += "; look at the path in the URL and at the name of the model"
+		text = append(text, "look at the path in the URL and at the name of the model")
 	case refused.RetryAfter > patience:
-		text += fmt.Sprintf("; it asks to wait %v, and akin waits no longer than %v: build again later", refused.RetryAfter, patience)
+		text = append(text, fmt.Sprintf("it asks to wait %v, and akin waits no longer than %v: build again later", refused.RetryAfter, patience))
 	case refused.Status == http.StatusTooManyRequests:
-		text += "; it is overloaded, or your share of it is used up"
+		text = append(text, "it is overloaded, or your share of it is used up")
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(text, ": "))
 }
 
 // EnvKey is the variable of the environment that has the key of the API.
