@@ -30,15 +30,15 @@ type cache struct {
 	db   *bbolt.DB         // nil where there is no file
 }
 
-// cache opens the file of the model, and refuses that of another model or
-// prefix. Where it is missing, it is made only if create is set.
-func (m *Model) cache(create bool) (*cache, error) {
-	c := &cache{path: m.Cache, is: map[string]string{"model": m.Name, "prefix": m.Prefix}}
-	if info, err := os.Stat(m.Cache); m.Cache == "" || !create && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
+// openCache opens the file of a model and a prefix, and refuses that of another
+// model or prefix. Where it is missing, it is made only if create is set.
+func openCache(path, model, prefix string, create bool) (*cache, error) {
+	c := &cache{path: path, is: map[string]string{"model": model, "prefix": prefix}}
+	if info, err := os.Stat(path); path == "" || !create && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
 		return c, nil
 	}
 	var err error
-	if c.db, err = bbolt.Open(m.Cache, 0o600, &bbolt.Options{Timeout: lockTimeout}); errors.Is(err, bbolterrors.ErrTimeout) {
+	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); errors.Is(err, bbolterrors.ErrTimeout) {
 		err = errors.New("another build uses it: wait until that ends, or name another file")
 	}
 	if err == nil {

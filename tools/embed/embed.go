@@ -69,7 +69,7 @@ type Model struct {
 // Check returns why the cache cannot be used: it is of another model or prefix,
 // or another build uses it. It makes no file.
 func (m *Model) Check() error {
-	kept, err := m.cache(false)
+	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	return errors.Join(err, kept.close())
 }
 
@@ -82,7 +82,7 @@ func (m *Model) Check() error {
 // goes on where this one failed, and at the end the words that were refused.
 // The error says what the model answered, without the key.
 func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.Progress) (vectors [][]float32, err error) {
-	kept, err := m.cache(false)
+	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		return vectors, err
 	}
 	if kept.db == nil {
-		if kept, err = m.cache(true); err != nil {
+		if kept, err = openCache(m.Cache, m.Name, m.Prefix, true); err != nil {
 			return nil, err
 		}
 	}
