@@ -46,6 +46,10 @@ type Options struct {
 	// CA has the certificates, as PEM, that sign the cluster's; empty is the
 	// system's.
 	CA []byte
+	// Outside says that URL may be that of a server beyond the own network: it is
+	// reached through the proxy of the environment (HTTPS_PROXY, NO_PROXY), and the
+	// system's authorities count besides CA.
+	Outside bool
 	// Username and Password are sent as basic authentication where both are set;
 	// APIKey, base64 as the cluster gave it out, instead of them.
 	Username, Password, APIKey string
@@ -84,7 +88,7 @@ func New(o Options) (*Client, error) {
 	var err error
 	if o.Transport != nil {
 		o.URL = "http://cluster" // replaced by Transport
-	} else if c.transport, err = newTransport(o.CA); err != nil {
+	} else if c.transport, err = newTransport(o.CA, o.Outside); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if c.node, err = o.node(); err != nil {
@@ -302,20 +306,26 @@ const (
 )
 
 // newTransport returns the HTTP transport of a client that trusts ca.
-func newTransport(ca []byte) (http.RoundTripper, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(ca) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, errors.New("the CA file holds no PEM certificate")
-		}
-	}
-	return &http.Transport{
+func newTransport(ca []byte, outside bool) (http.RoundTripper, error) {
+	t := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSClientConfig:     config,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: idlePerHost,
 		IdleConnTimeout:     idleTimeout,
 		DisableCompression:  true, // inflating what comes from near by costs more than it saves
-	}, nil
+	}
+	pool := x509.NewCertPool()
+	if outside {
+		t.Proxy = http.ProxyFromEnvironment
+		if system, err := x509.SystemCertPool(); err == nil {
+			pool = system
+		}
+	}
+	if len(ca) > 0 {
+		if t.TLSClientConfig.RootCAs = pool; !pool.AppendCertsFromPEM(ca) {
+			return nil, errors.New("the CA file holds no PEM certificate")
+		}
+	}
+	return t, nil
 }

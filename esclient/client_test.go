@@ -2,14 +2,20 @@ package esclient
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -436,4 +442,45 @@ func count(ctx context.Context, c *Client, index string) (int64, error) {
 	}
 	err := c.Do(ctx, Call{Path: IndexPath(index, "/_count")}, &answer)
 	return answer.Count, err
+}
+
+// TestOutsideServersAreReachedAsTheEnvironmentSays runs itself in a process of
+// its own: the environment is read once.
+func TestOutsideServersAreReachedAsTheEnvironmentSays(t *testing.T) {
+	if signed := os.Getenv("AKIN_TEST_SIGNED"); signed != "" {
+		for _, outside := range []bool{true, false} {
+			for _, server := range []string{signed, "http://behind-the-proxy.invalid"} {
+				c, err := New(Options{URL: server, CA: []byte(os.Getenv("AKIN_TEST_CA")), Outside: outside})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Ping(t.Context()); (err == nil) != outside {
+					t.Errorf("%s, outside %v: %v", server, outside, err)
+				}
+				c.Close()
+			}
+		}
+		return
+	}
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	signed, proxy := httptest.NewTLSServer(ok), httptest.NewServer(ok)
+	defer signed.Close()
+	defer proxy.Close()
+	signed.Config.ErrorLog = log.New(io.Discard, "", 0)
+	asPEM := func(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
+	system := filepath.Join(t.TempDir(), "system.pem")
+	if err := os.WriteFile(system, asPEM(signed.Certificate().Raw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	public, private, _ := ed25519.GenerateKey(nil)
+	another := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(nil, another, another, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = []string{"HTTP_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + system, "AKIN_TEST_SIGNED=" + signed.URL, "AKIN_TEST_CA=" + string(asPEM(der))}
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -136,7 +136,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
-	errs = append(errs, f.index.embeddings.check(flags))
+	errs = append(errs, f.index.embeddings.check(cmd.Context(), flags, f.field.CAFile))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
@@ -215,7 +215,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 }
 
 // inputs are the flags that name a file to read, but for --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file embedding-key-file"
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read
@@ -237,7 +237,8 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	}
 	vectors, _ := f.index.embeddings.file()
 	keep("embeddings", vectors)
-	keep("embeddings-cache", f.index.embeddings.cache)
+	keep("embeddings-cache", f.index.embeddings.model.Cache)
+	keep("embedding-key-file", f.index.embeddings.keyFile)
 	for flag := range strings.FieldsSeq(inputs) {
 		if path := flags.Lookup(flag).Value.String(); path != "" {
 			check(flag, path)

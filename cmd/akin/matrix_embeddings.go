@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,9 +21,9 @@ import (
 	"github.com/akin-search/akin/tools/embed"
 )
 
-// maxEmbedded bounds the words that are sent to a model: up to an hour of one
-// processor.
-const maxEmbedded = 500_000
+// Bounds of what a model is asked for: maxEmbedded words, up to an hour of one
+// processor, and maxNumbers of all vectors together, 4 GiB.
+const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
 // betterWords says what a model brings to those who have none, measured over
 // five judged collections (docs/matrices.md).
@@ -42,58 +42,93 @@ const (
 // embeddingFlags say which language model is mixed into a matrix of
 // documents.
 type embeddingFlags struct {
-	url, model, prefix, cache, keyFile string
-	share                              float64
-	dryRun                             bool
+	url, keyFile string
+	model        embed.Model
+	share        float64
+	dryRun       bool
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or take its word vectors of file:PATH, and mix what they say into the matrix")
-	flags.StringVar(&f.model, "embedding-model", "", "name of the model, where the URL does not say it")
-	flags.StringVar(&f.prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
+	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, where the URL does not say it")
+	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
 	flags.StringVar(&f.keyFile, "embedding-key-file", "", "file with the key of the model; default $"+embed.EnvKey)
-	flags.StringVar(&f.cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
+	flags.StringVar(&f.model.Cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
 	flags.Float64Var(&f.share, "embedding-share", 0,
 		"what the model counts for, above 0 and under 1; default 0.35, or 0.5 where documents have 20 terms or fewer on average")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent to the model, and send and write nothing")
 }
 
-func (f *embeddingFlags) check(flags *pflag.FlagSet) error {
+// check looks at all but the model itself before the index is read. caFile has
+// the authorities that may have signed its certificate, "" is the system's.
+func (f *embeddingFlags) check(ctx context.Context, flags *pflag.FlagSet, caFile string) error {
 	var errs []error
-	if f.url == "" {
-		for _, name := range []string{"embedding-model", "embedding-prefix", "embedding-key-file", "embeddings-cache", "embedding-share", "dry-run"} {
-			if flags.Changed(name) {
-				errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
-			}
+	path, isFile := f.file()
+	for _, name := range []string{"embedding-share", "dry-run", "embedding-model", "embedding-prefix", "embedding-key-file", "embeddings-cache"} {
+		switch {
+		case !flags.Changed(name):
+		case f.url == "":
+			errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
+		case name == "embedding-share" && !(f.share > 0 && f.share < 1):
+			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and under 1", name, f.share))
+		case isFile && name != "embedding-share" && name != "dry-run":
+			errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
 		}
-		return errors.Join(errs...)
 	}
-	if path, ok := f.file(); ok {
-		for _, name := range []string{"embedding-model", "embedding-prefix", "embedding-key-file", "embeddings-cache"} {
-			if flags.Changed(name) {
-				errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
-			}
-		}
+	switch {
+	case isFile:
 		if _, err := os.Stat(path); err != nil {
 			errs = append(errs, fmt.Errorf("--embeddings: %w", err))
 		}
-		return errors.Join(append(errs, f.checkShare(flags))...)
+	case f.url != "":
+		errs = append(errs, f.checkModel(ctx, caFile))
 	}
-	node, _, err := embed.Split(f.url)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("--embeddings: %w", err))
-	}
-	if node != "" && f.model == "" {
-		errs = append(errs, errors.New("--embeddings needs --embedding-model"))
-	}
-	return errors.Join(append(errs, f.checkShare(flags))...)
+	return errors.Join(errs...)
 }
 
-func (f *embeddingFlags) checkShare(flags *pflag.FlagSet) error {
-	if !flags.Changed("embedding-share") || f.share > 0 && f.share < 1 {
-		return nil
+func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err error) {
+	m := &f.model
+	m.Node, m.Path, err = embed.Split(f.url)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--embeddings: %w", err)
+	case m.Node == "":
+		m.Name = cmp.Or(m.Name, m.Path)
+	case m.Name == "":
+		return errors.New("--embeddings needs --embedding-model")
+	default:
+		ca, errCA := cli.ReadAuthorities(caFile)
+		m.Key, err = f.key(ctx)
+		if err = errors.Join(errCA, err); err != nil {
+			return err
+		}
+		if m.Client, err = esclient.New(esclient.Options{URL: m.Node, CA: ca, Outside: true}); err != nil {
+			return fmt.Errorf("--embeddings: %w", err)
+		}
 	}
-	return fmt.Errorf("--embedding-share: %v is not above 0 and under 1", f.share)
+	if m.Cache != "" {
+		if err = cli.CheckTarget(m.Cache); err == nil {
+			err = m.Check()
+		}
+	}
+	return err
+}
+
+// key returns the key of the model, "" where none is given.
+func (f *embeddingFlags) key(ctx context.Context) (string, error) {
+	key, given := os.LookupEnv(embed.EnvKey)
+	from := "$" + embed.EnvKey
+	if f.keyFile != "" {
+		content, err := cli.Read(ctx, f.keyFile, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 64<<10)) })
+		if err != nil {
+			return "", fmt.Errorf("--embedding-key-file: %w", err)
+		}
+		key, given, from = string(content), true, "--embedding-key-file: "+f.keyFile
+	}
+	if key = strings.TrimSpace(key); given && key == "" {
+		return "", fmt.Errorf("%s is empty", from)
+	}
+	return key, nil
 }
 
 // file returns the file of word vectors that stands in the place of a model.
@@ -102,13 +137,13 @@ func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefi
 // errDryRun ends a build that only says what it would do.
 var errDryRun = errors.New("nothing was sent or written (--dry-run)")
 
-// mix returns what the model says of the vocabulary of a corpus. A term has
-// the mean of the vectors of the words that people write for it, by how often
-// they do.
-func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) (*learn.Mix, error) {
+// mix adds to o what the model says of the vocabulary of a corpus. The vector
+// of a term is the mean of those of the words that people write for it, each of
+// length 1, by how often they do.
+func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) error {
 	terms, err := c.Vocabulary(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// The most frequent terms are sent where there are too many.
 	slices.SortStableFunc(terms, func(a, b string) int { return cmp.Compare(c.DocFreq(b), c.DocFreq(a)) })
@@ -116,14 +151,11 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	var words []string
 	for _, term := range terms {
 		for _, form := range c.Forms(term) {
-			if _, known := at[form.Text]; !known && len(words) < maxEmbedded {
+			if _, known := at[form.Text]; !known {
 				at[form.Text] = len(words)
 				words = append(words, form.Text)
 			}
 		}
-	}
-	if len(words) == maxEmbedded {
-		report.Tell("of %d terms only the most frequent have vectors", len(terms))
 	}
 	mix := &learn.Mix{Share: f.share}
 	if length := c.MeanLength(); mix.Share == 0 {
@@ -132,36 +164,47 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 		}
 		report.Tell("the model counts for %v: documents have %.0f terms on average (--embedding-share)", mix.Share, length)
 	}
-	var vectors [][]float32 // of words, nil where the model has none
+	o.Mix = mix
+	var vectors [][]float32 // of the first words, nil or empty where there is none
 	if path, ok := f.file(); ok {
 		mix.Model = filepath.Base(path)
 		vectors, err = f.read(ctx, path, at, report)
 	} else {
-		mix.Model, vectors, err = f.ask(ctx, words, cluster, report)
+		vectors, err = f.ask(ctx, words, c, o, cluster, report)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, v := range vectors {
+	lengths, known := make([]float64, len(words)), 0 // of the vectors, and how many are not zero
+	for k, v := range vectors {
 		mix.Dim = max(mix.Dim, len(v))
+		for _, x := range v {
+			lengths[k] += float64(x) * float64(x)
+		}
+		if lengths[k] = math.Sqrt(lengths[k]); lengths[k] > 0 {
+			known++
+		}
 	}
+	report.Tell("%d of %d words have a vector; for the others the documents alone count", known, len(words))
 	mix.Vector = func(term string) []float32 {
-		var sum []float32
+		var mean []float32
+		total := 0.0
 		for _, form := range c.Forms(term) {
-			k, known := at[form.Text]
-			if !known || vectors[k] == nil {
+			k, count := at[form.Text], float64(form.Count)
+			if lengths[k] == 0 {
 				continue
 			}
-			if sum == nil {
-				sum = make([]float32, mix.Dim)
+			if mean == nil {
+				mean = make([]float32, mix.Dim)
 			}
-			for d, x := range vectors[k] {
-				sum[d] += float32(form.Count) * x
+			total += count
+			for d, x := range vectors[k] { // the mean moves toward x by the share of its count
+				mean[d] += float32(count / total * (float64(x)/lengths[k] - float64(mean[d])))
 			}
 		}
-		return sum
+		return mean
 	}
-	return mix, nil
+	return nil
 }
 
 // read returns the vectors of a file, of the words and at the places of at.
@@ -183,54 +226,40 @@ func (f *embeddingFlags) read(ctx context.Context, path string, at map[string]in
 	return vectors, nil
 }
 
-// ask returns the name of the model and its vectors of words.
-func (f *embeddingFlags) ask(ctx context.Context, words []string, cluster *esclient.Client, report *cli.Progress) (name string, _ [][]float32, err error) {
-	node, path, err := embed.Split(f.url)
-	if err != nil {
-		return "", nil, err
-	}
-	m := embed.Model{Client: cluster, Path: path, Name: f.model, Prefix: f.prefix, Cache: f.cache}
-	host := "the cluster"
-	if node != "" {
-		u, _ := url.Parse(node) // as Split returns it
-		host, m.Key = u.Host, strings.TrimSpace(os.Getenv(embed.EnvKey))
-		if f.keyFile != "" {
-			key, err := os.ReadFile(f.keyFile)
-			if err != nil {
-				return "", nil, cli.Usage(fmt.Errorf("--embedding-key-file: %w", err))
-			}
-			m.Key = strings.TrimSpace(string(key))
-		}
-		if m.Client, err = esclient.New(esclient.Options{URL: node}); err != nil {
-			return "", nil, cli.Usage(fmt.Errorf("--embeddings: %w", err))
-		}
-		defer m.Client.Close()
+// ask returns the model's vectors of words, unless learning with them would
+// take more memory than o allows.
+func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpus, o *learn.CorpusOptions, cluster *esclient.Client, report *cli.Progress) ([][]float32, error) {
+	m, host := f.model, "the cluster"
+	if m.Node == "" {
+		m.Client = cluster
 	} else {
-		m.Name = cmp.Or(m.Name, path)
+		_, host, _ = strings.Cut(m.Node, "://")
+		defer m.Client.Close()
 	}
-	missing, err := m.Missing(words)
-	if err != nil {
-		return "", nil, err
+	o.Mix.Model = m.Name + " at " + host
+	if len(words) > maxEmbedded {
+		report.Tell("of %d words only the %d of the most frequent terms get vectors", len(words), maxEmbedded)
+		words = words[:maxEmbedded]
 	}
-	calls, tokens := m.Calls(missing)
-	report.Tell("%d words of your index go to %s, in %d calls or more, about %d tokens; %d are in the cache",
-		len(missing), host, calls, tokens, len(words)-len(missing))
-	if f.dryRun {
-		return "", nil, errDryRun
+	m.Fits = func(dim int) error {
+		if o.Mix.Dim = dim; len(words)*dim > maxNumbers {
+			return fmt.Errorf("%d words of %d numbers each are more than %d: lower --max-terms", len(words), dim, maxNumbers)
+		}
+		_, err := c.Vocabulary(o)
+		return err
+	}
+	m.Start = func(missing, calls, tokens int) error {
+		report.Tell("%d words of your index go to %s, in %d calls or more, about %d tokens; %d are in the cache",
+			missing, host, calls, tokens, len(words)-missing)
+		if f.dryRun {
+			return errDryRun
+		}
+		return nil
 	}
 	m.Tell = func(format string, args ...any) { report.Tell("--embeddings: "+format, args...) }
 	vectors, err := m.Vectors(ctx, words, report.Step)
-	if err != nil {
-		return "", nil, fmt.Errorf("--embeddings: %w", err)
+	if err != nil && !errors.Is(err, errDryRun) {
+		err = fmt.Errorf("--embeddings: %w", err)
 	}
-	refused := 0
-	for _, v := range vectors {
-		if v == nil {
-			refused++
-		}
-	}
-	if refused > 0 {
-		report.Tell("--embeddings: the model takes %d of the words not even alone", refused)
-	}
-	return m.Name + " at " + host, vectors, nil
+	return vectors, err
 }

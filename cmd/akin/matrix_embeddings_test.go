@@ -1,18 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"log"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/tools/embed"
@@ -136,8 +144,117 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	}
 }
 
+// refusingModel starts a model that answers with a status.
+func refusingModel(t *testing.T, status int) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestRefusalOfAModelIsNotTakenForOneOfTheCluster(t *testing.T) {
+	engine := demoEngine(t)
+	for status, want := range map[int]string{
+		http.StatusUnauthorized:    "--embedding-key-file",
+		http.StatusForbidden:       "--embedding-key-file",
+		http.StatusNotFound:        "the name of the model",
+		http.StatusTooManyRequests: "asks to wait 1h",
+	} {
+		model := refusingModel(t, status)
+		_, stderr, got := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body",
+			"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", model, "--embedding-model", "tiny")
+		_, failed, _ := strings.Cut(stderr, "akin: ")
+		if got != exitFailure || !strings.Contains(failed, want) || !strings.Contains(failed, model) || strings.Contains(failed, "cluster") || strings.Contains(failed, "next:") {
+			t.Errorf("%d: status %d, want %q in\n%s", status, got, want, stderr)
+		}
+	}
+}
+
+func TestModelThatIsTooLargeForTheMemoryIsRefusedAfterOneBatch(t *testing.T) {
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		sent += len(body.Input)
+		vector := strings.Repeat("1,", 4095) + "1"
+		for k := range body.Input {
+			fmt.Fprintf(w, `%s{"index":%d,"embedding":[%s]}`, []string{`{"data":[`, ","}[min(k, 1)], k, vector)
+		}
+		_, _ = w.Write([]byte("]}"))
+	}))
+	defer server.Close()
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body", "--dim", "20",
+		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny", "--max-memory", "64MiB")
+	if status != exitFailure || sent != 256 || !strings.Contains(stderr, "--max-memory 64MiB") {
+		t.Errorf("status %d after %d words\n%s", status, sent, stderr)
+	}
+}
+
+func TestOnlyWordsAboveTheBoundAreLeftOut(t *testing.T) {
+	for words, want := range map[int]bool{maxEmbedded: false, maxEmbedded + 1: true} {
+		var told bytes.Buffer
+		f := embeddingFlags{model: embed.Model{Name: "tiny"}, dryRun: true}
+		all := make([]string, words)
+		_, err := f.ask(t.Context(), all, nil, &learn.CorpusOptions{Mix: &learn.Mix{}}, nil, cli.NewProgress(&told))
+		if left := strings.Contains(told.String(), "most frequent"); !errors.Is(err, errDryRun) || left != want || !strings.Contains(told.String(), "500000 words of your index go") {
+			t.Errorf("%d words: %v\n%s", words, err, told.String())
+		}
+	}
+}
+
+func TestTermHasTheMeanOfItsWordsAtLengthOne(t *testing.T) {
+	texts := learn.NewTexts()
+	texts.Add("gear gears", "gear oven gear nothing")
+	texts.Add("gears oven nothing")
+	terms := make([][]string, len(texts.Words()))
+	for k, word := range texts.Words() {
+		terms[k] = []string{strings.TrimSuffix(word, "s")}
+	}
+	c, o := texts.Corpus(terms), learn.DefaultCorpusOptions()
+	o.MinDocFreq = 1
+	f := embeddingFlags{url: "file:" + write(t, "v.txt", "gear 30 40\ngears 0 0.1\noven 2 0\nnothing 0 0\n")}
+	var told bytes.Buffer
+	if err := f.mix(t.Context(), c, &o, nil, cli.NewProgress(&told)); err != nil {
+		t.Fatal(err)
+	}
+	for term, want := range map[string][]float32{"gear": {0.36, 0.88}, "oven": {1, 0}, "nothing": nil} { // gear 3, gears 2
+		got := o.Mix.Vector(term)
+		for d := range got {
+			got[d] = float32(math.Round(float64(got[d])*1e5) / 1e5)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", term, got, want)
+		}
+	}
+	if !strings.Contains(told.String(), "3 of 4 words have a vector") {
+		t.Error(told.String())
+	}
+}
+
+// One authority may have signed the certificates of the cluster and the model.
+func TestAuthoritiesOfTheClusterAreAlsoThoseOfTheModel(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	build := []string{
+		"matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
+		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny",
+	}
+	if _, stderr, _ := akin(t, build...); !strings.Contains(stderr, "next: name the PEM file") {
+		t.Error(stderr)
+	}
+	if _, stderr, _ := akin(t, append(build, "--ca-file", ca)...); !strings.Contains(stderr, "answers 404") {
+		t.Error(stderr)
+	}
+}
+
 func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 	key := write(t, "key", "k")
+	t.Setenv(embed.EnvKey, " ")
 	for want, args := range map[string][]string{
 		"--embedding-model needs --embeddings":     {"--embedding-model", "tiny"},
 		"--embeddings needs --embedding-model":     {"--embeddings", "http://127.0.0.1:1"},
@@ -150,6 +267,11 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		"is the file of --embedding-key-file":      {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--out", key},
 		"is the file of --embeddings-cache":        {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embeddings-cache", key, "--out", key},
 		"is the file of --embeddings:":             {"--embeddings", "file:" + key, "--out", key},
+		"blank is empty":                           {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", write(t, "blank", "\n")},
+		"$AKIN_EMBEDDINGS_KEY is empty":            {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny"},
+		"--embedding-key-file: open nowhere":       {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", "nowhere"},
+		"nowhere is no folder":                     {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--embeddings-cache", "nowhere/x"},
+		"the cache of vectors " + key:              {"--embeddings", "_ml/trained_models/x/_infer", "--embeddings-cache", key},
 		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
 	} {
 		all := []string{"matrix", "build", "--index", "x", "--field", "y", "--out", filepath.Join(t.TempDir(), "x")}

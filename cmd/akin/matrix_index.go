@@ -139,11 +139,12 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	}
 	d.options.Source = d.describe(&f.field)
 	if d.embeddings.url != "" {
-		if d.options.Mix, err = d.embeddings.mix(ctx, corpus, &d.options, client, report); err != nil {
-			return nil, err
-		}
+		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)
 	}
-	m, err := learn.FromCorpus(ctx, corpus, d.options, report.Step)
+	var m *simmatrix.Matrix
+	if err == nil {
+		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
+	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
 			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, d.maxMemory)

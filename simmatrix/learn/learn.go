@@ -5,6 +5,7 @@ package learn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -33,18 +34,7 @@ import (
 // processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
 // [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
-	if err := opts.Validate(); err != nil {
-		return nil, err
-	}
-	if err := c.checkMemory(opts.MaxMemory); err != nil {
-		return nil, err
-	}
-	v, err := c.vocabulary(opts.MinDocFreq, opts.MaxTerms)
-	if err != nil {
-		return nil, err
-	}
-	rare := c.rareTerms(v, &opts)
-	room, err := memoryRoom(c, v, len(rare.terms), &opts)
+	v, rare, room, err := c.prepare(&opts)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +76,30 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 }
 
 // Vocabulary returns the terms that [FromCorpus] gives rows, in ascending byte
-// order; its errors are those of that.
+// order. Its errors are those of that, [simmatrix.ErrMemory] for the Dim of a
+// Mix among them; it needs no Vector.
 func (c *Corpus) Vocabulary(o *CorpusOptions) ([]string, error) {
-	v, err := c.vocabulary(o.MinDocFreq, o.MaxTerms)
+	v, rare, _, err := c.prepare(o)
 	if err != nil {
 		return nil, err
 	}
-	terms := slices.Concat(v.terms[:v.rows], c.rareTerms(v, o).terms)
+	terms := slices.Concat(v.terms[:v.rows], rare.terms)
 	slices.Sort(terms)
 	return terms, nil
+}
+
+// prepare returns the terms that are learned, the rare ones, and how many bytes
+// the entries of the sparse matrices may take.
+func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room int64, err error) {
+	if err = errors.Join(o.Validate(), c.checkMemory(o.MaxMemory)); err != nil {
+		return nil, nil, 0, err
+	}
+	if v, err = c.vocabulary(o.MinDocFreq, o.MaxTerms); err != nil {
+		return nil, nil, 0, err
+	}
+	rare = c.rareTerms(v, o)
+	room, err = memoryRoom(c, v, len(rare.terms), o)
+	return v, rare, room, err
 }
 
 // learnVectors returns the vectors of the vocabulary and sets those of the rare

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -205,7 +206,8 @@ func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint3
 		}
 	}
 	if len(known) <= crowdPlace {
-		return nil, nil, errors.New("the model knows too few of the words")
+		return nil, nil, fmt.Errorf("the model has vectors of %d of the %d terms, and a mixture takes more than %d: build without the model",
+			len(known), len(terms), crowdPlace)
 	}
 	mean := make([]float64, o.Dim)
 	for _, id := range known {

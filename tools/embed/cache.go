@@ -4,13 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// The buckets of a cache: what its vectors are of, and the vectors by word, as
-// little-endian float32.
+// The buckets of a cache: what its vectors are of (model, prefix and, but for
+// old files, dimension), and the vectors by word, as little-endian float32. A
+// word that the model refused has an empty one.
 var (
 	aboutBucket  = []byte("about")
 	vectorBucket = []byte("vectors")
@@ -19,58 +23,49 @@ var (
 // lockTimeout is how long another build may hold the file.
 const lockTimeout = 5 * time.Second
 
-// A cache keeps vectors in a file. The nil cache keeps none.
+// A cache keeps vectors in a file. Without a file it keeps none.
 type cache struct {
 	path string
-	db   *bbolt.DB
+	is   map[string]string // model and prefix
+	db   *bbolt.DB         // nil where there is no file
 }
 
-// openCache opens the cache of a model and a prefix, and refuses that of
-// another model or prefix. Unless it is only read, it is made where it is
-// missing.
-func openCache(path, model, prefix string, readOnly bool) (*cache, error) {
-	if path == "" {
-		return nil, nil
+// openCache opens the file of a model and a prefix, and refuses that of another
+// model or prefix. Where it is missing, it is made only if create is set.
+func openCache(path, model, prefix string, create bool) (*cache, error) {
+	c := &cache{path: path, is: map[string]string{"model": model, "prefix": prefix}}
+	if info, err := os.Stat(path); path == "" || !create && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
+		return c, nil
 	}
-	c := &cache{path: path}
 	var err error
-	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: readOnly}); err != nil {
-		return nil, c.explain(err)
-	}
-	is := map[string]string{"model": model, "prefix": prefix}
-	if !readOnly {
-		err = c.db.Update(func(tx *bbolt.Tx) error {
-			about, err := tx.CreateBucketIfNotExists(aboutBucket)
-			if err != nil {
-				return err
-			}
-			for key, value := range is {
-				if about.Get([]byte(key)) == nil {
-					err = errors.Join(err, about.Put([]byte(key), []byte(value)))
-				}
-			}
-			_, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
-			return errors.Join(err, errVectors)
-		})
+	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); errors.Is(err, bbolterrors.ErrTimeout) {
+		err = errors.New("another build uses it: wait until that ends, or name another file")
 	}
 	if err == nil {
-		err = c.db.View(func(tx *bbolt.Tx) error {
-			about := tx.Bucket(aboutBucket)
-			if about == nil || tx.Bucket(vectorBucket) == nil {
-				return errors.New("it is no cache of vectors: name another file")
-			}
-			for key, want := range is {
-				if got := string(about.Get([]byte(key))); got != want {
-					return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
-				}
-			}
-			return nil
-		})
+		err = c.db.View(c.check)
 	}
 	if err != nil {
-		return nil, errors.Join(c.explain(err), c.db.Close())
+		return c, errors.Join(c.explain(err), c.close())
 	}
 	return c, nil
+}
+
+// check returns why the file is not the cache of this model. One in which
+// nothing was kept yet is that of any.
+func (c *cache) check(tx *bbolt.Tx) error {
+	about := tx.Bucket(aboutBucket)
+	if first, _ := tx.Cursor().First(); first == nil {
+		return nil
+	}
+	if about == nil || tx.Bucket(vectorBucket) == nil {
+		return errors.New("it is no cache of vectors: name another file")
+	}
+	for key, want := range c.is {
+		if got := string(about.Get([]byte(key))); got != want {
+			return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+		}
+	}
+	return nil
 }
 
 func (c *cache) explain(err error) error {
@@ -80,50 +75,62 @@ func (c *cache) explain(err error) error {
 	return fmt.Errorf("the cache of vectors %s: %w", c.path, err)
 }
 
-// get returns the vector of each word, nil where it has none.
-func (c *cache) get(words []string) ([][]float32, error) {
-	vectors := make([][]float32, len(words))
-	if c == nil {
-		return vectors, nil
+// get returns the vector of each word, nil where it is not known and empty
+// where the model refused the word, and their dimension, 0 where no vector is
+// known.
+func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
+	vectors = make([][]float32, len(words))
+	if c.db == nil {
+		return vectors, 0, nil
 	}
-	err := c.db.View(func(tx *bbolt.Tx) error {
-		bucket, dim := tx.Bucket(vectorBucket), 0
+	err = c.db.View(func(tx *bbolt.Tx) error {
+		about, bucket := tx.Bucket(aboutBucket), tx.Bucket(vectorBucket)
+		if about == nil {
+			return nil
+		}
+		dim, _ = strconv.Atoi(string(about.Get([]byte("dimension"))))
 		for k, word := range words {
 			packed := bucket.Get([]byte(word))
 			if packed == nil {
 				continue
 			}
-			if len(packed)%4 != 0 || dim != 0 && len(packed) != 4*dim {
+			if size := len(packed); size%4 != 0 || dim > 0 && size > 0 && size != 4*dim {
 				return fmt.Errorf("the vector of %q is damaged: remove the file", word)
 			}
-			dim = len(packed) / 4
-			vectors[k] = make([]float32, dim)
+			vectors[k] = make([]float32, len(packed)/4)
+			dim = max(dim, len(vectors[k]))
 			_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only where it is shorter
 		}
 		return nil
 	})
-	return vectors, c.explain(err)
+	return vectors, dim, c.explain(err)
 }
 
-// put keeps the vectors of words.
-func (c *cache) put(words []string, vectors [][]float32) error {
-	if c == nil {
+// put keeps the vectors of words, whose dimension is dim, and what they are of.
+func (c *cache) put(words []string, vectors [][]float32, dim int) error {
+	if c.db == nil {
 		return nil
 	}
 	return c.explain(c.db.Update(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket(vectorBucket)
+		about, err := tx.CreateBucketIfNotExists(aboutBucket)
+		bucket, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
+		if err = errors.Join(err, errVectors); err != nil {
+			return err
+		}
+		for key, value := range c.is {
+			err = errors.Join(err, about.Put([]byte(key), []byte(value)))
+		}
+		err = errors.Join(err, about.Put([]byte("dimension"), []byte(strconv.Itoa(dim))))
 		for k, word := range words {
 			packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // takes all numbers
-			if err := bucket.Put([]byte(word), packed); err != nil {
-				return err
-			}
+			err = errors.Join(err, bucket.Put([]byte(word), packed))
 		}
-		return nil
+		return err
 	}))
 }
 
 func (c *cache) close() error {
-	if c == nil {
+	if c.db == nil {
 		return nil
 	}
 	return c.explain(c.db.Close())

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,21 +33,20 @@ const (
 	// patience is for how long a call is repeated that the model refuses for
 	// now.
 	patience = 5 * time.Minute
-	// refusedAlone is how many words the model may refuse by themselves before
-	// it has taken any.
-	refusedAlone = 8
+	// refusedAtFirst is how many words a model may refuse by themselves that is
+	// not known to have taken any, and refusedInARow how many any model may
+	// between two that it takes.
+	refusedAtFirst, refusedInARow = 8, 256
 	// answerPerWord bounds an answer: 8,192 numbers of at most 32 bytes.
 	answerPerWord = 8192 * 32
-	// maxNumbers bounds what the vectors of all words take to 4 GiB.
-	maxNumbers = 1 << 30
 )
 
 // A Model is a language model behind an API.
 type Model struct {
-	// Client reaches the node of the API, and Path, with the query, is where it
-	// is. [Split] gets them from a URL.
-	Client *esclient.Client
-	Path   string
+	// Node, "" for the cluster that is read, and Path, with the query, are where
+	// the API is. [Split] gets them from a URL. Client reaches the node.
+	Node, Path string
+	Client     *esclient.Client
 	// Name is the model, and Prefix what it wants before each text, such as
 	// "query: ".
 	Name, Prefix string
@@ -57,113 +54,110 @@ type Model struct {
 	Key string
 	// Cache is a file that keeps the vectors; "" is none.
 	Cache string
-	// Tell, unless nil, tells people that a call is made again, and why. It is
-	// called by one goroutine at a time, and not while progress is.
+	// Fits is asked as soon as the dimension of the vectors is known, after the
+	// first batch at the latest: an error ends the work.
+	Fits func(dim int) error
+	// Start is told before the first call how many words will be sent, in how many
+	// calls at least and about how many tokens: an error ends the work. A word has
+	// one to three tokens, and four characters make one.
+	Start func(words, calls, tokens int) error
+	// Tell tells people that a call is made again, and why. It is called by one
+	// goroutine at a time, and not while progress is.
 	Tell func(format string, args ...any)
 }
 
-// Missing returns those of the words that the cache does not have. It writes
-// nothing.
-func (m *Model) Missing(words []string) (missing []string, err error) {
-	if info, err := os.Stat(m.Cache); m.Cache == "" || errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return words, nil
-	}
-	kept, err := openCache(m.Cache, m.Name, m.Prefix, true)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, kept.close()) }()
-	vectors, err := kept.get(words)
-	for k, word := range words {
-		if err == nil && vectors[k] == nil {
-			missing = append(missing, word)
-		}
-	}
-	return missing, err
+// Check returns why the cache cannot be used: it is of another model or prefix,
+// or another build uses it. It makes no file.
+func (m *Model) Check() error {
+	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
+	return errors.Join(err, kept.close())
 }
 
-// Calls returns how many calls and about how many tokens it takes to ask for
-// words: a word has one to three, and four characters make one.
-func (m *Model) Calls(words []string) (calls, tokens int) {
-	for _, w := range words {
-		tokens += 2 + (len(m.Prefix)+len(w)+3)/4
-	}
-	return (len(words) + batchWords - 1) / batchWords, tokens
-}
-
-// Vectors returns the vector of each word, nil for those that the model refuses
-// by themselves. It asks for those that the cache does not have, in batches,
-// which it halves where the model refuses one as too large, and again where the
-// model is overloaded or the network fails: after the time that Retry-After
-// says, or else after a growing one, for five minutes at most. What has come is
-// in the cache when it fails, so that the next try goes on. The error says what
-// the model answered, without the key.
+// Vectors returns the vector of each word, nil or empty for a word that the
+// model refuses. It sends the words that the cache does not have, in batches of
+// 256, four at a time, and halves a batch that the model refuses as too large.
+// If the model is overloaded or the network fails, it sends the batch again
+// after the time that Retry-After says, else after a growing one, for at most
+// five minutes. The cache keeps each batch as it comes, so that the next try
+// goes on where this one failed, and at the end the words that were refused.
+// The error says what the model answered, without the key.
 func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.Progress) (vectors [][]float32, err error) {
 	kept, err := openCache(m.Cache, m.Name, m.Prefix, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, kept.close()) }()
-	vectors, err = kept.get(words)
+	defer func() { err = errors.Join(m.explain(err), kept.close()) }()
+	vectors, dim, err := kept.get(words)
 	if err != nil {
 		return nil, err
 	}
+	if dim > 0 {
+		if err := m.Fits(dim); err != nil {
+			return nil, err
+		}
+	}
 	var missing []int
-	dim := 0
+	tokens := 0
 	for k, v := range vectors {
 		if v == nil {
 			missing = append(missing, k)
+			tokens += 2 + (len(m.Prefix)+len(words[k])+3)/4
 		}
-		dim = max(dim, len(v))
 	}
-	if len(missing) == 0 {
-		return vectors, nil
+	if err := m.Start(len(missing), (len(missing)+batchWords-1)/batchWords, tokens); err != nil || len(missing) == 0 {
+		return vectors, err
 	}
-	done := 0
-	var mu sync.Mutex // of take, of what it changes, and of Tell
+	if kept.db == nil {
+		if kept, err = openCache(m.Cache, m.Name, m.Prefix, true); err != nil {
+			return nil, err
+		}
+	}
+	var mu sync.Mutex     // of Tell, progress, and the variables that follow, dim and vectors
+	done, largest := 0, 0 // words that are settled, and the size of the largest batch that was answered
+	var refused []string
+	inARow := 0 // of the refused
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		if m.Tell != nil {
-			m.Tell("again in %v: %s", pause.Round(time.Second), m.hide(err.Error()))
-		}
+		m.Tell("again in %v: %v", pause.Round(time.Second), m.explain(err))
 	}
+	// take keeps what the model answers to a batch.
 	take := func(batch []int, got [][]float32) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if err := check(got, len(batch), dim); err != nil {
 			return err
 		}
-		if dim = len(got[0]); len(words)*dim > maxNumbers {
-			return fmt.Errorf("%d words of %d numbers each are more than %d: lower --max-terms", len(words), dim, maxNumbers)
+		if dim == 0 {
+			dim = len(got[0])
+			if err := m.Fits(dim); err != nil {
+				return err
+			}
 		}
 		texts := make([]string, len(batch))
 		for i, k := range batch {
 			vectors[k], texts[i] = got[i], words[k]
 		}
-		done += len(batch)
+		done, largest, inARow = done+len(batch), max(largest, len(batch)), 0
 		progress.Report("vectors of words", done, len(missing))
-		return kept.put(texts, got)
+		return kept.put(texts, got, dim)
 	}
-	largest, alone := 0, 0 // the largest batch that was answered, and words that were refused by themselves
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
 		got, err := m.ask(ctx, words, batch, again)
 		switch {
 		case err == nil:
-			mu.Lock()
-			largest = max(largest, len(batch))
-			mu.Unlock()
 			return take(batch, got)
 		case !tooMuch(err):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
 			defer mu.Unlock()
-			if alone++; largest == 0 && alone == refusedAlone {
+			done, inARow, refused = done+1, inARow+1, append(refused, words[batch[0]])
+			if dim == 0 && inARow == refusedAtFirst || inARow == refusedInARow {
 				return err
 			}
-			return nil // the model does not take this word
+			return nil
 		}
 		if err := inHalves(ctx, batch[:len(batch)/2]); err != nil {
 			return err
@@ -187,7 +181,11 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	for batch := range slices.Chunk(rest, size) {
 		group.Go(func() error { return inHalves(inGroup, batch) })
 	}
-	return vectors, group.Wait()
+	if err := group.Wait(); err != nil || largest == 0 {
+		return vectors, err
+	}
+	// Only now: a model that took others refuses these for what they are.
+	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
 }
 
 // tooMuch reports whether the model may have refused a call for its size.
@@ -211,11 +209,13 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 	if m.Key != "" {
 		call.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
 	}
-	vectors, err := backoff.Retry(ctx, func() ([][]float32, error) {
+	return backoff.Retry(ctx, func() ([][]float32, error) {
 		var a answer
 		err := m.Client.Do(ctx, call, &a)
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
+		case err == nil && a.Embeddings != nil:
+			return nil, backoff.Permanent(errors.New("the model answers as Ollama's /api/embed does: use /v1/embeddings"))
 		case err == nil:
 			return a.vectors(), nil
 		case !documents.Interrupted(err) || tooMuch(err):
@@ -225,25 +225,39 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 		}
 		return nil, err
 	}, backoff.WithMaxElapsedTime(patience), backoff.WithNotify(again))
-	refused, ok := errors.AsType[*esclient.Error](err)
-	if !ok {
-		return vectors, err
-	}
-	told := *refused
-	told.Type, told.Reason = m.hide(told.Type), m.hide(told.Reason)
-	err = fmt.Errorf("the model: %w", &told)
-	if told.Status == http.StatusUnauthorized || told.Status == http.StatusForbidden {
-		err = fmt.Errorf("%w: is its key in %s?", err, EnvKey)
-	}
-	return nil, err
 }
 
-// hide takes the key out of a text: some models quote one that is wrong.
-func (m *Model) hide(text string) string {
-	if m.Key == "" {
-		return text
+// explain says what a model answered that refused a call, without the key,
+// which some quote, and what to do. It leaves a refusal of the cluster that is
+// read as it is: the advice for the cluster is right there.
+func (m *Model) explain(err error) error {
+	if err != nil && strings.Contains(err.Error(), "invalid character '<'") {
+		return fmt.Errorf("%w: that is a web page, not JSON: look at the URL, which mostly ends with /v1/embeddings", err)
 	}
-	return strings.ReplaceAll(text, m.Key, "…")
+	refused, ok := errors.AsType[*esclient.Error](err)
+	if !ok || m.Node == "" {
+		return err
+	}
+	text := []string{fmt.Sprintf("the model at %s answers %d", m.Node, refused.Status)}
+	for _, part := range []string{refused.Type, refused.Reason} {
+		if m.Key != "" {
+			part = strings.ReplaceAll(part, m.Key, "…")
+		}
+		if part != "" {
+			text = append(text, part)
+		}
+	}
+	switch {
+	case refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
+		text = append(text, "give its key in $"+EnvKey+" or --embedding-key-file")
+	case refused.Status == http.StatusNotFound:
+		text = append(text, "look at the path in the URL and at the name of the model")
+	case refused.RetryAfter > patience:
+		text = append(text, fmt.Sprintf("it asks to wait %v, and akin waits no longer than %v: build again later", refused.RetryAfter, patience))
+	case refused.Status == http.StatusTooManyRequests:
+		text = append(text, "it is overloaded, or your share of it is used up")
+	}
+	return errors.New(strings.Join(text, ": "))
 }
 
 // EnvKey is the variable of the environment that has the key of the API.

@@ -2,7 +2,9 @@ package embed
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -17,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 
 	"github.com/akin-search/akin/esclient"
 )
@@ -88,7 +91,25 @@ func newModel(t *testing.T, h http.Handler, path string) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return &Model{Client: client, Path: path, Name: "tiny", Key: "secret-key"}
+	return &Model{
+		Client: client, Node: server.URL, Path: path, Name: "tiny", Key: "secret-key",
+		Fits:  func(int) error { return nil },
+		Start: func(int, int, int) error { return nil },
+		Tell:  func(string, ...any) {},
+	}
+}
+
+// missing returns how many words m would send. It sends none.
+func missing(m *Model, words []string) (n int, err error) {
+	dry, end := *m, errors.New("a dry run")
+	dry.Start = func(missing, _, _ int) error {
+		n = missing
+		return end
+	}
+	if _, err = dry.Vectors(context.Background(), words, nil); errors.Is(err, end) {
+		return n, nil
+	}
+	return n, err
 }
 
 func numbered(n int) []string {
@@ -219,7 +240,7 @@ func TestPatienceEndsWithWhatTheModelAnswered(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":{"type":"insufficient_quota","message":"pay for secret-key first"}}`))
 	}), "/v1/embeddings")
 	_, err := m.Vectors(t.Context(), []string{"a"}, nil)
-	for _, want := range []string{"429", "insufficient_quota", "pay for … first"} {
+	for _, want := range []string{"429", "insufficient_quota", "pay for … first", "asks to wait 1h0m0s, and akin waits no longer than 5m0s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -254,19 +275,19 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 	}{
 		"no key":            {&fakeModel{refuse: func(int) int { return http.StatusUnauthorized }}, EnvKey},
 		"no such model":     {&fakeModel{refuse: func(int) int { return http.StatusNotFound }}, "404"},
-		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "read the answer"},
+		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
+		"Ollama's own API":  {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
 		"half a batch":      {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
 		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
 		"other dimensions":  {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
 		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
 		"null":              {&fakeModel{spoil: with([]any{1, nil, 2, 3, 4, 5, 6, 7})}, "null"},
-		"zeros":             {&fakeModel{spoil: with(make([]float32, 8))}, "no direction"},
 		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
 		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newModel(t, tt.fake, "/v1/embeddings").Vectors(t.Context(), []string{"a", "b"}, nil)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret-key") {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "cluster") {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -288,9 +309,9 @@ func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
 		t.Fatal("no error")
 	}
 	kept := len(fake.texts)
-	missing, err := m.Missing(words)
-	if err != nil || len(missing) != len(words)-kept || kept == 0 {
-		t.Errorf("%d of %d are missing after %d: %v", len(missing), len(words), kept, err)
+	left, err := missing(m, words)
+	if err != nil || left != len(words)-kept || kept == 0 {
+		t.Errorf("%d of %d are missing after %d: %v", left, len(words), kept, err)
 	}
 	again, err := m.Vectors(t.Context(), words, nil)
 	if err != nil || len(fake.texts) != len(words) {
@@ -306,8 +327,11 @@ func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
 func TestLookingForMissingWordsWritesNothing(t *testing.T) {
 	m := newModel(t, &fakeModel{}, "/v1/embeddings")
 	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
-	if missing, err := m.Missing([]string{"a"}); err != nil || len(missing) != 1 {
-		t.Error(missing, err)
+	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
+		t.Error(n, err)
+	}
+	if err := m.Check(); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(m.Cache); err == nil {
 		t.Error("there is a cache, of a model that was never asked")
@@ -315,8 +339,8 @@ func TestLookingForMissingWordsWritesNothing(t *testing.T) {
 	if err := os.WriteFile(m.Cache, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := m.Missing([]string{"a"}); err != nil || len(missing) != 1 {
-		t.Error("of an empty file:", missing, err)
+	if n, err := missing(m, []string{"a"}); err != nil || n != 1 {
+		t.Error("of an empty file:", n, err)
 	}
 }
 
@@ -329,10 +353,12 @@ func TestFilesThatAreNoCacheAreRefused(t *testing.T) {
 	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), m.Cache) {
 		t.Error(err)
 	}
-	if _, err := m.Missing([]string{"a"}); err == nil {
+	if err := m.Check(); err == nil {
 		t.Error("no error")
 	}
 }
+
+func second(_ [][]float32, err error) error { return err }
 
 func TestCacheOfAnotherModelIsRefused(t *testing.T) {
 	m := newModel(t, &fakeModel{}, "/v1/embeddings")
@@ -343,8 +369,10 @@ func TestCacheOfAnotherModelIsRefused(t *testing.T) {
 	for _, change := range []func(m *Model){func(m *Model) { m.Name = "other" }, func(m *Model) { m.Prefix = "query: " }} {
 		other := *m
 		change(&other)
-		if _, err := other.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), "name another file") {
-			t.Errorf("%+v: %v", other, err)
+		for _, err := range []error{second(other.Vectors(t.Context(), []string{"a"}, nil)), other.Check()} {
+			if err == nil || !strings.Contains(err.Error(), "name another file") {
+				t.Errorf("%s with %q: %v", other.Name, other.Prefix, err)
+			}
 		}
 	}
 	// A model of the same name that has become another one shows by its dimension.
@@ -356,6 +384,147 @@ func TestCacheOfAnotherModelIsRefused(t *testing.T) {
 	other.Cache = m.Cache
 	if _, err := other.Vectors(t.Context(), []string{"a", "b"}, nil); err == nil || !strings.Contains(err.Error(), "of 8 and of 1 numbers") {
 		t.Error(err)
+	}
+}
+
+// A first call with a wrong name must not keep the right one out.
+func TestCacheOfAModelThatNeverAnsweredIsThatOfAny(t *testing.T) {
+	fake := &fakeModel{refuse: func(int) int { return http.StatusNotFound }}
+	m := newModel(t, fake, "/v1/embeddings")
+	m.Name, m.Cache = "mistyped", filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil {
+		t.Fatal("no error")
+	}
+	m.Name, fake.refuse = "tiny", nil
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCacheKnowsTheDimensionOfItsVectors(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := newModel(t, &fakeModel{spoil: func(data []map[string]any) any {
+		data[0]["embedding"] = []float32{1}
+		return map[string]any{"data": data}
+	}}, "/v1/embeddings")
+	other.Cache = m.Cache
+	if _, err := other.Vectors(t.Context(), []string{"b"}, nil); err == nil || !strings.Contains(err.Error(), "of 8 and of 1 numbers") {
+		t.Error(err)
+	}
+}
+
+// Files of before the dimension and refused words were kept.
+func TestOldCachesAreReadable(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(m.Cache, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(aboutBucket).Delete([]byte("dimension")) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Vectors(t.Context(), []string{"a", "b"}, nil); err != nil || !slices.Equal(got[0], fakeVector("a")) || !slices.Equal(got[1], fakeVector("b")) {
+		t.Error(got, err)
+	}
+}
+
+func TestCacheThatAnotherBuildUsesIsSaidToBe(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	db, err := bbolt.Open(m.Cache, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := m.Check(); err == nil || !strings.Contains(err.Error(), "another build uses it") {
+		t.Error(err)
+	}
+}
+
+func TestRefusedWordsAreSentOnce(t *testing.T) {
+	fake := &fakeModel{}
+	bad := []string{"word3", "word299"}
+	m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		for _, word := range bad {
+			if bytes.Contains(body, []byte(`"`+word+`"`)) {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fake.ServeHTTP(w, r)
+	}), "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	words := numbered(300)
+	// Alone they may be refused for another reason.
+	if _, err := m.Vectors(t.Context(), bad, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := missing(m, bad); err != nil || n != 2 {
+		t.Error(n, err)
+	}
+	if _, err := m.Vectors(t.Context(), words, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := missing(m, words); err != nil || n != 0 {
+		t.Errorf("%d words are sent again: %v", n, err)
+	}
+	vectors, err := m.Vectors(t.Context(), words, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, word := range words {
+		if (len(vectors[k]) == 0) != slices.Contains(bad, word) {
+			t.Errorf("%s has the vector %v", word, vectors[k])
+		}
+	}
+}
+
+func TestModelThatBeginsToRefuseEverythingIsLeftAlone(t *testing.T) {
+	calls, taken := 0, false
+	fake := &fakeModel{refuse: func(int) int {
+		if calls++; !taken {
+			taken = true
+			return 0
+		}
+		return http.StatusBadRequest
+	}}
+	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(5000), nil); err == nil || calls > 1000 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
+	fake, end := &fakeModel{}, errors.New("too large")
+	m := newModel(t, fake, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	m.Fits = func(dim int) error {
+		if asked = dim; dim == 8 {
+			return end
+		}
+		return nil
+	}
+	words := numbered(1000)
+	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1 {
+		t.Errorf("%v after %d texts, with the dimension %d in the cache", err, len(fake.texts), asked)
+	}
+	m.Cache = ""
+	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1+batchWords {
+		t.Errorf("%v after %d texts, of dimension %d", err, len(fake.texts), asked)
 	}
 }
 
