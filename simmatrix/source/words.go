@@ -31,7 +31,7 @@ const (
 type Words struct {
 	tree     *termTree
 	docFreqs []uint32
-	one, two SpellingOptions
+	within   [3]SpellingOptions // by how many edits
 }
 
 // IsWord reports whether a term of a vocabulary is a known word, which others
@@ -45,10 +45,11 @@ func IsWord(term string, docFreq uint32) bool {
 // document frequency. Words take under 75 bytes each, besides the bytes of
 // the terms.
 func NewWords(terms []string, docFreqs []uint32) *Words {
-	w := &Words{one: DefaultSpellingOptions()}
-	w.one.Neighbors, w.one.MaxDistance = nearWords, 1
-	w.two = w.one
-	w.two.MaxDistance = 2
+	w := new(Words)
+	for edits := range w.within {
+		w.within[edits] = DefaultSpellingOptions()
+		w.within[edits].Neighbors, w.within[edits].MaxDistance = nearWords, edits
+	}
 	var known []string
 	for i, term := range terms {
 		if IsWord(term, docFreqs[i]) {
@@ -82,7 +83,7 @@ func (w *Words) Nearest(word string) (known []string, similarity float32) {
 		return []string{w.tree.terms[best.Col]}, simmatrix.FromUnits(best.Units)
 	}
 	if first, second := w.compound(word); first >= 0 { // a blank is missing
-		return []string{w.tree.terms[first], w.tree.terms[second]}, simmatrix.FromUnits(w.one.units(1, length+1))
+		return []string{w.tree.terms[first], w.tree.terms[second]}, simmatrix.FromUnits(w.within[1].units(1, length+1))
 	}
 	return nil, 0
 }
@@ -101,21 +102,17 @@ func letters(word string) bool {
 // near returns the nearest word at most so many edits away, of several the one
 // that most documents have; the zero Entry is none.
 func (w *Words) near(word string, edits int) (best simmatrix.Entry) {
-	within := [...]*editSearcher{1: newEditSearcher(w.tree, &w.one), 2: newEditSearcher(w.tree, &w.two)}
+	whole, rest := newEditSearcher(w.tree, &w.within[edits]), newEditSearcher(w.tree, &w.within[edits-1])
 	take := func(found ...simmatrix.Entry) {
 		best = slices.MaxFunc(append(found, best), func(a, b simmatrix.Entry) int {
 			return cmp.Or(cmp.Compare(a.Units, b.Units), cmp.Compare(w.docFreqs[a.Col], w.docFreqs[b.Col]), cmp.Compare(b.Col, a.Col))
 		})
 	}
-	take(within[edits].near(word, 0, edits > 1, 0)...)
+	take(whole.near(word, 0, edits > 1, 0)...)
 	runes := []rune(word)
 	for i := edits - 1; i < len(runes)-1; i++ { // two edits leave the first letter
 		runes[i], runes[i+1] = runes[i+1], runes[i]
-		if swapped := string(runes); edits > 1 {
-			take(within[1].near(swapped, 1, true, max(best.Units, 1)-1)...)
-		} else if k, ok := slices.BinarySearch(w.tree.terms, swapped); ok {
-			take(simmatrix.Entry{Col: uint32(k), Units: w.one.units(1, len(runes))}) //nolint:gosec // a place among the terms, less than MaxTerms
-		}
+		take(rest.near(string(runes), 1, true, max(best.Units, 1)-1)...)
 		runes[i], runes[i+1] = runes[i+1], runes[i]
 	}
 	return best
