@@ -92,6 +92,8 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 	switch {
 	case err != nil:
 		return fmt.Errorf("--embeddings: %w", err)
+	case m.Node == "" && f.keyFile != "":
+		return errors.New("--embedding-key-file: a model on the cluster takes the credentials of the cluster, and no key")
 	case m.Node == "":
 		m.Name = cmp.Or(m.Name, m.Path)
 	case m.Name == "":

@@ -269,6 +269,7 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		"is the file of --embeddings:":             {"--embeddings", "file:" + key, "--out", key},
 		"blank is empty":                           {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", write(t, "blank", "\n")},
 		"$AKIN_EMBEDDINGS_KEY is empty":            {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny"},
+		"takes the credentials of the cluster":     {"--embeddings", "_inference/tiny", "--embedding-key-file", key},
 		"--embedding-key-file: open nowhere":       {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", "nowhere"},
 		"nowhere is no folder":                     {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--embeddings-cache", "nowhere/x"},
 		"the cache of vectors " + key:              {"--embeddings", "_ml/trained_models/x/_infer", "--embeddings-cache", key},
