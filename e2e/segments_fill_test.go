@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -319,115 +318,22 @@ func TestTextsUnderOtherNamesAreNotFilled(t *testing.T) {
 	})
 }
 
-// indexStale indexes documents again as a client does that has read them
-// before: with the segments of other texts.
-func (f *fillFixture) indexStale(ids ...string) {
-	f.t.Helper()
-	var docs []document
-	for _, id := range ids {
-		docs = append(docs, document{id, section{"text": section{"body": longTexts()[id]}, "parts": section{
-			"segments": []section{{"text": "stale", "position": 1, "share": 1}}, "segments_by": "text.body:paragraphs",
-		}}})
-	}
-	f.engine.index(f.t, f.index, docs)
-}
-
-// The script of the pipeline makes of a text what the backfill makes of it. Not
-// every engine here has ingest processors; those that run scripts can update by it.
-func TestPipelineCutsAsTheBackfillDoes(t *testing.T) {
+// TestBackfillSaysWhatTheLimitOfNestedDocumentsIs has few nested documents in an
+// index, of which another field has some: the engine refuses the segments.
+func TestBackfillSaysWhatTheLimitOfNestedDocumentsIs(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
-		for i, args := range [][]string{nil, {"--by", "windows", "--words", "3", "--overlap", "1"}} {
-			f := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-go-", i))
-			f.putMapping()
-			f.backfill(1, args...) // for what has too many
-			want := f.stored()
-			pipeline, script := f.pipeline(args...)
-			if !e.scripts {
-				continue
-			}
-			if i == 0 {
-				checkLimit(t, e)
-			}
-			g := makeFilled(t, e, fmt.Sprint("akin-e2e-cut-by-script-", i))
-			g.putMapping()
-			g.indexStale("prose", "too many")
-			e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?refresh=true", script)
-			g.checkSame(want, args...)
-			if e.hasProcessors(t) {
-				e.must(t, http.MethodPut, "/_ingest/pipeline/akin-e2e", pipeline)
-				g = makeFilled(t, e, g.index)
-				g.putMapping()
-				g.indexStale("prose", "too many")
-				e.must(t, http.MethodPost, "/"+g.index+"/_update_by_query?pipeline=akin-e2e", "")
-				g.checkSame(want, args...)
-			}
+		f := &fillFixture{e, t, "akin-e2e-nested-limit"}
+		e.makeIndex(t, f.index, strings.Replace(strings.Replace(filledDefinition, `"settings":{`, `"settings":{"index.mapping.nested_objects.limit":5,`, 1),
+			`"flat":`, `"others":{"type":"nested"},"flat":`, 1))
+		f.putMapping()
+		others := []section{{"a": 1}, {"a": 2}, {"a": 3}}
+		e.index(t, f.index, []document{
+			{"fits", section{"text.body": "One.\n\nTwo.", "others": others}},
+			{"too many", section{"text.body": "One.\n\nTwo.\n\nThree.", "others": others}},
+		})
+		if said := f.backfill(1); !strings.Contains(said, "1 failed") || !strings.Contains(said, "index.mapping.nested_objects.limit") {
+			t.Errorf("the backfill says\n%s", said)
 		}
 	})
-}
-
-// pipeline returns the pipeline for the index, and the body of an update by its
-// script.
-func (f *fillFixture) pipeline(args ...string) (pipeline, script string) {
-	f.t.Helper()
-	r := runAkin(f.t, append([]string{"segments", "pipeline", "--cluster", f.url, "--index", f.index, "--field", "text.body", "--path", "parts.segments"}, args...)...)
-	var printed struct {
-		Processors []struct{ Script section }
-	}
-	decode(f.t, []byte(r.stdout), &printed)
-	update := printed.Processors[0].Script
-	delete(update, "ignore_failure")
-	update["source"] = strings.ReplaceAll(update["source"].(string), "ctx", "ctx._source")
-	return r.stdout, toJSON(f.t, section{"script": update})
-}
-
-// checkSame checks that the documents have the same segments as others, and that
-// a backfill has nothing to change.
-func (f *fillFixture) checkSame(want map[string]filledDoc, args ...string) {
-	f.t.Helper()
-	docs := f.stored()
-	if said := f.backfill(1, append(args, "--all")...); !strings.Contains(said, "\n0 documents written") {
-		f.t.Errorf("after the script the backfill says\n%s", said)
-	}
-	for id, d := range docs {
-		if !reflect.DeepEqual(d.Source, want[id].Source) && len(d.Source.Parts.Segments)+len(want[id].Source.Parts.Segments) > 0 {
-			f.t.Errorf("%s: %d segments by the script, %d by the backfill; %.200q and %.200q", id,
-				len(d.Source.Parts.Segments), len(want[id].Source.Parts.Segments), fmt.Sprint(d.Source), fmt.Sprint(want[id].Source))
-		}
-		if d.Source.Parts.By != want[id].Source.Parts.By {
-			f.t.Errorf("%s: by %q, want %q", id, d.Source.Parts.By, want[id].Source.Parts.By)
-		}
-	}
-}
-
-// hasProcessors reports whether the engine has ingest processors.
-func (e *engine) hasProcessors(t *testing.T) bool {
-	t.Helper()
-	return strings.Contains(string(e.must(t, http.MethodGet, "/_nodes/ingest?filter_path=nodes.*.ingest", "")), `"type":"script"`)
-}
-
-// checkLimit has few nested documents in an index, of which another field has
-// some: the engine refuses the segments of the backfill and says why, and the
-// script of the pipeline makes none, so that the document is not refused.
-func checkLimit(t *testing.T, e *engine) {
-	t.Helper()
-	f := &fillFixture{e, t, "akin-e2e-nested-limit"}
-	e.makeIndex(t, f.index, strings.Replace(strings.Replace(filledDefinition, `"settings":{`, `"settings":{"index.mapping.nested_objects.limit":5,`, 1),
-		`"flat":`, `"others":{"type":"nested"},"flat":`, 1))
-	f.putMapping()
-	others := []section{{"a": 1}, {"a": 2}, {"a": 3}}
-	e.index(t, f.index, []document{
-		{"fits", section{"text.body": "One.\n\nTwo.", "others": others}},
-		{"too many", section{"text.body": "One.\n\nTwo.\n\nThree.", "others": others}},
-	})
-	_, script := f.pipeline()
-	e.must(t, http.MethodPost, "/"+f.index+"/_update_by_query?refresh=true", script)
-	for id, want := range map[string]int{"fits": 2, "too many": 0} {
-		if d := f.stored()[id]; len(d.texts()) != want {
-			t.Errorf("%s: the script made %q", id, d.texts())
-		}
-	}
-	if said := f.backfill(1); !strings.Contains(said, "1 failed") || !strings.Contains(said, "index.mapping.nested_objects.limit") {
-		t.Errorf("the backfill says\n%s", said)
-	}
 }

@@ -17,8 +17,8 @@ var withoutTable = map[string]string{
 	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version", "akin matrix pull": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
 	"akin norms snapshot": "a file", "akin norms backfill": "progress",
-	"akin segments backfill": "progress", "akin segments pipeline": "the body of a request",
-	"akin vectors model": "a file", "akin vectors backfill": "progress", "akin vectors export": "a file",
+	"akin segments backfill": "progress",
+	"akin vectors model":     "a file", "akin vectors backfill": "progress", "akin vectors export": "a file",
 	"akin matrix export": "a file",
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/enrich"
 )
@@ -20,13 +18,11 @@ func newSegments() *cobra.Command {
 		Use: "segments", Short: "Cut long documents into segments",
 		Long: `A long document can be found by its best passage where its text is there twice: as a
 whole, and cut into segments, which are nested documents. "segments backfill" cuts the
-texts of the documents that are there;
-"segments pipeline" prints an ingest pipeline that has the cluster cut new ones itself.
+texts of the documents that are there.
 
 docs/segments.md has the mapping, and says how searches use the segments.`,
-		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body
-  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body`,
-	}, newSegmentsBackfill(), newSegmentsPipeline())
+		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body`,
+	}, newSegmentsBackfill())
 }
 
 // cutFlags say how a text is cut, and where the segments are put.
@@ -61,17 +57,6 @@ func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 	return errors.Join(append(errs, f.cut.Validate())...)
 }
 
-// look returns what is to be filled in the indices of the flags, and the
-// concrete ones that map the field. The error has what a mapping lacks.
-func (f *cutFlags) look(ctx context.Context, cluster documents.API, in *indexFieldFlags) (enrich.Filling, []mapping.Inspection, error) {
-	filling := enrich.Filling{Cut: f.cut, Field: in.field, Path: f.path}
-	indices, err := cluster.Countable(ctx, in.Index, in.field)
-	if err == nil {
-		err = in.checkMapping(indices, "segments", filling.Check)
-	}
-	return filling, indices, err
-}
-
 const segmentsHelp = `backfill cuts the text of each document that has the field, and stores the segments in the
 document: in the nested field of --path, each with its text, its position, from 1, and
 its share of the words. The keyword PATH_by has the field and the way to cut, so that
@@ -103,41 +88,12 @@ func newSegmentsBackfill() *cobra.Command {
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
 	}, "segments", func() error { return cut.parse(cmd.Flags()) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
-		s, indices, err := cut.look(cmd.Context(), cluster, &f.indexFieldFlags)
+		s := enrich.Filling{Cut: cut.cut, Field: f.field, Path: cut.path}
+		indices, err := cluster.Countable(cmd.Context(), f.Index, f.field)
+		if err == nil {
+			err = f.checkMapping(indices, "segments", s.Check)
+		}
 		return filling{task: s.Task(), kind: "segments", id: s.Stamp(), empty: "text", indices: indices}, err
-	})
-	cut.register(cmd.Flags())
-	return cmd
-}
-
-func newSegmentsPipeline() *cobra.Command {
-	var f indexFieldFlags
-	var cut cutFlags
-	var cmd *cobra.Command
-	cmd = f.command(&cobra.Command{
-		Use:   "pipeline --cluster URL --index INDEX --field FIELD",
-		Short: "Print an ingest pipeline that cuts the texts of new documents",
-		Long: `pipeline prints the body of an ingest pipeline, as JSON, that gives new documents the
-segments that "segments backfill" gives those that are there: paragraphs or windows, by a
-script in Painless. It changes nothing itself. A document that has too many segments, or
-none that the script can make, is indexed without them, and found by the backfill.
-
-` + cli.Credentials,
-		Example: `  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body
-  akin segments pipeline --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 100 --overlap 20`,
-	}, func() error { return cut.parse(cmd.Flags()) }, func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
-		s, _, err := cut.look(cmd.Context(), cluster, &f)
-		if err != nil {
-			return err
-		}
-		body, err := s.Pipeline()
-		if err != nil {
-			return cli.Usage(err)
-		}
-		report.Tell("Put this pipeline, and have the index use it:\n  PUT /_ingest/pipeline/akin-segments\n"+
-			"  PUT /%s/_settings {\"index.default_pipeline\": \"akin-segments\"}", f.Index)
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", body)
-		return err
 	})
 	cut.register(cmd.Flags())
 	return cmd

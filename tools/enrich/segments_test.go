@@ -130,14 +130,3 @@ func TestIndicesWithTheTextUnderDifferentNamesAreRefused(t *testing.T) {
 		t.Errorf("source %q, %v", f.Source, err)
 	}
 }
-
-func TestPipelineCutsNoSentences(t *testing.T) {
-	f := windows()
-	if body, err := f.Pipeline(); err != nil || !strings.Contains(string(body), `"stamp":"body:windows:2:1"`) {
-		t.Errorf("%s, %v", body, err)
-	}
-	f.Cut = Cut{By: Sentences}
-	if _, err := f.Pipeline(); err == nil {
-		t.Error("a pipeline for sentences")
-	}
-}
