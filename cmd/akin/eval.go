@@ -89,7 +89,7 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
-	flags.StringVar(&f.report, "report", "", "write a page that shows the result, index.html, and its plots as SVG into this folder")
+	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
 }
 
@@ -109,14 +109,17 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 			return nil, nil, fmt.Errorf("--per-query: %w", err)
 		}
 	}
-	for flag, folder := range map[string]string{"--runs": f.runs, "--report": f.report} {
-		if folder != "" {
-			if err = os.MkdirAll(folder, 0o777); err == nil { //nolint:gosec // less the umask, as files are
-				err = cli.CheckTarget(filepath.Join(folder, "index.html"))
-			}
+	if f.report != "" {
+		if err := cli.CheckTarget(f.report); err != nil {
+			return nil, nil, fmt.Errorf("--report: %w", err)
+		}
+	}
+	if f.runs != "" {
+		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // less the umask, as files are
+			err = cli.CheckTarget(filepath.Join(f.runs, "qrels.txt"))
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", flag, err)
+			return nil, nil, fmt.Errorf("--runs: %w", err)
 		}
 	}
 	return measures, conditions, nil
@@ -182,11 +185,7 @@ func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate
 		}
 	}
 	if f.report != "" {
-		page, failed := evaluate.Files(r)
-		err = cmp.Or(err, failed)
-		for _, file := range page {
-			write(f.report, file.Name, func(w io.Writer) error { _, err := w.Write(file.Data); return err })
-		}
+		write("", f.report, func(w io.Writer) error { return evaluate.WritePage(w, r) })
 	}
 	return err
 }

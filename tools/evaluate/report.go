@@ -1,11 +1,11 @@
 package evaluate
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
+	"io"
 	"slices"
 	"strings"
 )
@@ -14,20 +14,15 @@ import (
 // many that it harmed most.
 const shownQueries = 5
 
-// A PageFile is a file of a report, to be written to its folder.
-type PageFile struct {
-	Name string
-	Data []byte
-}
-
 //go:embed page.html
 var source string
 
-// Files returns the page of a result, index.html, and its plots as SVG. The
-// result has an arm, a measure, and for each query what every arm returned. The
-// plots are about the first measure. The same result gives the same bytes.
-func Files(r *Result) ([]PageFile, error) {
-	templates, err := template.New("").Funcs(template.FuncMap{
+// WritePage writes a result as a page in HTML that needs no other file. The
+// result has an arm, a measure, and for each query what every arm returned.
+// Figures and the order of queries are about the first measure. The same result
+// gives the same bytes.
+func WritePage(w io.Writer, r *Result) error {
+	page, err := template.New("page").Funcs(template.FuncMap{
 		"clip": clip, "signed": signed,
 		"rank":      func(k int) int { return k + 1 },
 		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
@@ -35,39 +30,36 @@ func Files(r *Result) ([]PageFile, error) {
 		"value": func(v *float64) float64 { return *v },
 	}).Parse(source)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v := newView(r)
-	var files []PageFile
-	add := func(name, template string, value any) {
-		var b bytes.Buffer
-		err = cmp.Or(err, templates.ExecuteTemplate(&b, template, value))
-		files = append(files, PageFile{name, b.Bytes()})
-	}
-	add("index.html", "page", v)
-	plots := v.Plots
-	for _, c := range v.Comparisons {
-		plots = append(plots, c.Plot)
-	}
-	for _, p := range plots {
-		add(p.Name+".svg", "plot", p)
-	}
-	return files, err
+	return page.Execute(w, newView(r))
 }
 
 type view struct {
 	*Result
 
-	Plots       []plot
+	Figures     []figure
 	Comparisons []*comparison
 	Best        *comparison // nil of one arm
 }
 
-// Measure is what queries are ordered by, and the plots are about.
+// Measure is what queries are ordered by, and the figures are about.
 func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *Result) view {
-	v := view{Result: r, Plots: armPlots(r)}
+	measure := r.Measures[0]
+	var means, gains []figureArm
+	for k, arm := range r.Arms {
+		e := arm.Measures[measure]
+		means = append(means, figureArm{k + 1, clip(arm.Name, 44), e.Mean, e.Interval})
+		if e.Gain != nil {
+			gains = append(gains, figureArm{k + 1, clip(arm.Name, 44), e.Gain.Mean, e.Gain.Interval})
+		}
+	}
+	v := view{Result: r, Figures: []figure{intervals(measure+" of each arm", means[0].value, means)}}
+	if gains != nil {
+		v.Figures = append(v.Figures, intervals("Gain in "+measure+" over the first arm", 0, gains))
+	}
 	for k := range r.Arms[1:] {
 		c := compareRows(r, k+1)
 		if v.Best == nil || c.beats(v.Best) {
@@ -78,36 +70,9 @@ func newView(r *Result) view {
 	return v
 }
 
-// armPlots returns the plots that compare all arms.
-func armPlots(r *Result) []plot {
-	measure := r.Measures[0]
-	first := r.Arms[0].Measures[measure].Mean
-	means := make([]plotPoint, len(r.Arms))
-	var gains, dense, fast []plotPoint
-	for k, arm := range r.Arms {
-		e := arm.Measures[measure]
-		means[k] = plotPoint{k, arm.Name, e.Mean, e.Interval, arm.Latency.P50, arm.Latency.P95}
-		if e.Gain != nil {
-			gains = append(gains, plotPoint{arm: k, name: arm.Name, value: e.Gain.Mean, in: e.Gain.Interval})
-		}
-		if e, ok := arm.Measures["MAP"]; ok && arm.Density > 0 {
-			dense = append(dense, plotPoint{k, arm.Name, e.Mean, e.Interval, arm.Density, arm.Density})
-		}
-		if arm.Latency.P50 > 0 {
-			fast = append(fast, means[k])
-		}
-	}
-	plots := []plot{intervals("arms", measure+" of each arm", measure, first, means)}
-	if len(gains) > 0 {
-		plots = append(plots, intervals("gains", "Gain over the first arm", "gain in "+measure, 0, gains))
-	}
-	if slices.ContainsFunc(dense, func(p plotPoint) bool { return p.x != dense[0].x }) {
-		plots = append(plots, scatter("density", "MAP against the density of S", "MAP", "density of S in % (logarithmic)", r.Arms[0].Measures["MAP"].Mean, dense))
-	}
-	if len(fast) > 1 {
-		plots = append(plots, scatter("latency", measure+" against latency", measure, "milliseconds, median to p95 (logarithmic)", first, fast))
-	}
-	return plots
+// HasDensity reports whether a density is known of an arm.
+func (v view) HasDensity() bool {
+	return slices.ContainsFunc(v.Arms, func(a ArmResult) bool { return a.Density > 0 })
 }
 
 // A comparison is of an arm with the first.
@@ -115,7 +80,8 @@ type comparison struct {
 	Measure    string
 	First, Arm ArmResult
 	Estimate   Estimate
-	Plot       plot
+	Bars       []bar  // the change of each query, the most improved first
+	Says       string // what they show
 	// The queries that changed most, the greatest change first.
 	Improved, Harmed []change
 }
@@ -158,7 +124,7 @@ func compareRows(r *Result, k int) *comparison {
 	for i, change := range changes {
 		differences[i] = change.Difference()
 	}
-	c.Plot = bars(fmt.Sprintf("queries-%d", k+1), measure, differences)
+	c.Bars, c.Says = bars(differences)
 	for i, last := 0, len(changes)-1; i < min(shownQueries, len(changes)); i++ {
 		if changes[i].Difference() > 0 {
 			c.Improved = append(c.Improved, changes[i])

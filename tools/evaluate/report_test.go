@@ -1,12 +1,7 @@
 package evaluate
 
 import (
-	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"strings"
 	"testing"
 
@@ -86,85 +81,64 @@ func meanOf(values []float64) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-func filesOf(t *testing.T, r *Result) map[string]string {
+func pageOf(t *testing.T, r *Result) string {
 	t.Helper()
-	files, err := Files(r)
-	if err != nil {
+	var b strings.Builder
+	if err := WritePage(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]string{}
-	for _, f := range files {
-		byName[f.Name] = string(f.Data)
-	}
-	return byName
+	return b.String()
 }
 
-func TestPlotsAreWhatTheResultHasDataFor(t *testing.T) {
+func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 	withoutTimes := sample(3, 3)
 	for k := range withoutTimes.Arms {
 		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Density = Latency{}, 0
 	}
-	sameMatrix := sample(3, 3)
-	sameMatrix.Arms[2].Density = sameMatrix.Arms[1].Density
 	for _, test := range []struct {
-		name   string
-		result *Result
-		want   []string
+		name                        string
+		result                      *Result
+		intervals, changes, density int
 	}{
-		{"one arm", sample(3, 1), []string{"index.html", "arms.svg"}},
-		{"two arms, one matrix", sample(3, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
-		{"several matrices", sample(3, 3), []string{"index.html", "arms.svg", "gains.svg", "density.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
-		{"one matrix in several arms", sameMatrix, []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg", "queries-3.svg"}},
-		{"no times, no matrices", withoutTimes, []string{"index.html", "arms.svg", "gains.svg", "queries-2.svg", "queries-3.svg"}},
-		{"no queries", sample(0, 2), []string{"index.html", "arms.svg", "gains.svg", "latency.svg", "queries-2.svg"}},
+		{"one arm", sample(3, 1), 1, 0, 0},
+		{"several matrices", sample(3, 3), 5, 2, 1},
+		{"no times, no matrices", withoutTimes, 5, 2, 0},
+		{"no queries", sample(0, 2), 3, 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			files, err := Files(test.result)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, f := range files {
-				names = append(names, f.Name)
-				if bytes.Contains(f.Data, []byte("NaN")) || bytes.Contains(f.Data, []byte("Inf")) || bytes.Contains(f.Data, []byte("%!")) {
-					t.Errorf("%s has a value that is no number", f.Name)
+			page := pageOf(t, test.result)
+			for _, bad := range []string{"NaN", "Inf", "%!", "ZgotmplZ"} {
+				if strings.Contains(page, bad) {
+					t.Errorf("a value is %s", bad)
 				}
 			}
-			if diff := cmp.Diff(test.want, names); diff != "" {
-				t.Error(diff)
+			for what, want := range map[string]int{`class="interval`: test.intervals, `class="changes"`: test.changes, "density of S": test.density} {
+				if got := strings.Count(page, what); got != want {
+					t.Errorf("%d times %s, want %d", got, what, want)
+				}
 			}
 		})
 	}
 }
 
-func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	if diff := cmp.Diff(filesOf(t, sample(40, 3)), filesOf(t, sample(40, 3))); diff != "" {
+func TestPlacesInFiguresAreShares(t *testing.T) {
+	f := intervals("", 1, []figureArm{{1, "a", 1, Interval{0, 2}}, {2, "b", 3, Interval{2, 4}}})
+	want := figure{Base: 25, Rows: []figureRow{
+		{Class: "first", Name: "1 a", At: 25, From: 0, Width: 50, Says: "1.0000 (0.0000 to 2.0000)"},
+		{Class: "arm", Name: "2 b", At: 75, From: 50, Width: 50, Says: "3.0000 (2.0000 to 4.0000)"},
+	}}
+	if diff := cmp.Diff(want, f); diff != "" {
 		t.Error(diff)
+	}
+	drawn, says := bars([]float64{0.2, 0, -0.1})
+	if diff := cmp.Diff([]bar{{"up", 50}, {"quiet", 0}, {"down", 25}}, drawn); diff != "" || says != "1 queries better, 1 worse, 1 the same" {
+		t.Error(says, diff)
 	}
 }
 
-func TestPlotsAreXMLWhateverArmsAreCalled(t *testing.T) {
-	r := sample(3, 3)
-	for k := range r.Arms {
-		r.Arms[k].Name = hostile + "\uffff"
-	}
-	for name, data := range filesOf(t, r) {
-		if !strings.HasSuffix(name, ".svg") {
-			continue
-		}
-		d := xml.NewDecoder(strings.NewReader(data))
-		for {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if element, ok := token.(xml.StartElement); ok && element.Name.Local == "script" {
-				t.Errorf("%s has a script", name)
-			}
-		}
+func TestTheSameResultGivesTheSameBytes(t *testing.T) {
+	if pageOf(t, sample(40, 3)) != pageOf(t, sample(40, 3)) {
+		t.Error("another page")
 	}
 }
 
@@ -212,8 +186,8 @@ func TestMostChangedQueriesAreShown(t *testing.T) {
 	if diff := cmp.Diff(want, shown(c)); diff != "" {
 		t.Error(diff)
 	}
-	if want := "17 queries better, 10 worse, 3 the same"; c.Plot.Says != want { // 0/100 is no change, either
-		t.Errorf("%s, want %s", c.Plot.Says, want)
+	if want := "17 queries better, 10 worse, 3 the same"; c.Says != want { // 0/100 is no change, either
+		t.Errorf("%s, want %s", c.Says, want)
 	}
 	r.Queries = r.Queries[:3]
 	want = [2][]string{{"q3", "q2"}, nil}
@@ -262,38 +236,5 @@ func TestListsSayWhatMoved(t *testing.T) {
 	want := []string{"a  | a ", "b  | d up 2", "c gone | b down 1", "d  | e new", "- | f new"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestAxesHaveSomeRoundTicks(t *testing.T) {
-	for _, test := range []struct {
-		a    axis
-		want string
-	}{
-		{axis{low: -0.003, high: 0.051}, "[0 0.01 0.02 0.03 0.04 0.05]"},
-		{axis{low: 0.29, high: 0.31}, "[0.29 0.295 0.3 0.305 0.31]"},
-		{axis{low: 0.9e6, high: 2.2e7, logarithmic: true}, "[1e+06 2e+06 5e+06 1e+07 2e+07]"},
-		{axis{low: 0.05, high: 5.6, logarithmic: true}, "[0.05 0.1 0.2 0.5 1 2 5]"},
-		{axis{low: 0.05, high: 10, logarithmic: true}, "[0.1 1 10]"},
-		{axis{low: 3, high: 11, logarithmic: true}, "[4 6 8 10]"},
-		{axis{low: 1, high: 1e5, logarithmic: true}, "[1 10 100 1000 1e+04 1e+05]"},
-	} {
-		var got []string
-		for _, tick := range test.a.ticks() {
-			got = append(got, number(tick))
-		}
-		if got := fmt.Sprint(got); got != test.want {
-			t.Errorf("from %v to %v: %s, want %s", test.a.low, test.a.high, got, test.want)
-		}
-	}
-	for low := -1.0; low < 1; low += 0.013 {
-		for width := 1e-4; width < 3; width *= 1.07 {
-			if n := len(axis{low: low, high: low + width}.ticks()); n < 2 || n > 7 {
-				t.Errorf("%d ticks from %v to %v", n, low, low+width)
-			}
-		}
-	}
-	if a := around([]float64{0.3, 0.3}, false); a.low >= 0.3 || a.high <= 0.3 || math.IsNaN(a.at(0.3)) {
-		t.Errorf("axis around one value: %+v", a)
 	}
 }
