@@ -49,8 +49,7 @@ type evalFlags struct {
 
 	judged          reweigh.Judged
 	measures, under []string
-	perQuery        string // files and folders to write
-	runs, report    string
+	runs, report    string // a folder and a file to write
 }
 
 func newEval() *cobra.Command {
@@ -87,7 +86,6 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.searchFlags.register(flags, 100)
 	f.judged.Register(flags)
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
-	flags.StringVar(&f.perQuery, "per-query", "", "write a CSV file with a line for each query and arm")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
@@ -103,11 +101,6 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--fail-under: %w", err)
-	}
-	if f.perQuery != "" {
-		if err := cli.CheckTarget(f.perQuery); err != nil {
-			return nil, nil, fmt.Errorf("--per-query: %w", err)
-		}
 	}
 	if f.report != "" {
 		if err := cli.CheckTarget(f.report); err != nil {
@@ -174,9 +167,6 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate.Set, answered []evaluate.Answered) (err error) {
 	write := func(folder, name string, write func(w io.Writer) error) {
 		err = cmp.Or(err, cli.Write(ctx, filepath.Join(folder, name), write))
-	}
-	if f.perQuery != "" {
-		write("", f.perQuery, r.WriteCSV)
 	}
 	if f.runs != "" {
 		write(f.runs, "qrels.txt", func(w io.Writer) error { return evaluate.WriteQrels(w, set) })

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"bufio"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"maps"
@@ -95,27 +94,6 @@ func writeNotes(w io.Writer, notes []Note) {
 			fmt.Fprintf(w, "\n%d %s\n", n.Count, n.Text)
 		}
 	}
-}
-
-// WriteCSV writes a line for each query and arm.
-func (r *Result) WriteCSV(w io.Writer) error {
-	rows := [][]string{slices.Concat([]string{"query", "text", "arm"}, r.Measures, []string{"unjudged@10", "added_terms", "took_ms"})}
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-	for _, q := range r.Queries {
-		for k, a := range q.Arms {
-			values := make([]string, len(r.Measures))
-			for i, m := range r.Measures {
-				values[i] = number(a.Measures[m])
-			}
-			added := ""
-			if a.Added != nil {
-				added = strconv.Itoa(len(a.Added))
-			}
-			rows = append(rows, slices.Concat([]string{Cell(q.ID), Cell(q.Text), r.Arms[k].Name}, values,
-				[]string{number(a.Unjudged), added, number(a.TookMillis)}))
-		}
-	}
-	return csv.NewWriter(w).WriteAll(rows)
 }
 
 // WriteRun writes the rankings of the arm k as a TREC run file, with scores
