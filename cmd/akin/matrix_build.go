@@ -54,7 +54,7 @@ func (f *buildFlags) sources() []sourceFlag {
 			"embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words format", &f.vectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", &f.spelling},
-		{"from-thesaurus", "similarity expand multi-word joiner format", &f.thesaurus},
+		{"from-thesaurus", "similarity", &f.thesaurus},
 		{"from-tsv", "bidirectional clamp-similarities", &f.list},
 		{"from-matrices", "combine weights relations", &f.combine},
 	}
@@ -207,7 +207,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			empty = len(list.GetSlice()) == 0
 		}
-		if empty && flag.Name != "joiner" && flag.Name != "out" { // words may be joined by nothing; --out is checked elsewhere
+		if empty && flag.Name != "out" { // which is checked elsewhere
 			errs = append(errs, fmt.Errorf("--%s is empty", flag.Name))
 		}
 	})

@@ -27,7 +27,7 @@ func (f *matrixFlags) register(flags *pflag.FlagSet) {
 	f.field.register(flags)
 	f.terms.register(flags)
 	f.rows.register(flags)
-	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
+	flags.StringVar(&f.format, "format", "", "text or binary; default what the file looks like")
 	flags.Float64Var(&f.power, "power", 0,
 		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
 }

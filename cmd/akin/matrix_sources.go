@@ -141,14 +141,10 @@ func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
 	t.options = source.DefaultThesaurusOptions()
 	flags.StringVar(&t.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
 	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms where the file has none")
-	flags.BoolVar(&t.options.Expand, "expand", t.options.Expand,
-		"all of a group are each other's synonyms; else the first is that of the rest")
-	flags.StringVar((*string)(&t.options.MultiWord), "multi-word", string(t.options.MultiWord), "skip entries of several words, or join them")
-	flags.StringVar(&t.options.Joiner, "joiner", t.options.Joiner, "with --multi-word join, what stands between the words")
 }
 
-func (t *thesaurusFlags) check(f *matrixFlags) error {
-	t.options.Neighbors, t.options.Format = simmatrix.MaxNeighbors, source.ThesaurusFormat(f.format) // rows are cut in the end
+func (t *thesaurusFlags) check(*matrixFlags) error {
+	t.options.Neighbors = simmatrix.MaxNeighbors // rows are cut in the end
 	return t.options.Validate()
 }
 
@@ -163,8 +159,8 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	if err == nil {
 		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
-		if n := counts.Skipped + counts.Joined; n > 0 {
-			report.Tell("entries of several words, such as %q: %d skipped, %d joined", counts.Examples, counts.Skipped, counts.Joined)
+		if counts.Skipped > 0 {
+			report.Tell("entries of several words, such as %q: %d skipped", counts.Examples, counts.Skipped)
 		}
 	}
 	return m, err

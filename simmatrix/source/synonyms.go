@@ -33,7 +33,8 @@ import (
 // refuse. Their filters replace a term by the right side of its rule, and not
 // here.
 //
-// WordNet's format is that of its file wn_s.pl. The number of the set of
+// A file whose first line begins with "s(" and a digit is in the format of
+// WordNet's wn_s.pl. The number of the set of
 // synonyms and the word are read:
 //
 //	s(104167661,1,'car',n,1,71).
@@ -61,7 +62,7 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	if err == nil && len(t.pairs.list) == 0 {
 		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
 		if t.counts.Skipped > 0 {
-			err = fmt.Errorf("%w: %d entries of several words were skipped, join their words to keep them", err, t.counts.Skipped)
+			err = fmt.Errorf("%w: %d entries of several words were skipped", err, t.counts.Skipped)
 		}
 	}
 	if err != nil {
@@ -94,13 +95,13 @@ func (t *thesaurus) addLine(line []byte) error {
 	if text[0] == '#' { // behind blanks it begins an entry, as in the engines
 		return t.addComment(text[1:])
 	}
-	if t.opts.Format == ThesaurusDetect {
-		t.opts.Format = ThesaurusSolr
+	if t.counts.Format == "" {
+		t.counts.Format = formatSolr
 		if rest, ok := strings.CutPrefix(text, "s("); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-			t.opts.Format = ThesaurusWordNet
+			t.counts.Format = formatWordNet
 		}
 	}
-	if t.opts.Format == ThesaurusWordNet {
+	if t.counts.Format == formatWordNet {
 		return t.addSense(text)
 	}
 	return t.addSolrLine(text)
@@ -130,7 +131,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 	}
 	if len(sides) == 1 {
 		t.counts.Groups++
-		return t.addGroup(sides[0])
+		return t.addRule(sides[0], sides[0])
 	}
 	t.counts.Rules++
 	return t.addRule(sides[0], sides[1])
@@ -263,7 +264,7 @@ func (t *thesaurus) addSenses() error {
 		if k+1 < len(t.senses) && t.senses[k+1].synset == s.synset {
 			continue
 		}
-		if err := t.addGroup(terms); err != nil {
+		if err := t.addRule(terms, terms); err != nil {
 			return fmt.Errorf("set of synonyms %d: %w", s.synset, err)
 		}
 		terms = terms[:0]

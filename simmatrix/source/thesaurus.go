@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
@@ -18,95 +17,45 @@ const (
 	maxExamples       = 5
 )
 
-// A ThesaurusFormat is named as in the synonym filters of the engines.
-type ThesaurusFormat string
-
-// The formats.
+// The formats, named as in the synonym filters of the engines. A file whose
+// first line, blank lines and comments apart, begins with "s(" and a digit is
+// WordNet's wn_s.pl in Prolog, others are Solr's, Elasticsearch's and
+// OpenSearch's.
 const (
-	// ThesaurusDetect takes a file whose first line, blank lines and comments
-	// apart, begins with "s(" and a digit for WordNet's, others for Solr's.
-	ThesaurusDetect ThesaurusFormat = ""
-	// ThesaurusSolr is that of Solr, Elasticsearch and OpenSearch.
-	ThesaurusSolr ThesaurusFormat = "solr"
-	// ThesaurusWordNet is the file wn_s.pl of WordNet in Prolog.
-	ThesaurusWordNet ThesaurusFormat = "wordnet"
-)
-
-// MultiWord says how to treat an entry of several words.
-type MultiWord string
-
-// The ways to treat entries of several words.
-const (
-	MultiWordSkip MultiWord = "skip" // leave out and count: an index of single words has no term for it
-	MultiWordJoin MultiWord = "join" // make one term of it
+	formatSolr    = "solr"
+	formatWordNet = "wordnet"
 )
 
 // ThesaurusOptions are the settings of [ReadThesaurus].
 type ThesaurusOptions struct {
-	Source     string          // becomes Meta.Source: in words, where the synonyms come from
-	Format     ThesaurusFormat // of the file
-	Similarity float64         // s_ij of synonyms, in (0, 1], where the file says nothing else
-	// Expand makes the terms of a group neighbors of each other. Without it the
-	// first that is not skipped is the only neighbor of the others, and has
-	// none of them as its neighbor.
-	Expand    bool
-	MultiWord MultiWord // how to treat an entry of several words
-	Joiner    string    // between the words that MultiWordJoin joins
-	Neighbors int       // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Source     string  // becomes Meta.Source: in words, where the synonyms come from
+	Similarity float64 // s_ij of synonyms, in (0, 1], where the file says nothing else
+	Neighbors  int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 }
 
 // DefaultThesaurusOptions returns settings for a file of an engine's synonym
 // filter. Similarity 0.2 is that of a near neighbor in a matrix learned from
 // documents, a cosine of 0.58 to the third power; with 0.5 synonyms made the
-// ranking of judged collections worse. Joiner is the token_separator of the
-// engines' shingle filter.
+// ranking of judged collections worse.
 func DefaultThesaurusOptions() ThesaurusOptions {
-	return ThesaurusOptions{
-		Source: "thesaurus", Similarity: 0.2, Expand: true,
-		MultiWord: MultiWordSkip, Joiner: " ", Neighbors: 200,
-	}
+	return ThesaurusOptions{Source: "thesaurus", Similarity: 0.2, Neighbors: 200}
 }
 
 // Validate reports every setting that is out of range.
 func (o *ThesaurusOptions) Validate() error {
-	var errs []error
-	if !slices.Contains([]ThesaurusFormat{ThesaurusDetect, ThesaurusSolr, ThesaurusWordNet}, o.Format) {
-		errs = append(errs, fmt.Errorf("format: %q is neither %s nor %s", o.Format, ThesaurusSolr, ThesaurusWordNet))
-	}
-	errs = append(errs, settings.InUnit("similarity", o.Similarity, "(0, 1]"))
-	if o.MultiWord != MultiWordSkip && o.MultiWord != MultiWordJoin {
-		errs = append(errs, fmt.Errorf("multi-word entries: %q is neither %s nor %s", o.MultiWord, MultiWordSkip, MultiWordJoin))
-	}
-	if !utf8.ValidString(o.Joiner) {
-		errs = append(errs, fmt.Errorf("joiner: %q is not UTF-8", o.Joiner))
-	}
-	return errors.Join(append(errs, settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))...)
-}
-
-func (o *ThesaurusOptions) params() map[string]string {
-	p := map[string]string{
-		"format":     string(o.Format),
-		"similarity": settings.FormatFloat(o.Similarity),
-		"expand":     strconv.FormatBool(o.Expand),
-		"multi_word": string(o.MultiWord),
-		"neighbors":  strconv.Itoa(o.Neighbors),
-	}
-	if o.MultiWord == MultiWordJoin {
-		p["joiner"] = o.Joiner
-	}
-	return p
+	return errors.Join(settings.InUnit("similarity", o.Similarity, "(0, 1]"), settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))
 }
 
 // ThesaurusCounts count what [ReadThesaurus] has found.
 type ThesaurusCounts struct {
-	Format          ThesaurusFormat // of the file
-	Groups          int             // lists of terms that mean the same: lines without =>, or WordNet's sets
-	Rules           int             // lines with =>
-	Terms           int             // rows: of the terms that are in a pair, even a cut one
-	Pairs           int             // similarities in the matrix, s_ij and s_ji counted as two
-	Duplicates      int             // those that the file repeats; the largest similarity counts
-	Skipped, Joined int             // entries of several words left out, and made one term
-	Examples        []string        // the first five entries of several words
+	Format     string   // of the file: solr or wordnet
+	Groups     int      // lists of terms that mean the same: lines without =>, or WordNet's sets
+	Rules      int      // lines with =>
+	Terms      int      // rows: of the terms that are in a pair, even a cut one
+	Pairs      int      // similarities in the matrix, s_ij and s_ji counted as two
+	Duplicates int      // those that the file repeats; the largest similarity counts
+	Skipped    int      // entries of several words, left out: an index of single words has no term for them
+	Examples   []string // the first five entries of several words
 }
 
 type thesaurus struct {
@@ -133,37 +82,21 @@ func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	}
 }
 
-// term returns the term of an entry, "" where there is none.
+// term returns the term of an entry, "" where there is none and where it has
+// several words.
 func (t *thesaurus) term(entry string) (string, error) {
 	words := strings.Fields(entry)
 	if len(words) == 0 {
 		return "", nil
 	}
-	term := words[0]
 	if len(words) > 1 {
 		if len(t.counts.Examples) < maxExamples {
 			t.counts.Examples = append(t.counts.Examples, strings.Join(words, " "))
 		}
-		if t.opts.MultiWord == MultiWordSkip {
-			t.counts.Skipped++
-			return "", nil
-		}
-		t.counts.Joined++
-		term = strings.Join(words, t.opts.Joiner)
+		t.counts.Skipped++
+		return "", nil
 	}
-	return term, simmatrix.CheckTerm(term)
-}
-
-// addGroup makes terms neighbors of each other, or of the first; "" is none.
-func (t *thesaurus) addGroup(terms []string) error {
-	if t.opts.Expand {
-		return t.addRule(terms, terms)
-	}
-	first := slices.IndexFunc(terms, func(term string) bool { return term != "" })
-	if first < 0 {
-		return nil
-	}
-	return t.addRule(terms[first+1:], terms[first:first+1])
+	return words[0], simmatrix.CheckTerm(words[0])
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
@@ -223,10 +156,13 @@ func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 			t.counts.Duplicates++
 		}
 	}
-	m, err := t.pairs.matrix(simmatrix.Meta{Source: t.opts.Source, Params: t.opts.params()}, t.opts.Neighbors)
+	params := map[string]string{
+		"format": t.counts.Format, "similarity": settings.FormatFloat(t.opts.Similarity), "neighbors": strconv.Itoa(t.opts.Neighbors),
+	}
+	m, err := t.pairs.matrix(simmatrix.Meta{Source: t.opts.Source, Params: params}, t.opts.Neighbors)
 	if err != nil {
 		return nil, err
 	}
-	t.counts.Format, t.counts.Terms, t.counts.Pairs = t.opts.Format, m.Len(), len(m.Table().Cols)
+	t.counts.Terms, t.counts.Pairs = m.Len(), len(m.Table().Cols)
 	return m, nil
 }

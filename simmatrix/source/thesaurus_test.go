@@ -83,21 +83,6 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 	}
 }
 
-func TestReadThesaurusWithoutExpandMapsToTheFirst(t *testing.T) {
-	o := DefaultThesaurusOptions()
-	o.Expand = false
-	m, _ := mustThesaurus(t, o, "car, automobile, auto\nhire => rent\nrail car, tram, coach\nstreet car, rail car\n")
-	want := map[string]string{"car": "", "automobile": "car", "auto": "car", "hire": "rent", "rent": "", "tram": "", "coach": "tram"}
-	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" { // the first of the last group is skipped
-		t.Error(diff)
-	}
-	o.Format = ThesaurusWordNet
-	m, _ = mustThesaurus(t, o, "s(100000002,1,'hire',v,1,0).\ns(100000001,1,'car',n,1,0).\ns(100000002,2,'engage',v,1,0).\ns(100000001,2,'motor car',n,1,0).\n")
-	if diff := gocmp.Diff(map[string]string{"hire": "", "engage": "hire"}, neighborLists(m)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestReadThesaurusReadsWordNet(t *testing.T) {
 	const file = `
 s(104167661,1,'car',n,1,71).
@@ -116,7 +101,7 @@ s(104167661,4,'auto',n,1,10).
 	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
 		t.Error(diff)
 	}
-	wantCounts := ThesaurusCounts{Format: ThesaurusWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
+	wantCounts := ThesaurusCounts{Format: formatWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
 	if diff := gocmp.Diff(wantCounts, counts); diff != "" {
 		t.Error(diff)
 	}
@@ -168,79 +153,18 @@ s(1,3,'e',n,1,0).
 
 func TestReadThesaurusOfEntriesOfSeveralWordsSaysWhyItIsEmpty(t *testing.T) {
 	for _, text := range []string{"motor car, rail car\nx, hot dog\n", "s(1,1,'motor car',n,1,0).\ns(1,2,'rail car',n,1,0).\ns(2,1,'hot dog',n,1,0).\n"} {
-		for _, expand := range []bool{false, true} {
-			o := DefaultThesaurusOptions()
-			o.Expand = expand
-			_, _, err := ReadThesaurus(strings.NewReader(text), o)
-			if !errors.Is(err, simmatrix.ErrNoVocabulary) || !strings.Contains(err.Error(), "3 entries of several words were skipped") {
-				t.Errorf("%q: %v", text, err)
-			}
+		_, _, err := ReadThesaurus(strings.NewReader(text), DefaultThesaurusOptions())
+		if !errors.Is(err, simmatrix.ErrNoVocabulary) || !strings.Contains(err.Error(), "3 entries of several words were skipped") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-func TestReadThesaurusSkipsOrJoinsEntriesOfSeveralWords(t *testing.T) {
-	const file = "car, motor  car, rail\tcar\nnew york => ny, big apple, nyc\none word\n"
-	for _, tt := range []struct {
-		name   string
-		opts   func(*ThesaurusOptions)
-		want   map[string]string
-		counts ThesaurusCounts
-	}{
-		{
-			"skipped", func(*ThesaurusOptions) {}, nil,
-			ThesaurusCounts{Skipped: 5},
-		},
-		{
-			"joined", func(o *ThesaurusOptions) { o.MultiWord = MultiWordJoin },
-			map[string]string{
-				"car": "motor car rail car", "motor car": "car rail car", "rail car": "car motor car",
-				"new york": "big apple ny nyc", "ny": "", "big apple": "", "nyc": "",
-			},
-			ThesaurusCounts{Joined: 5},
-		},
-		{
-			"joined by an underscore", func(o *ThesaurusOptions) { o.MultiWord, o.Joiner = MultiWordJoin, "_" },
-			map[string]string{
-				"car": "motor_car rail_car", "motor_car": "car rail_car", "rail_car": "car motor_car",
-				"new_york": "big_apple ny nyc", "ny": "", "big_apple": "", "nyc": "",
-			},
-			ThesaurusCounts{Joined: 5},
-		},
-		{
-			"joined by nothing", func(o *ThesaurusOptions) { o.MultiWord, o.Joiner = MultiWordJoin, "" },
-			map[string]string{
-				"car": "motorcar railcar", "motorcar": "car railcar", "railcar": "car motorcar",
-				"newyork": "bigapple ny nyc", "ny": "", "bigapple": "", "nyc": "",
-			},
-			ThesaurusCounts{Joined: 5},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			o := DefaultThesaurusOptions()
-			tt.opts(&o)
-			m, counts, err := ReadThesaurus(strings.NewReader(file), o)
-			if tt.want == nil {
-				if !errors.Is(err, simmatrix.ErrNoVocabulary) { // no two single words
-					t.Fatal(err)
-				}
-				_, counts = mustThesaurus(t, o, file+"a, b\n")
-			} else {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := gocmp.Diff(tt.want, neighborLists(m)); diff != "" {
-					t.Error(diff)
-				}
-			}
-			if counts.Skipped != tt.counts.Skipped || counts.Joined != tt.counts.Joined {
-				t.Errorf("%+v", counts)
-			}
-			want := []string{"motor car", "rail car", "new york", "big apple", "one word"}
-			if diff := gocmp.Diff(want, counts.Examples); diff != "" {
-				t.Error(diff)
-			}
-		})
+func TestReadThesaurusSkipsEntriesOfSeveralWords(t *testing.T) {
+	_, counts := mustThesaurus(t, DefaultThesaurusOptions(), "car, motor  car, rail\tcar\nnew york => ny, big apple, nyc\none word\na, b\n")
+	want := []string{"motor car", "rail car", "new york", "big apple", "one word"}
+	if diff := gocmp.Diff(want, counts.Examples); diff != "" || counts.Skipped != 5 {
+		t.Errorf("%s%+v", diff, counts)
 	}
 }
 
@@ -326,7 +250,6 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"not UTF-8 by a comment", "# caf\xe9\n", "line 1: not UTF-8"},
 		{"carriage returns", "a, b\rc, d\r", "line 1: a carriage return"},
 		{"too long", "a, b\nc, " + long + "\n", "line 2: term"},
-		{"too long when joined", "a b" + long[2:] + ", c", "line 1: term"},
 		{"line too long", "a, b\n# " + strings.Repeat("c", lines.MaxBytes), "line 2: longer than"},
 		{"similarity 0", "# akin: similarity 0\n", `line 1: similarity "0"`},
 		{"similarity above 1", "a, b\n#akin: similarity 1.01", "line 2: similarity"},
@@ -355,9 +278,7 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"no gzip", "\x1f\x8bx", "line 1: gzip"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := DefaultThesaurusOptions()
-			o.MultiWord = MultiWordJoin
-			m, counts, err := ReadThesaurus(strings.NewReader(tt.text), o)
+			m, counts, err := ReadThesaurus(strings.NewReader(tt.text), DefaultThesaurusOptions())
 			if m != nil || counts.Groups != 0 || !errors.Is(err, ErrThesaurus) || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %.200v, want ErrThesaurus with %q", err, tt.message)
 			}
@@ -374,22 +295,9 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 	}
 }
 
-func TestReadThesaurusTakesANamedFormat(t *testing.T) {
-	o := DefaultThesaurusOptions()
-	o.Format = ThesaurusSolr
-	m, counts := mustThesaurus(t, o, "s(1, t)\n")
-	if diff := gocmp.Diff(map[string]string{"s(1": "t)", "t)": "s(1"}, neighborLists(m)); diff != "" || counts.Format != ThesaurusSolr {
-		t.Error(diff, counts.Format)
-	}
-	o.Format = ThesaurusWordNet
-	if _, _, err := ReadThesaurus(strings.NewReader("a, b\n"), o); !errors.Is(err, ErrThesaurus) {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestThesaurusOptionsReportEveryBadSetting(t *testing.T) {
-	_, _, err := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Format: "csv", Similarity: 1.1, MultiWord: "", Joiner: "\xff", Neighbors: -1})
-	for _, want := range []string{`format: "csv" is neither`, "similarity: 1.1", `multi-word entries: ""`, `joiner: "\xff"`, "neighbors: -1"} {
+	_, _, err := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Similarity: 1.1, Neighbors: -1})
+	for _, want := range []string{"similarity: 1.1", "neighbors: -1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
@@ -405,15 +313,10 @@ func TestThesaurusMetaHasItsSettings(t *testing.T) {
 	m, _ := mustThesaurus(t, o, "a, b\n")
 	want := simmatrix.Meta{
 		Source: "thesaurus", Terms: 2, NonZeros: 2, MaxNeighbors: 1, Symmetric: true, Dominant: true,
-		Params: map[string]string{"format": "solr", "similarity": "0.2", "expand": "true", "multi_word": "skip", "neighbors": "200"},
+		Params: map[string]string{"format": "solr", "similarity": "0.2", "neighbors": "200"},
 	}
 	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
 		t.Error(diff)
-	}
-	o.MultiWord = MultiWordJoin
-	m, _ = mustThesaurus(t, o, "a, b\n")
-	if joiner, ok := m.Meta().Params["joiner"]; !ok || joiner != " " {
-		t.Error(m.Meta().Params)
 	}
 }
 
@@ -432,16 +335,13 @@ func solrRules(m *simmatrix.Matrix) string {
 }
 
 func FuzzReadThesaurus(f *testing.F) {
-	f.Add("car, automobile, motor car\njag => car\n", true, false, 200)
-	f.Add("\ufeff# akin: similarity 0.8\r\na\\,b , c\\=>d, \\\\\r\n", false, true, 3)
-	f.Add("s(104167661,1,'car',n,1,71).\ns(104167661,2,'o''clock',n,1).\n", true, true, 1)
-	f.Add("a,b,c\nb=>d,e\n#akin:similarity 1e-9\nd,a\n", false, false, 2)
-	f.Fuzz(func(t *testing.T, text string, expand, join bool, neighbors int) {
+	f.Add("car, automobile, motor car\njag => car\n", 200)
+	f.Add("\ufeff# akin: similarity 0.8\r\na\\,b , c\\=>d, \\\\\r\n", 3)
+	f.Add("s(104167661,1,'car',n,1,71).\ns(104167661,2,'o''clock',n,1).\n", 1)
+	f.Add("a,b,c\nb=>d,e\n#akin:similarity 1e-9\nd,a\n", 2)
+	f.Fuzz(func(t *testing.T, text string, neighbors int) {
 		o := DefaultThesaurusOptions()
-		o.Expand, o.Joiner, o.Neighbors = expand, "_", 1+max(neighbors, -neighbors, 0)%300
-		if join {
-			o.MultiWord = MultiWordJoin
-		}
+		o.Neighbors = 1 + max(neighbors, -neighbors, 0)%300
 		m, counts, err := ReadThesaurus(strings.NewReader(text), o)
 		if err != nil {
 			if m != nil || !errors.Is(err, ErrThesaurus) {
@@ -453,11 +353,8 @@ func FuzzReadThesaurus(f *testing.F) {
 		if counts.Pairs == 0 || counts.Pairs != int(meta.NonZeros) || counts.Terms != m.Len() || int(meta.MaxNeighbors) > o.Neighbors {
 			t.Fatalf("%+v, %+v", counts, meta)
 		}
-		if expand && counts.Rules == 0 && int(meta.MaxNeighbors) < o.Neighbors && !meta.Symmetric {
+		if counts.Rules == 0 && int(meta.MaxNeighbors) < o.Neighbors && !meta.Symmetric {
 			t.Fatal("not symmetric without a rule")
-		}
-		if join && counts.Skipped > 0 || !join && counts.Joined > 0 {
-			t.Fatalf("%+v", counts)
 		}
 		for term, row := range m.Rows() { // with a neighbor or as one
 			if strings.ContainsAny(term, " \t\r\n") || row.IsZero() {
@@ -494,7 +391,7 @@ func TestReadThesaurusReadsOpenEnglishWordNet(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It has 44,083 groups, no rules, and a comment that names its source.
-	if counts.Groups != 44083 || counts.Rules != 0 || counts.Skipped < 10_000 || counts.Format != ThesaurusSolr {
+	if counts.Groups != 44083 || counts.Rules != 0 || counts.Skipped < 10_000 || counts.Format != formatSolr {
 		t.Errorf("%+v", counts)
 	}
 	if !m.Meta().Symmetric {
