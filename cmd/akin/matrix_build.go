@@ -49,8 +49,8 @@ type sourceFlag struct {
 
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
-		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
-			"min-cooccurrence max-terms max-memory seed embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
+		{"from-index", "power query max-docs words exact-analysis spool dim max-terms max-memory seed " +
+			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
 			"embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words format", &f.vectors},
 		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", &f.spelling},

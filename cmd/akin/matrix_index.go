@@ -39,12 +39,7 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
 	flags.StringVar(&d.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
-	flags.StringVar((*string)(&d.options.Parts), "parts", string(d.options.Parts), "learn from cooccurrence in a window, from whole documents, or both")
 	flags.IntVar(&d.options.Dimensions, "dim", d.options.Dimensions, "dimensions of each decomposition")
-	flags.IntVar(&d.options.Window, "window", d.options.Window, "distance up to which terms co-occur")
-	flags.Float64Var(&d.options.ContextPower, "context-power", d.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
-	flags.Float64Var(&d.options.Shift, "shift", 0, "subtract this from the mutual information of co-occurring terms")
-	flags.Float64Var(&d.options.MinCooccurrence, "min-cooccurrence", 0, "ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
 	flags.IntVar(&d.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
 	flags.Uint64Var(&d.options.Seed, "seed", d.options.Seed, "seed of all that is random")
@@ -147,7 +142,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
-			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, d.maxMemory)
+			"--max-terms, --min-df, --max-docs, --dim and --top are what to change)", err, d.maxMemory)
 	}
 	return m, err
 }

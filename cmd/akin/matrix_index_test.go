@@ -39,14 +39,13 @@ func TestMistakesInTheFlagsOfAnIndexAreFoundBeforeTheWork(t *testing.T) {
 		"no query":                  {[]string{"--query", `[]`}, []string{"want an object"}},
 		"a negative number":         {[]string{"--max-docs", "-1"}, []string{"--max-docs"}},
 		"two kinds of terms":        {[]string{"--words", "--exact-analysis"}, []string{"--words"}},
-		"an unknown part":           {[]string{"--parts", "all"}, []string{`parts: "all"`, "cooccurrence"}},
 		"a size without a unit":     {[]string{"--max-memory", "3000"}, []string{"--max-memory", "GB"}},
 		"too small a size":          {[]string{"--max-memory", "1MB"}, []string{"--max-memory", "64MiB"}},
 		"a spool that is a file":    {[]string{"--spool", file}, []string{"--spool", "no folder"}},
 		"a spool without a parent":  {[]string{"--spool", "/no/such/folder/x"}, []string{"--spool", "/no/such/folder"}},
 		"numbers": {
-			[]string{"--context-power", "2", "--shift", "-1", "--min-cooccurrence", "-1", "--max-terms", "-1", "--window", "9", "--dim", "0"},
-			[]string{"context power", "shift", "min co-occurrence", "max terms", "window", "dimensions"},
+			[]string{"--max-terms", "-1", "--dim", "0"},
+			[]string{"max terms", "dimensions"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

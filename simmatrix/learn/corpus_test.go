@@ -147,8 +147,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	want := simmatrix.Meta{
 		Source: "index books", Docs: 300, Terms: uint64(n), MaxNeighbors: 20,
 		Params: map[string]string{
-			"min_doc_freq": "3", "parts": "both", "dimensions": "30", "window": "5", "context_power": "0.75", "shift": "0",
-			"min_cooccurrence": "0", "neighbors": "20", "power": "3", "seed": "42",
+			"min_doc_freq": "3", "dimensions": "30", "window": "5", "context_power": "0.75", "neighbors": "20", "power": "3", "seed": "42",
 		},
 	}
 	if diff := cmp.Diff(want, meta); diff != "" {

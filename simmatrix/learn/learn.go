@@ -23,8 +23,7 @@ import (
 // semantic analysis), both reduced by a truncated singular value decomposition.
 // Terms that start with a digit are only a context for others. Rarer terms are
 // folded into the same spaces: they get rows, of neighbors that are learned,
-// and are nobody's neighbors. With cos the mean of the two cosines, or the one
-// that Parts asks for,
+// and are nobody's neighbors. With cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -106,27 +105,21 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 // terms. The entries of a sparse matrix may take room bytes.
 func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int64, progress simmatrix.Progress) (*vectorTable, error) {
 	opts, table := rare.opts, &vectorTable{rows: len(v.terms)}
-	length := 1.0
-	if opts.Parts == BothParts {
-		length = math.Sqrt2 / 2
-	}
+	const length = math.Sqrt2 / 2 // so that the dot product is the mean of the two cosines
 	for _, part := range []struct {
-		not            Parts // that leaves it out
+		contexts       bool
 		entries, stage string
 		sigmaPower     float64
 		stream         uint64
 		make           func() (*sparse, error)
 	}{
-		{DocumentsPart, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
+		{true, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
 			return v.ppmi(ctx, opts, room, simmatrix.NewStage(progress, "co-occurrence", len(v.terms)))
 		}},
-		{CooccurrencePart, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
+		{false, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
 			return v.termDocuments(ctx, room, nil)
 		}},
 	} {
-		if opts.Parts == part.not {
-			continue
-		}
 		a, err := part.make()
 		if err != nil {
 			return nil, explain(err, part.entries, opts.MaxMemory)
@@ -139,7 +132,7 @@ func learnVectors(ctx context.Context, v *vocabulary, rare *rareTerms, room int6
 			return nil, err
 		}
 		fill, space := rare.fillDocuments, axes // a document's row of a is made again
-		if part.not == DocumentsPart && len(rare.terms) > 0 {
+		if part.contexts && len(rare.terms) > 0 {
 			fill = rare.fillContexts
 			if space, err = a.times(ctx, axes); err != nil {
 				return nil, err
@@ -169,11 +162,9 @@ func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int6
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil
 	}
-	terms, rare, dim, parts := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions), int64(1)
+	const parts = 2 // of a vector
+	terms, rare, dim := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions)
 	rows := int64(v.rows) + rare
-	if o.Parts == BothParts {
-		parts = 2
-	}
 	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of the terms
 	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
 	width := dim + oversampling

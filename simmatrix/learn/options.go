@@ -2,9 +2,7 @@ package learn
 
 import (
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -18,16 +16,6 @@ const maxWindow = 6
 // (Levy, Goldberg and Dagan, 2015, section 3.1).
 const defaultContextPower = 0.75
 
-// Parts says which vectors [FromCorpus] learns from.
-type Parts string
-
-// The parts.
-const (
-	BothParts        Parts = "both"         // the mean of the two cosines
-	CooccurrencePart Parts = "cooccurrence" // co-occurrence in a window
-	DocumentsPart    Parts = "documents"    // the term-document matrix
-)
-
 // CorpusOptions are the settings of [FromCorpus].
 type CorpusOptions struct {
 	Source     string // becomes Meta.Source: in words, where the documents come from
@@ -38,20 +26,12 @@ type CorpusOptions struct {
 	// MaxTerms keeps the most frequent terms, those that are only a context
 	// included, ties by term in byte order; 0 is no bound.
 	MaxTerms     int
-	Parts        Parts   // which vectors are learned
 	Dimensions   int     // of each part of the term vectors, 1 to 1000
 	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
-	// Shift, at least 0, is subtracted from the pointwise mutual information
-	// before negative values are cut off: ln k has the effect of k negative
-	// samples (Levy and Goldberg, 2014).
-	Shift float64
-	// MinCooccurrence, at least 0, is the smallest Σ 1/distance over all the
-	// places where two terms meet that counts as co-occurring.
-	MinCooccurrence float64
-	Neighbors       int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
-	Power           float64 // p in s = max(0, cos)^p, above 0
-	Seed            uint64  // of the random projection of the singular value decomposition
+	Neighbors    int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Power        float64 // p in s = max(0, cos)^p, above 0
+	Seed         uint64  // of the random projection of the singular value decomposition
 	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
 	// it take at once; 0 is no bound. It changes no result.
 	MaxMemory int64
@@ -76,7 +56,7 @@ type Mix struct {
 // most over five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
-		Source: "documents", MinDocFreq: 3, RareTerms: true, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
+		Source: "documents", MinDocFreq: 3, RareTerms: true, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
 		Neighbors: 200, Power: 3, Seed: 1,
 	}
 }
@@ -84,15 +64,6 @@ func DefaultCorpusOptions() CorpusOptions {
 // Validate reports every setting that is out of range.
 func (o *CorpusOptions) Validate() error {
 	var errs []error
-	if names := []Parts{BothParts, CooccurrencePart, DocumentsPart}; !slices.Contains(names, o.Parts) {
-		errs = append(errs, fmt.Errorf("parts: %q is none of %q", o.Parts, names))
-	}
-	if !(o.Shift >= 0 && !math.IsInf(o.Shift, 1)) { // written so that NaN fails, as below
-		errs = append(errs, fmt.Errorf("shift: %v is no number from 0 up", o.Shift))
-	}
-	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) {
-		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
-	}
 	if o.Mix != nil {
 		errs = append(errs, settings.InUnit("model share", o.Mix.Share, "(0, 1)"))
 	}
@@ -111,9 +82,10 @@ func (o *CorpusOptions) Validate() error {
 func (o *CorpusOptions) params() map[string]string {
 	p := map[string]string{
 		"min_doc_freq":       strconv.Itoa(o.MinDocFreq),
-		"parts":              string(o.Parts),
 		"dimensions":         strconv.Itoa(o.Dimensions),
 		"neighbors":          strconv.Itoa(o.Neighbors),
+		"window":             strconv.Itoa(o.Window),
+		"context_power":      settings.FormatFloat(o.ContextPower),
 		simmatrix.PowerParam: settings.FormatFloat(o.Power),
 		"seed":               strconv.FormatUint(o.Seed, 10),
 	}
@@ -122,12 +94,6 @@ func (o *CorpusOptions) params() map[string]string {
 	}
 	if o.MaxTerms > 0 {
 		p["max_terms"] = strconv.Itoa(o.MaxTerms)
-	}
-	if o.Parts != DocumentsPart {
-		p["window"] = strconv.Itoa(o.Window)
-		p["context_power"] = settings.FormatFloat(o.ContextPower)
-		p["shift"] = settings.FormatFloat(o.Shift)
-		p["min_cooccurrence"] = settings.FormatFloat(o.MinCooccurrence)
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,41 +31,25 @@ func TestFromCorpusDoesNotDependOnTheOrderOfDocuments(t *testing.T) {
 	docs := zipfDocuments(600, 30, 1000)
 	docs = append(docs, docs[:100]...) // some twice
 	random := rand.New(rand.NewPCG(1, 1))
-	for _, parts := range []Parts{BothParts, CooccurrencePart, DocumentsPart} {
-		o := smallOptions()
-		o.Parts = parts
-		want := matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o))
-		for range 2 {
-			shuffled := slices.Clone(docs)
-			random.Shuffle(len(docs), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
-			if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(shuffled...), o)), want) {
-				t.Errorf("%v: another order gives other bytes", parts)
-			}
+	o := smallOptions()
+	want := matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o))
+	for range 2 {
+		shuffled := slices.Clone(docs)
+		random.Shuffle(len(docs), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+		if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(shuffled...), o)), want) {
+			t.Error("another order gives other bytes")
 		}
 	}
 }
 
-func TestPartsAreTheTwoHalvesOfTheMean(t *testing.T) {
+func TestSimilarityIsTheMeanOfTwoCosines(t *testing.T) {
 	// As computed by hand in TestSimilarityOfAHandComputedCorpus: a and b have
 	// the cosine 0 by co-occurrence and 1 by documents.
-	c := corpusOf([]string{"a", "b"}, []string{"b", "a"}, []string{"x"})
-	for parts, want := range map[Parts]float32{BothParts: 0.5, CooccurrencePart: 0, DocumentsPart: 1} {
-		o := DefaultCorpusOptions()
-		o.MinDocFreq, o.Power, o.Parts = 1, 1, parts
-		m := mustLearn(t, c, o)
-		var got float32
-		for n := range m.Row("a").All() {
-			if n.Term == "b" {
-				got = n.Similarity
-			}
-		}
-		if d := got - want; d > 1e-4 || d < -1e-4 {
-			t.Errorf("%v: s(a,b) = %v, want %v", parts, got, want)
-		}
-		params := m.Meta().Params
-		if _, ok := params["window"]; params["parts"] != string(parts) || ok != (parts != DocumentsPart) {
-			t.Errorf("%v: params %v", parts, params)
-		}
+	o := DefaultCorpusOptions()
+	o.MinDocFreq, o.Power = 1, 1
+	row := matrixtest.Of(mustLearn(t, corpusOf([]string{"a", "b"}, []string{"b", "a"}, []string{"x"}), o).Row("a"))
+	if len(row) != 1 || row[0].Term != "b" || math.Abs(float64(row[0].Similarity)-0.5) > 1e-4 {
+		t.Errorf("row %v, want b with 0.5", row)
 	}
 }
 
@@ -96,11 +81,9 @@ func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
 	usual := mustLearn(t, c, smallOptions())
 	seen := map[string]string{encodedString(t, usual): "the default"}
 	for name, set := range map[string]func(*CorpusOptions){
-		"context power":     func(o *CorpusOptions) { o.ContextPower = 1 },
-		"shift":             func(o *CorpusOptions) { o.Shift = 1 },
-		"min co-occurrence": func(o *CorpusOptions) { o.MinCooccurrence = 1 },
-		"window":            func(o *CorpusOptions) { o.Window = 2 },
-		"max terms":         func(o *CorpusOptions) { o.MaxTerms = 100 },
+		"context power": func(o *CorpusOptions) { o.ContextPower = 1 },
+		"window":        func(o *CorpusOptions) { o.Window = 2 },
+		"max terms":     func(o *CorpusOptions) { o.MaxTerms = 100 },
 	} {
 		o := smallOptions()
 		set(&o)
@@ -120,10 +103,10 @@ func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1, Mix: &Mix{Share: 1}}
+	o := CorpusOptions{MaxTerms: -1, ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
 	err := o.Validate()
 	for _, name := range []string{
-		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory", "model share",
+		"max terms", "context power", "max memory", "model share",
 		"min doc freq", "dimensions", "window", "neighbors", "power",
 	} {
 		if err == nil || !strings.Contains(err.Error(), name+":") {

@@ -96,7 +96,7 @@ func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 			sum := r.countContexts(counter, r.places[k])
 			slices.Sort(counter.found)
 			for _, j := range counter.found {
-				r.opts.associate(b, j, counter.units[j], sum, shares[j])
+				associate(b, j, counter.units[j], sum, shares[j])
 			}
 		}
 	}

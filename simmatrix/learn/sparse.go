@@ -170,12 +170,12 @@ const windowUnits = 60
 
 // ppmi returns the positive pointwise mutual information of contexts and terms,
 //
-//	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
+//	max(0, ln(c_ij / (c_i · q_j))),  q_j = c_j^α / Σ_k c_k^α
 //
 // for context j and term i, where c_ij = Σ 1/distance over all pairs at most
 // window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context
-// power. A pair with c_ij under MinCooccurrence counts only in c_i, and terms
-// outside the vocabulary do not count in the distance. For room see makeSparse.
+// power. Terms outside the vocabulary do not count in the distance. For room
+// see makeSparse.
 func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *simmatrix.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
@@ -185,7 +185,7 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 		counter := &contextCounter{units: make([]int, n)}
 		return func(j int, b *sparseBlock) {
 			for _, i := range counter.count(v.sequence, places[offsets[j]:offsets[j+1]], o.Window) {
-				o.associate(b, i, counter.units[i], sums[i], contexts[j])
+				associate(b, i, counter.units[i], sums[i], contexts[j])
 			}
 		}
 	}, st)
@@ -193,12 +193,9 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 
 // associate adds the association of a term and a context that met so often to
 // a column of b, if it is positive.
-func (o *CorpusOptions) associate(b *sparseBlock, column int32, units, sum int, context float64) {
-	if float64(units) < o.MinCooccurrence*windowUnits-1e-9 { // in floating point 0.2 · 60 is above 12
-		return
-	}
-	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > o.Shift {
-		b.add(column, float32(pmi-o.Shift))
+func associate(b *sparseBlock, column int32, units, sum int, context float64) {
+	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > 0 {
+		b.add(column, float32(pmi))
 	}
 }
 
