@@ -66,7 +66,7 @@ func TestNoOutputTakesThePlaceOfAnInput(t *testing.T) {
 	if after, err := os.ReadFile(m); err != nil || string(after) != string(before) {
 		t.Errorf("the matrix was written over: %v", err)
 	}
-	if _, stderr, status := akin(t, "matrix", "build", "--from-matrices", m, "--no-digits", "--out", m); status != 0 {
+	if _, stderr, status := akin(t, "matrix", "build", "--from-matrices", m, "--exclude", `^\d`, "--out", m); status != 0 {
 		t.Errorf("a matrix is worked over in place: status %d, %s", status, stderr)
 	}
 }
@@ -128,17 +128,5 @@ func TestMatricesOfOneNameAreToldApartByTheirFolders(t *testing.T) {
 	m, _ := built(t, "--from-matrices", strings.Join(paths, ","))
 	if diff := cmp.Diff([]string{"yesterday/docs", "today/docs", ".akin", "today/overrides"}, m.Meta().Origins); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestAShareOfUnknownDocumentsIsReported(t *testing.T) {
-	_, told := built(t, "--from-edit-distance", write(t, "terms.txt", "color\t4\ncolour\t1\n"), "--max-df-share", "0.5")
-	if !strings.Contains(told, "--max-df-share: nobody knows the number of documents") {
-		t.Error(told)
-	}
-	known := matrixFile(t, simmatrix.Meta{Docs: 5}, simmatrix.TermRow{Term: "color", DocFreq: 4}, simmatrix.TermRow{Term: "colour", DocFreq: 1})
-	m, told := built(t, "--from-matrices", known, "--max-df-share", "0.5")
-	if strings.Contains(told, "nobody") || m.Len() != 1 {
-		t.Errorf("%d terms: %s", m.Len(), told)
 	}
 }

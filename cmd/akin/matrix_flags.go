@@ -153,17 +153,12 @@ type filterFlags struct {
 
 func (f *filterFlags) register(flags *pflag.FlagSet) {
 	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.Float64Var(&f.MaxDocShare, "max-df-share", 0, "leave out terms in more than this share of the documents")
-	flags.IntVar(&f.MinRunes, "min-length", 0, "leave out terms of fewer characters")
-	flags.IntVar(&f.MaxRunes, "max-length", 0, "leave out terms of more characters")
-	flags.BoolVar(&f.NoDigits, "no-digits", false, "leave out terms that start with a digit")
 	flags.StringVar(&f.include, "include", "", "leave out terms that this regular expression does not match")
 	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
 }
 
 // parse reads the regular expressions and returns all that is wrong.
-func (f *filterFlags) parse() []error {
-	errs := []error{f.Validate()}
+func (f *filterFlags) parse() (errs []error) {
 	compile := func(flag, text string) (parsed *regexp.Regexp) {
 		var err error
 		if text == "" {
@@ -180,9 +175,6 @@ func (f *filterFlags) parse() []error {
 
 // apply leaves the terms out of m.
 func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
-	if f.MaxDocShare > 0 && m.Meta().Docs == 0 {
-		report.Tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
-	}
 	filtered, dropped, err := f.Apply(m)
 	if err == nil && dropped > 0 {
 		report.Tell("%d terms are left out by the filters", dropped)

@@ -2,11 +2,9 @@ package combine
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -30,18 +28,7 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 		{"too rare", TermFilter{MinDocFreq: 3}, "car", 2, 100, false},
 		{"too rare, of an unknown number", TermFilter{MinDocFreq: 3}, "car", 2, 0, false},
 		{"in no document", TermFilter{MinDocFreq: 1}, "car", 0, 100, false},
-		{"of unknown frequency", TermFilter{MinDocFreq: 3, MaxDocShare: 0.1}, "car", 0, 0, true},
-		{"just the share", TermFilter{MaxDocShare: 0.1}, "car", 10, 100, true},
-		{"too frequent", TermFilter{MaxDocShare: 0.1}, "car", 11, 100, false},
-		{"a share of an unknown number", TermFilter{MaxDocShare: 0.1}, "car", 11, 0, true},
-		{"long enough in code points", TermFilter{MinRunes: 3}, "čaj", 1, 9, true},
-		{"too short", TermFilter{MinRunes: 4}, "čaj", 1, 9, false},
-		{"short enough in code points", TermFilter{MaxRunes: 3}, "čaj", 1, 9, true},
-		{"too long", TermFilter{MaxRunes: 2}, "čaj", 1, 9, false},
-		{"a digit first", TermFilter{NoDigits: true}, "3d", 1, 9, false},
-		{"an Arabic-Indic digit first", TermFilter{NoDigits: true}, "٣d", 1, 9, false},
-		{"a digit last", TermFilter{NoDigits: true}, "mp3", 1, 9, true},
-		{"digits allowed", TermFilter{}, "3d", 1, 9, true},
+		{"of unknown frequency", TermFilter{MinDocFreq: 3}, "car", 0, 0, true},
 		{"found by Keep", TermFilter{Keep: regexp.MustCompile(`^[a-z]+$`)}, "car", 1, 9, true},
 		{"not found by Keep", TermFilter{Keep: regexp.MustCompile(`^[a-z]+$`)}, "t-shirt", 1, 9, false},
 		{"found by Drop", TermFilter{Drop: regexp.MustCompile(`-`)}, "t-shirt", 1, 9, false},
@@ -57,12 +44,12 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 
 func TestFilterDropsRowsAndColumns(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, matrixtest.Vehicles())
-	f := TermFilter{MinDocFreq: 3, MaxDocShare: 0.5, MinRunes: 2, MaxRunes: 20, NoDigits: true, Keep: regexp.MustCompile(`.`), Drop: regexp.MustCompile(`^b`)}
+	f := TermFilter{MinDocFreq: 3, Keep: regexp.MustCompile(`.`), Drop: regexp.MustCompile(`^[bc]`)}
 	got, dropped, err := f.Apply(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// rental is too rare, car in 12 of 20 documents, bus begins with b.
+	// rental is too rare, car and bus are left out by their first letters.
 	want := "automobile:\nhire:\nlorry:\n"
 	if describeRows(got) != want || dropped != 3 {
 		t.Errorf("%d dropped, left\n%s", dropped, describeRows(got))
@@ -70,8 +57,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 	wantMeta := simmatrix.Meta{
 		Source: "by hand", Docs: 20, Terms: 3, Symmetric: true, Dominant: true,
 		Params: map[string]string{
-			"power": "3", "filter_min_doc_freq": "3", "filter_max_doc_share": "0.5", "filter_min_runes": "2",
-			"filter_max_runes": "20", "filter_no_digits": "true", "filter_keep": ".", "filter_drop": "^b",
+			"power": "3", "filter_min_doc_freq": "3", "filter_keep": ".", "filter_drop": "^[bc]",
 		},
 	}
 	if diff := cmp.Diff(wantMeta, got.Meta()); diff != "" {
@@ -94,33 +80,14 @@ func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
 	}
 }
 
-func TestFilterReportsEverySetting(t *testing.T) {
-	for _, f := range []TermFilter{
-		{MaxDocShare: -1, MinRunes: -1, MaxRunes: -1},
-		{MaxDocShare: math.NaN(), MinRunes: -5, MaxRunes: -7},
-		{MaxDocShare: 1.1, MinRunes: -1, MaxRunes: -1},
-	} {
-		_, _, err := f.Apply(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()))
-		for _, want := range []string{"max doc share", "min length", "max length"} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: no %q in %v", f, want, err)
-			}
-		}
-	}
-	crossed := TermFilter{MinRunes: 3, MaxRunes: 2}
-	if err := crossed.Validate(); err == nil {
-		t.Error("more runes at least than at most")
-	}
-}
-
 // FuzzTermFilter checks, for random matrices, that the result is the given
 // matrix restricted to the terms that match, and that it is no more changed.
 func FuzzTermFilter(f *testing.F) {
-	f.Add(uint64(1), uint8(9), uint8(2), uint8(0), "t1", "")
-	f.Add(uint64(2), uint8(30), uint8(0), uint8(3), "", "[02468]$")
-	f.Fuzz(func(t *testing.T, seed uint64, terms, minDocFreq, maxRunes uint8, keep, drop string) {
+	f.Add(uint64(1), uint8(9), uint8(2), "t1", "")
+	f.Add(uint64(2), uint8(30), uint8(0), "", "[02468]$")
+	f.Fuzz(func(t *testing.T, seed uint64, terms, minDocFreq uint8, keep, drop string) {
 		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 1)), 1+int(terms)%40)
-		filter := TermFilter{MinDocFreq: uint32(minDocFreq % 6), MaxRunes: int(maxRunes % 4), MaxDocShare: 0.004}
+		filter := TermFilter{MinDocFreq: uint32(minDocFreq % 6)}
 		if re, err := regexp.Compile(keep); err == nil && utf8.ValidString(keep) {
 			filter.Keep = re
 		}
