@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -22,8 +23,8 @@ const measured = 10
 // before an engine that has the terms of the documents.
 type tuneBench struct {
 	// URL is that of an engine that [loadDocuments] has filled.
-	URL      string
-	Matrices []combine.Input
+	URL    string
+	Matrix *simmatrix.Matrix
 	// Bodies are the searches, and Grades those of the documents of each, by id.
 	Bodies [][]byte
 	Grades []map[string]int
@@ -35,7 +36,7 @@ type tuneBench struct {
 
 // Score returns the nDCG@10 of each search under a setting, nil for direct
 // search.
-func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, error) {
+func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
 	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
 		rankings, err := b.Rank(ctx, s)
 		for i, hits := range rankings {
@@ -58,7 +59,7 @@ func (b *tuneBench) Score(ctx context.Context, s *evaluate.Setting) ([]float64, 
 }
 
 // Rank returns the hits of each search under a setting, nil for direct search.
-func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate.Hit, error) {
+func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.Hit, error) {
 	if s == nil {
 		client, err := esclient.New(esclient.Options{URL: b.URL})
 		if err != nil {
@@ -67,11 +68,7 @@ func (b *tuneBench) Rank(ctx context.Context, s *evaluate.Setting) ([][]evaluate
 		defer client.Close()
 		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
 	}
-	m, err := s.Shape.Apply(ctx, b.Matrices)
-	if err != nil {
-		return nil, err
-	}
-	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, s.Profile, m)
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *s, b.Matrix)
 	defer end()
 	if err != nil {
 		return nil, err

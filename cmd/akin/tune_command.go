@@ -10,14 +10,12 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/tools/evaluate"
 	"github.com/akin-search/akin/tools/reweigh"
 )
@@ -26,7 +24,7 @@ type command struct {
 	cluster  cli.Cluster
 	client   *esclient.Client
 	fields   []string
-	matrices []string // files
+	matrix   string // a file
 	judged   reweigh.Judged
 	searches searchCount
 	out      string // the file of the profile
@@ -44,10 +42,10 @@ func newTune() *cobra.Command {
 on queries that the settings were not chosen on: the queries are cut into folds, and
 for each a setting is chosen on the others. It recommends nothing that is not better
 than direct search with the confidence asked for, writes what it recommends as a
-profile to --out, and next to it the matrix where that is another one.
+profile to --out.
 
 The terms of all documents are read once, 20 million at most; after that the cluster
-only analyzes the queries. Several matrices are combined with weights.
+only analyzes the queries.
 
 ` + cli.Credentials,
 		Example: `  akin tune --cluster http://127.0.0.1:9200 --index docs --field title,body --matrix docs.akin \
@@ -58,7 +56,7 @@ only analyzes the queries. Several matrices are combined with weights.
 	set := cmd.Flags()
 	c.cluster.Register(set, "URL of the cluster")
 	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
-	set.StringSliceVar(&c.matrices, "matrix", nil, "matrix file; several are combined with weights (required)")
+	set.StringVar(&c.matrix, "matrix", "", "matrix file (required)")
 	c.judged.Register(set)
 	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
 	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, from which an interrupted run goes on")
@@ -88,7 +86,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 		return err
 	}
 	c.report.End()
-	if err := c.write(ctx, b, result); err != nil {
+	if err := c.write(ctx, result); err != nil {
 		return err
 	}
 	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
@@ -96,7 +94,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 
 // read checks what the flags say, and reads the files that they name.
 func (c *command) read(ctx context.Context) (*tuneBench, error) {
-	if c.cluster.Index == "" || len(c.fields) == 0 || len(c.matrices) == 0 || c.out == "" {
+	if c.cluster.Index == "" || len(c.fields) == 0 || c.matrix == "" || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
 	if err := c.checkOut(); err != nil {
@@ -106,43 +104,25 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	if err := c.queries(ctx, b); err != nil {
 		return nil, err
 	}
-	names, err := cli.Names(c.matrices)
-	if err != nil {
-		return nil, fmt.Errorf("--matrix: %w", err)
-	}
-	for k, path := range c.matrices {
-		m, err := cli.ReadMatrix(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		b.Matrices = append(b.Matrices, combine.Input{Name: names[k], Matrix: m})
+	var err error
+	if b.Matrix, err = cli.ReadMatrix(ctx, c.matrix); err != nil {
+		return nil, err
 	}
 	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
 }
 
-// checkOut reports where the profile, or the matrix next to it, cannot be
-// written or would replace a file that is read.
+// checkOut reports where the profile cannot be written or would replace a file
+// that is read.
 func (c *command) checkOut() error {
 	if err := cli.CheckTarget(c.out); err != nil {
 		return err
 	}
-	written := []string{c.out, c.matrixFile()}
-	if cli.Same(written[0], written[1]) {
-		return fmt.Errorf("--out %s: the matrix next to the profile would have this name: name it .yml", c.out)
-	}
-	for _, read := range append(slices.Clone(c.matrices), c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume) {
-		for _, path := range written {
-			if read != "" && cli.Same(read, path) {
-				return fmt.Errorf("--out %s: %s would be written over, which is read: name another file", c.out, path)
-			}
+	for _, read := range []string{c.matrix, c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume} {
+		if read != "" && cli.Same(read, c.out) {
+			return fmt.Errorf("--out %s would be written over, which is read: name another file", c.out)
 		}
 	}
 	return nil
-}
-
-// matrixFile is where the matrix goes that a recommendation needs.
-func (c *command) matrixFile() string {
-	return strings.TrimSuffix(c.out, filepath.Ext(c.out)) + ".akin"
 }
 
 // queries takes the judged queries of which a document is relevant: no
@@ -197,7 +177,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	}
 	c.tune.Progress = c.report.Step
 	b.Kept, b.plan = c.searches.Kept, c.plan(b, docs)
-	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(len(b.Matrices)), c.tune, b.Score)
+	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(), c.tune, b.Score)
 	if err != nil {
 		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
 	}
@@ -234,31 +214,19 @@ func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	for i, body := range b.Bodies {
 		fmt.Fprintf(hash, "%q %v\n", body, b.Grades[i]) // maps are printed in the order of their keys
 	}
-	for _, m := range b.Matrices {
-		fmt.Fprintln(hash, m.Matrix.Checksum())
-	}
+	fmt.Fprintln(hash, b.Matrix.Checksum())
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // write writes what is recommended, if anything is.
-func (c *command) write(ctx context.Context, b *tuneBench, r *evaluate.TuneResult) error {
+func (c *command) write(ctx context.Context, r *evaluate.TuneResult) error {
 	s := r.Recommended
 	if s == nil {
 		return nil
 	}
-	path, err := filepath.Abs(c.matrices[0])
+	path, err := filepath.Abs(c.matrix)
 	if err != nil {
 		return err
-	}
-	m, err := s.Shape.Apply(ctx, b.Matrices)
-	if err != nil {
-		return err
-	}
-	if m != b.Matrices[0].Matrix {
-		path = filepath.Base(c.matrixFile())
-		if err := cli.WriteMatrix(ctx, c.matrixFile(), m); err != nil {
-			return err
-		}
 	}
 	return cli.Write(ctx, c.out, func(w io.Writer) error {
 		return evaluate.WriteProfile(w, s, configs.Matrix{

@@ -24,7 +24,6 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
@@ -159,26 +158,26 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	defer docs.Close()
 	engine := httptest.NewServer(docs.Engine)
 	t.Cleanup(engine.Close)
-	settings := map[string]func(s *evaluate.Setting){
-		"defaults": func(*evaluate.Setting) {},
-		"linear, all found": func(s *evaluate.Setting) {
-			s.Profile.Scoring, s.Profile.Strength.Linear = form.Linear, 0.6
+	settings := map[string]func(s *expand.Profile){
+		"defaults": func(*expand.Profile) {},
+		"linear, all found": func(s *expand.Profile) {
+			s.Scoring, s.Strength.Linear = form.Linear, 0.6
 		},
-		"grouped, same hits": func(s *evaluate.Setting) {
-			s.Profile.Scoring, s.Profile.SameMatches = form.Grouped, true
+		"grouped, same hits": func(s *expand.Profile) {
+			s.Scoring, s.SameMatches = form.Grouped, true
 		},
-		"in the query, few": func(s *evaluate.Setting) { s.Profile.NoRescore, s.Profile.MaxAddedTerms = true, 5 },
-		"feedback":          func(s *evaluate.Setting) { s.Profile.Feedback.Documents = 10 },
-		"blended":           func(s *evaluate.Setting) { s.Profile.Mode, s.Profile.SoftWeight = expand.ModeSoft, 0.4 },
-		"another matrix":    func(s *evaluate.Setting) { s.Shape = evaluate.Shape{Exponent: 0.5, Threshold: 0.05, Neighbors: 10} },
+		"in the query, few": func(s *expand.Profile) { s.NoRescore, s.MaxAddedTerms = true, 5 },
+		"feedback":          func(s *expand.Profile) { s.Feedback.Documents = 10 },
+		"blended":           func(s *expand.Profile) { s.Mode, s.SoftWeight = expand.ModeSoft, 0.4 },
 	}
 	for name, change := range settings {
-		s := &evaluate.Setting{Profile: expand.DefaultProfile(), Shape: evaluate.Shape{Exponent: 1}}
+		profile := expand.DefaultProfile()
+		s := &profile
 		change(s)
 		proxy := serveSetting(t, url, index, s, m)
 		for kind, search := range tunedSearches {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				b := &tuneBench{URL: engine.URL, Matrices: []combine.Input{{Name: "cran", Matrix: m}}, Bodies: searchesOf(t, search, 15)}
+				b := &tuneBench{URL: engine.URL, Matrix: m, Bodies: searchesOf(t, search, 15)}
 				if name == "defaults" {
 					if worst, err := b.Difference(t.Context(), client, index, len(b.Bodies)); err != nil || worst > 1e-4 {
 						t.Errorf("direct searches differ by %v, want 1e-4 at most: %v", worst, err)
@@ -200,14 +199,10 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 }
 
 // serveSetting returns the URL of an akin with a setting in the profile tuned.
-func serveSetting(t *testing.T, cluster, index string, s *evaluate.Setting, m *simmatrix.Matrix) string {
+func serveSetting(t *testing.T, cluster, index string, s *expand.Profile, m *simmatrix.Matrix) string {
 	t.Helper()
-	shaped, err := s.Shape.Apply(t.Context(), []combine.Input{{Name: "m", Matrix: m}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := cli.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, shaped) }); err != nil {
+	if err := cli.Write(t.Context(), filepath.Join(dir, "tuned.akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 	var config bytes.Buffer

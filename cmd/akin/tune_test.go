@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/documents"
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // demoJudgments writes the judged queries of an index of the demo, and returns
@@ -140,10 +135,8 @@ func TestTuneSaysWhatIsWrong(t *testing.T) {
 		"no judgments":      {append(args, "--judgments", write(t, "empty.tsv", "")), "empty.tsv", exitUsage},
 		"no such index":     {append(args, "--index", "nowhere"), "nowhere", exitFailure},
 		"no such field":     {append(args, "--field", "nothing"), "nothing", exitFailure},
-		"the same matrix":   {append(args, "--matrix", args[10]), "--matrix", exitUsage},
 		"nobody listens":    {append(args, "--cluster", "http://127.0.0.1:1"), "127.0.0.1:1", exitFailure},
-		"over the matrix":   {append(args, "--out", strings.TrimSuffix(args[10], ".akin")+".yml"), "knowledge.akin would be written over", exitUsage},
-		"as the matrix":     {append(args, "--out", filepath.Join(t.TempDir(), "tuned.akin")), "name it .yml", exitUsage},
+		"over the matrix":   {append(args, "--out", args[10]), "knowledge.akin would be written over", exitUsage},
 		"a folder, no file": {append(args, "--out", t.TempDir()), "no regular file", exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,71 +277,6 @@ func TestTuneSaysAtOnceWhatItCannotRank(t *testing.T) {
 		if status != exitUsage || !strings.Contains(stderr, "tune ranks without the cluster, and cannot run") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, want %q in %s", template, status, want, stderr)
 		}
-	}
-}
-
-// Of two matrices one is junk: of equally good documents it prefers useless
-// ones, however little it counts for, since it is surer of its neighbors than
-// the other. Only its weight leaves it out.
-func TestTuneLeavesAMatrixOfJunkOut(t *testing.T) {
-	const topics = 24
-	server := httptest.NewServer(demo.NewEngine())
-	t.Cleanup(server.Close)
-	client, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	api := documents.API{Client: client}
-	if _, err := api.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"standard"}}}}`)); err != nil {
-		t.Fatal(err)
-	}
-	var docs []documents.Document
-	var queries, judgments strings.Builder
-	judgments.WriteString("query-id\tcorpus-id\tscore\n")
-	rows := map[string][]simmatrix.TermRow{}
-	for k := range topics {
-		name := strconv.Itoa(k)
-		add := func(id, text string) {
-			docs = append(docs, documents.Document{ID: id + name, Source: map[string]string{"body": text}})
-		}
-		add("z", "query"+name+" plain"+name) // ties go to the last id
-		add("a", "query"+name+" junk"+name)
-		add("m", "good"+name+" other"+name)
-		fmt.Fprintf(&queries, "{\"_id\":%q,\"text\":%q}\n", name, "query"+name)
-		fmt.Fprintf(&judgments, "%[1]s\tz%[1]s\t1\n%[1]s\tm%[1]s\t1\n", name)
-		for kind, similarity := range map[string]float32{"good": 0.05, "junk": 1} {
-			rows[kind] = append(rows[kind],
-				simmatrix.TermRow{Term: "query" + name, DocFreq: 2, Neighbors: []simmatrix.Neighbor{{Term: kind + name, Similarity: similarity}}},
-				simmatrix.TermRow{Term: kind + name, DocFreq: 1})
-		}
-	}
-	if err := api.Index(t.Context(), "docs", docs); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for kind, of := range rows {
-		m, err := simmatrix.New(simmatrix.Meta{Docs: uint64(len(docs))}, of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cli.Write(t.Context(), filepath.Join(dir, kind+".akin"), func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stdout, stderr, status := akin(t, "tune", "--cluster", server.URL, "--index", "docs", "--field", "body",
-		"--matrix", filepath.Join(dir, "good.akin")+","+filepath.Join(dir, "junk.akin"), "--template", write(t, "search.json", `{"query":{"match":{"body":"{{query}}"}}}`),
-		"--queries", write(t, "queries.jsonl", queries.String()), "--judgments", write(t, "qrels.tsv", judgments.String()),
-		"--out", filepath.Join(dir, "tuned.yml"), "--settings", "150", "--folds", "2")
-	if status != 0 || !strings.Contains(stdout, "Recommended: The tuned setting") || !strings.Contains(stdout, "weight of matrix 2 0") {
-		t.Fatalf("status %d: %s\n%s", status, stderr, stdout)
-	}
-	m, err := cli.ReadMatrix(t.Context(), filepath.Join(dir, "tuned.akin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if good, junk := m.Row("good0"), m.Row("junk0"); m.Row("query0").Len() != 1 || good.DocFreq() == 0 || junk.DocFreq() != 0 {
-		t.Errorf("the matrix that is left: %v, %v", good, junk)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package combine makes one matrix of several, by a rule or a fitted
 // regression, applies the overrides that people write by hand, leaves entries
-// out (sparsify.go, filter.go, project.go, raise.go), and counts and compares
-// what is in matrices (inspect.go, diff.go).
+// out (sparsify.go, filter.go, project.go), and counts and compares what is in
+// matrices (inspect.go, diff.go).
 package combine
 
 import (

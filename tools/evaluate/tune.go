@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -58,7 +59,7 @@ func (o *TuneOptions) Validate(queries int) error {
 // the same way. Neither the choice for a fold nor the settings that it is made
 // among depend on the queries in it. The same options and scores give the same
 // result.
-func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score func(ctx context.Context, s *Setting) ([]float64, error)) (*TuneResult, error) {
+func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score func(ctx context.Context, s *expand.Profile) ([]float64, error)) (*TuneResult, error) {
 	if err := o.Validate(queries); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score fu
 type study struct {
 	space   Space
 	options TuneOptions
-	score   func(ctx context.Context, s *Setting) ([]float64, error)
+	score   func(ctx context.Context, s *expand.Profile) ([]float64, error)
 	fold    []int // of each query
 	direct  []float64
 	tried   []trial

@@ -16,8 +16,8 @@ import (
 // WriteProfile writes a configuration with the profile "tuned", which has the
 // keys that a setting changes, and an entry of matrices. Lines of the comment
 // go before it.
-func WriteProfile(w io.Writer, s *Setting, matrix configs.Matrix, comment string) error {
-	changed := changes(&s.Profile)
+func WriteProfile(w io.Writer, s *expand.Profile, matrix configs.Matrix, comment string) error {
+	changed := changes(s)
 	changed["matrices"] = []string{matrix.Name}
 	for line := range strings.Lines(comment) {
 		if _, err := fmt.Fprintf(w, "# %s\n", strings.TrimSpace(line)); err != nil {

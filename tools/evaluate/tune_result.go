@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // A TuneResult says what tuning is worth. Its means are of the measure that was
@@ -29,7 +31,7 @@ type TuneResult struct {
 	Chosen string `json:"chosen"`
 	Advice Advice `json:"advice"`
 	// Recommended is the setting that the advice is to use, nil for none.
-	Recommended *Setting `json:"-"`
+	Recommended *expand.Profile `json:"-"`
 }
 
 // A TuneGain compares the mean over all queries with another.

@@ -16,8 +16,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
-	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 func tuneOptions() TuneOptions {
@@ -25,18 +23,17 @@ func tuneOptions() TuneOptions {
 }
 
 // noise returns a number in [0, 1) that depends on a setting and a query alone.
-func noise(s *Setting, q int) float64 {
+func noise(s *expand.Profile, q int) float64 {
 	h := fnv.New64a()
 	if s != nil {
-		p := &s.Profile
-		fmt.Fprintf(h, "%v", []any{p.Scoring, p.Strength, p.MaxAddedTerms, p.MaxDocShare, p.SameMatches, p.NoRescore, p.Feedback, p.Mode, p.SoftWeight, s.Shape})
+		fmt.Fprintf(h, "%v", []any{s.Scoring, s.Strength, s.MaxAddedTerms, s.MaxDocShare, s.SameMatches, s.NoRescore, s.Feedback, s.Mode, s.SoftWeight})
 	}
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(q))).Float64()
 }
 
 // scorer makes a score of each of n queries.
-func scorer(n int, score func(s *Setting, q int) float64) func(context.Context, *Setting) ([]float64, error) {
-	return func(_ context.Context, s *Setting) ([]float64, error) {
+func scorer(n int, score func(s *expand.Profile, q int) float64) func(context.Context, *expand.Profile) ([]float64, error) {
+	return func(_ context.Context, s *expand.Profile) ([]float64, error) {
 		scores := make([]float64, n)
 		for q := range scores {
 			scores[q] = score(s, q)
@@ -45,9 +42,9 @@ func scorer(n int, score func(s *Setting, q int) float64) func(context.Context, 
 	}
 }
 
-func run(t *testing.T, n int, o TuneOptions, score func(s *Setting, q int) float64) *TuneResult {
+func run(t *testing.T, n int, o TuneOptions, score func(s *expand.Profile, q int) float64) *TuneResult {
 	t.Helper()
-	r, err := Tune(t.Context(), n, NewSpace(1), o, scorer(n, score))
+	r, err := Tune(t.Context(), n, NewSpace(), o, scorer(n, score))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +66,9 @@ func TestChanceIsNotRecommended(t *testing.T) {
 }
 
 func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *Setting, q int) float64 {
+	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
 		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Profile.Scoring == form.Grouped {
+		if s != nil && s.Scoring == form.Grouped {
 			score += 0.05
 		}
 		return score
@@ -79,7 +76,7 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	if r.Advice != UseTuned {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if s := r.Recommended.Profile; s.Scoring != form.Grouped {
+	if s := r.Recommended; s.Scoring != form.Grouped {
 		t.Errorf("recommended %s", r.Chosen)
 	}
 	if r.HeldOut.Low <= 0 || r.HeldOut.P > 0.05 || r.Tuned.P != 0 {
@@ -88,7 +85,7 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 }
 
 func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *Setting, q int) float64 {
+	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
 		if s == nil {
 			return 0.3 + 0.05*noise(s, q)
 		}
@@ -97,13 +94,13 @@ func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
 	if r.Advice != UseDefaults {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if diff := cmp.Diff(expand.DefaultProfile(), r.Recommended.Profile); diff != "" {
+	if diff := cmp.Diff(expand.DefaultProfile(), *r.Recommended); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestWorseThanDirectSearchIsNeverRecommended(t *testing.T) {
-	r := run(t, 100, tuneOptions(), func(s *Setting, q int) float64 {
+	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
 		if s == nil {
 			return 0.9
 		}
@@ -139,7 +136,7 @@ func TestHeldOutQueriesDoNotDecide(t *testing.T) {
 		return s
 	}(tuneOptions())
 	first := run(t, n, tuneOptions(), noise)
-	changed := run(t, n, tuneOptions(), func(s *Setting, q int) float64 {
+	changed := run(t, n, tuneOptions(), func(s *expand.Profile, q int) float64 {
 		if of.fold[q] == fold {
 			return 1 - noise(s, q)
 		}
@@ -156,7 +153,7 @@ func TestHeldOutQueriesDoNotDecide(t *testing.T) {
 func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 	calls := 0
 	o := tuneOptions()
-	r, err := Tune(t.Context(), 47, NewSpace(2), o, func(ctx context.Context, s *Setting) ([]float64, error) {
+	r, err := Tune(t.Context(), 47, NewSpace(), o, func(ctx context.Context, s *expand.Profile) ([]float64, error) {
 		calls++
 		return scorer(47, noise)(ctx, s)
 	})
@@ -190,20 +187,20 @@ func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := tuneOptions()
 			tt.change(&o)
-			if _, err := Tune(t.Context(), tt.queries, NewSpace(1), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Tune(t.Context(), tt.queries, NewSpace(), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
 	}
 	away := errors.New("the cluster is away")
-	if _, err := Tune(t.Context(), 100, NewSpace(1), tuneOptions(), func(context.Context, *Setting) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
+	if _, err := Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
 		t.Errorf("%v", err)
 	}
 }
 
 // Every setting that may be recommended loads as the profile that it is.
 func TestEveryProfileLoads(t *testing.T) {
-	space, random := NewSpace(3), rand.New(rand.NewPCG(1, 1))
+	space, random := NewSpace(), rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		p := space.random(random)
 		s := space.setting(p)
@@ -216,70 +213,21 @@ func TestEveryProfileLoads(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", space.describe(p), err, &text)
 		}
-		want := configs.Profile{Enabled: true, Profile: s.Profile, Matrices: []string{"tuned"}}
+		want := configs.Profile{Enabled: true, Profile: s, Matrices: []string{"tuned"}}
 		if diff := cmp.Diff(want, c.Profiles["tuned"]); diff != "" {
 			t.Errorf("%s: %s", space.describe(p), diff)
 		}
 		if diff := cmp.Diff([]configs.Matrix{matrix}, c.Matrices); diff != "" {
 			t.Error(diff)
 		}
-		if w := s.Shape.Weights; len(w) != 3 || slices.Max(w) == 0 {
-			t.Errorf("weights %v", w)
-		}
 	}
 }
 
 func TestAProfileOfTheDefaultsHasNoKeys(t *testing.T) {
-	space := NewSpace(1)
+	space := NewSpace()
 	s := space.setting(space.usual())
-	changed := changes(&s.Profile)
+	changed := changes(&s)
 	if len(changed) > 0 || space.describe(space.usual()) != "the defaults" {
 		t.Errorf("%v, %q", changed, space.describe(space.usual()))
-	}
-	first := matrix(t, .8)
-	if m, err := s.Shape.Apply(t.Context(), []combine.Input{{Matrix: first}}); m != first {
-		t.Errorf("the matrix is another one, %v", err)
-	}
-}
-
-func matrix(t *testing.T, similarity float32) *simmatrix.Matrix {
-	t.Helper()
-	m, err := simmatrix.New(simmatrix.Meta{Docs: 9}, []simmatrix.TermRow{
-		{Term: "car", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "lorry", Similarity: similarity}, {Term: "bus", Similarity: .1}}},
-		{Term: "lorry", DocFreq: 2},
-		{Term: "bus", DocFreq: 2},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-func TestShapesAreAppliedInOrder(t *testing.T) {
-	inputs := []combine.Input{{Name: "a", Matrix: matrix(t, .8)}, {Name: "b", Matrix: matrix(t, .4)}}
-	for name, tt := range map[string]struct {
-		shape Shape
-		want  map[string]float64
-	}{
-		"the first as it is":    {Shape{Exponent: 1}, map[string]float64{"lorry": .8, "bus": .1}},
-		"raised, then cut":      {Shape{Exponent: 2, Threshold: .05}, map[string]float64{"lorry": .64}},
-		"the nearest":           {Shape{Exponent: 1, Neighbors: 1}, map[string]float64{"lorry": .8}},
-		"weighted":              {Shape{Exponent: 1, Weights: []float64{1, 3}}, map[string]float64{"lorry": .5, "bus": .1}},
-		"one that counts":       {Shape{Exponent: 1, Weights: []float64{0, 2}}, map[string]float64{"lorry": .4, "bus": .1}},
-		"weighted, then raised": {Shape{Exponent: .5, Weights: []float64{1, 3}}, map[string]float64{"lorry": .70711, "bus": .31623}},
-	} {
-		m, err := tt.shape.Apply(t.Context(), inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]float64{}
-		for n := range m.Row("car").All() {
-			got[n.Term] = float64(n.Similarity)
-		}
-		for term, want := range tt.want {
-			if d := got[term] - want; d > 1e-4 || d < -1e-4 || len(got) != len(tt.want) {
-				t.Errorf("%s: %v, want %v", name, got, tt.want)
-			}
-		}
 	}
 }
