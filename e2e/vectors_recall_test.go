@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -120,7 +118,7 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	e.require(t)
 	const name, index, dims = "npl", "akin-e2e-vectors-recall", 256
 	c := loadCollection(t, name)
-	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{"body":{"type":"text"}}}}`)
+	e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"max_result_window":20000},"mappings":{"properties":{"body":{"type":"text"}}}}`)
 	e.index(t, index, c.docs)
 	of := []string{"--cluster", e.url, "--index", index, "--field", "body"}
 	dir := newDir(t, "vectors")
@@ -130,9 +128,8 @@ func TestRecallOfApproximateVectors(t *testing.T) {
 	mustAkin(t, slices.Concat([]string{"vectors", "model", "--matrix", s, "--weights", w, "--store", "dense_vector", "--dims", strconv.Itoa(dims), "--out", model}, of)...)
 	v := &vectorIndex{hardSpace: &hardSpace{e: e, index: index}}
 	v.read(t, model)
-	exported := filepath.Join(dir, "documents.jsonl")
-	mustAkin(t, slices.Concat([]string{"vectors", "export", "--model", model, "--out", exported}, of)...)
-	docs := readVectors(t, exported)
+	v.backfill(t, model)
+	docs := e.storedVectors(t, index)
 
 	var report strings.Builder
 	fmt.Fprintf(&report, "# Written by TestRecallOfApproximateVectors -update: %s, %d documents, %d queries, %d dimensions,\n"+
@@ -257,31 +254,24 @@ type vectorDoc struct {
 	vector []float32
 }
 
-// readVectors reads what "vectors export" writes.
-func readVectors(t *testing.T, path string) []vectorDoc {
+// storedVectors returns the vectors of all documents of an index.
+func (e *engine) storedVectors(t *testing.T, index string) (docs []vectorDoc) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var docs []vectorDoc
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var d struct {
-			ID     string               `json:"_id"`
-			Vector map[string][]float32 `json:"akin_vector"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
-			t.Fatal(err)
-		}
-		if vector := d.Vector["body"]; vector != nil {
-			docs = append(docs, vectorDoc{d.ID, vector})
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				ID     string `json:"_id"`
+				Source struct {
+					Vector map[string][]float32 `json:"akin_vector"`
+				} `json:"_source"`
+			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+	decode(t, e.must(t, http.MethodPost, "/"+index+"/_search", `{"size":20000,"_source":["akin_vector"]}`), &answer)
+	for _, h := range answer.Hits.Hits {
+		if vector := h.Source.Vector["body"]; vector != nil {
+			docs = append(docs, vectorDoc{h.ID, vector})
+		}
 	}
 	slices.SortFunc(docs, func(a, b vectorDoc) int { return cmp.Compare(a.id, b.id) })
 	return docs

@@ -18,7 +18,7 @@ var withoutTable = map[string]string{
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
 	"akin norms snapshot": "a file", "akin norms backfill": "progress",
 	"akin segments backfill": "progress",
-	"akin vectors model":     "a file", "akin vectors backfill": "progress", "akin vectors export": "a file",
+	"akin vectors model":     "a file", "akin vectors backfill": "progress",
 	"akin matrix export": "a file",
 }
 

@@ -76,47 +76,6 @@ func scatter(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// exportVectors writes the vectors of all documents, a JSON object a line: what
-// [vectorTask] writes into the document, after its _index and _id.
-func exportVectors(ctx context.Context, r *enrich.Reading, w io.Writer, m *vectors.Model) (*vectorLosses, error) {
-	d, losses := m.Documents(), &vectorLosses{}
-	var mu sync.Mutex
-	err := r.Each(ctx, "making vectors", nil, func(doc *documents.DocRef, terms []documents.TermFreq) error {
-		members, loss := d.Members(coordinates(terms), false)
-		losses.add(&loss)
-		id, err := json.Marshal(struct {
-			Index string `json:"_index"`
-			ID    string `json:"_id"`
-		}{doc.Index, doc.ID})
-		if err != nil {
-			return err
-		}
-		line := slices.Concat(bytes.TrimSuffix(id, []byte("}")), []byte{','}, members[1:], []byte{'\n'})
-		mu.Lock()
-		defer mu.Unlock()
-		_, err = w.Write(line)
-		return err
-	})
-	return losses, err
-}
-
-// queryVector returns the vector of a query with the given terms as JSON: an
-// object of features or an array, null where the model knows none of its terms.
-func queryVector(m *vectors.Model, terms []string) []byte {
-	x := make([]vectors.Coordinate, 0, len(terms))
-	for _, t := range terms {
-		x = append(x, vectors.Coordinate{Term: t, Value: 1})
-	}
-	if m.Meta().Store.Dense() {
-		if q := m.DenseQuery(x); q != nil {
-			return vectors.Array(q)
-		}
-	} else if q := m.SparseQuery(x); q != nil {
-		return vectors.Features(q)
-	}
-	return []byte("null")
-}
-
 // vectorTask returns what gives documents their vectors, and adds up in losses
 // what these have lost.
 func vectorTask(c documents.API, m *vectors.Model, losses *vectorLosses) enrich.Task {

@@ -13,8 +13,6 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/vectors"
-	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/tools/enrich"
 )
 
 func TestEnginesHoldWhatTheyHaveFieldsFor(t *testing.T) {
@@ -150,48 +148,5 @@ func TestLossesAreSaidInWords(t *testing.T) {
 	d.add(&vectors.Loss{Dense: 0.125})
 	if got := d.Describe(dense); got != "1 vectors of 9 dimensions lack 12.5% of the squares of their lengths on average, 12.5% at most" {
 		t.Errorf("of a dense one: %q", got)
-	}
-}
-
-// A deletedCluster finds a document that is gone when its terms are asked for.
-type deletedCluster struct{}
-
-func (deletedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	answer := `{"_scroll_id":"s","_shards":{"failed":0},"hits":{"hits":[]}}`
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/_count"):
-		answer = `{"count":2,"_shards":{"failed":0}}`
-	case r.URL.Path == "/docs/_search":
-		answer = `{"_scroll_id":"s","_shards":{"failed":0},"hits":{"hits":[{"_index":"docs","_id":"1","_version":1},{"_index":"docs","_id":"2","_version":1}]}}`
-	case r.URL.Path == "/_mtermvectors":
-		answer = `{"docs":[{"_index":"docs","_id":"1","found":false},{"_index":"docs","_id":"2","_version":1,"found":true,"term_vectors":{"body":{"terms":{"car":{"term_freq":1}}}}}]}`
-	}
-	_, _ = io.WriteString(w, answer)
-}
-
-func TestDeletedDocumentsAreNotExported(t *testing.T) {
-	matrix, err := simmatrix.New(simmatrix.Meta{Docs: 10}, []simmatrix.TermRow{{Term: "car", DocFreq: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := vectors.New(vectors.Meta{Store: vectors.RankFeatures, Normalization: vectors.Soft, Field: "body", Strength: 1}, matrix, matrix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(deletedCluster{})
-	defer server.Close()
-	client, err := esclient.New(esclient.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	var lines strings.Builder
-	r := &enrich.Reading{Cluster: documents.API{Client: client}, Index: "docs", Field: "body"}
-	if _, err := exportVectors(t.Context(), r, &lines, m); err != nil {
-		t.Fatal(err)
-	}
-	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"_id":"2"`) {
-		t.Errorf("exported %s", got)
 	}
 }

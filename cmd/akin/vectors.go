@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/tools/enrich"
-	"github.com/akin-search/akin/tools/reweigh"
 )
 
 func newVectors() *cobra.Command {
@@ -24,14 +21,14 @@ func newVectors() *cobra.Command {
 		Use: "vectors", Short: "Store documents as vectors, for mode vectors",
 		Long: `For mode vectors each document holds a vector of the soft vector space model, in a field of
 the engine for sparse or for dense vectors. "vectors model" makes the model, a file from
-which documents and searches get their vectors, "vectors backfill" stores those of the
-documents that are there, and "vectors export" writes them to a file, for other stores.
+which documents and searches get their vectors, and "vectors backfill" stores those of
+the documents that are there.
 
 The similarities of terms are in the vectors: unlike in the other modes, documents have to
 be given new ones when the matrix changes. docs/vectors.md has the rest.`,
 		Example: `  akin vectors model --cluster http://127.0.0.1:9200 --index docs --field body --matrix docs.akin --weights weights.akin --store sparse_vector --out model.akin
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin`,
-	}, newVectorsModel(), newVectorsBackfill(), newVectorsExport())
+	}, newVectorsModel(), newVectorsBackfill())
 }
 
 type vectorModelFlags struct {
@@ -231,87 +228,4 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 	})
 	cmd.Flags().StringVar(&path, "model", "", "file of the model (required)")
 	return cmd
-}
-
-type vectorExportFlags struct {
-	indexFieldFlags
-
-	model, queries, out string
-}
-
-func newVectorsExport() *cobra.Command {
-	var f vectorExportFlags
-	cmd := f.command(&cobra.Command{
-		Use:   "export --cluster URL --index INDEX --field FIELD --model FILE --out FILE",
-		Short: "Write the vectors of documents or queries to a file",
-		Long: `export writes the vectors of all documents that have the field, a JSON object a line, with
-_index, _id and what "vectors backfill" stores in the document. With --queries it
-writes those of queries in place of documents, with their id and text: the dot product of
-the vectors of a query and a document is the score. The file has a query a line, as text or
-as JSON such as {"id":"17","query":"wind tunnel"}, and the field's index analyzer makes their terms.
-One that comes again is written once. The index is only read.
-
-` + cli.Credentials,
-		Example: `  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --out documents.jsonl
-  akin vectors export --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --queries queries.txt --out queries.jsonl`,
-	}, f.check, f.run)
-	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", "", "file of the model (required)")
-	flags.StringVar(&f.queries, "queries", "", "file of queries to write the vectors of, in place of documents")
-	flags.StringVar(&f.out, "out", "", "file to write (required)")
-	return cmd
-}
-
-func (f *vectorExportFlags) check() error {
-	return errors.Join(cli.CheckOut(f.out), required("model FILE", f.model))
-}
-
-func (f *vectorExportFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
-	ctx := cmd.Context()
-	m, err := f.readModel(ctx, f.model)
-	if err == nil {
-		_, err = f.countable(ctx, cluster)
-	}
-	if err != nil {
-		return err
-	}
-	if f.queries != "" {
-		return f.exportQueries(ctx, cmd.ErrOrStderr(), cluster, m)
-	}
-	return cli.Write(ctx, f.out, func(w io.Writer) error {
-		losses, err := exportVectors(ctx, f.vectorTerms(cluster, report), w, m)
-		if err == nil {
-			losses.tell(report, m.Meta())
-		}
-		return err
-	})
-}
-
-func (f *vectorExportFlags) exportQueries(ctx context.Context, stderr io.Writer, cluster documents.API, m *vectors.Model) error {
-	log, err := reweigh.ReadQueryLog(ctx, f.queries, stderr)
-	if err != nil {
-		return err
-	}
-	texts := make([]string, len(log.Queries))
-	for i := range log.Queries {
-		texts[i] = log.Queries[i].Text
-	}
-	terms, err := cluster.Client.AnalyzeWords(ctx, f.Index, f.field, texts)
-	if err != nil {
-		return err
-	}
-	return cli.Write(ctx, f.out, func(w io.Writer) error {
-		lines := json.NewEncoder(w)
-		for i := range log.Queries {
-			err := lines.Encode(struct {
-				ID     string          `json:"id"`
-				Query  string          `json:"query"`
-				Vector json.RawMessage `json:"vector"`
-			}{log.Queries[i].ID, log.Queries[i].Text, queryVector(m, terms[i])})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
