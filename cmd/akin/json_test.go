@@ -58,7 +58,6 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 	mustAkin(t, "matrix", "push", "--name", "docs", "--activate", matrix)
 	for _, args := range [][]string{
 		{"version"},
-		{"matrix", "list"},
 		{"matrix", "list", "--name", "docs"},
 		{"matrix", "show", "--file", matrix, "car"},
 		{"matrix", "check", matrix},
@@ -76,26 +75,5 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestMatrixListNamesAllMatrices(t *testing.T) {
-	t.Setenv("AKIN_REDIS_URL", redisServer(t))
-	matrix := encodedFile(t, "docs.akin", fleet(t))
-	mustAkin(t, "matrix", "push", "--name", "products", matrix)
-	id := mustAkin(t, "matrix", "push", "--name", "help", "--activate", matrix)
-	var got []struct {
-		Name, Active string
-		Versions     int
-		Terms, Bytes int64
-	}
-	if err := json.Unmarshal([]byte(mustAkin(t, "matrix", "list", "--json")), &got); err != nil || len(got) != 2 {
-		t.Fatalf("%v: %+v", err, got)
-	}
-	if got[0].Name != "help" || got[0].Active != id || got[0].Versions != 1 || got[0].Terms == 0 || got[0].Bytes == 0 || got[1].Active != "" {
-		t.Errorf("%+v", got)
-	}
-	if table := mustAkin(t, "matrix", "list"); !strings.Contains(table, "ACTIVE VERSION") || !strings.Contains(table, "none") {
-		t.Errorf("%s", table)
 	}
 }

@@ -136,31 +136,18 @@ func newMatrixList() *cobra.Command {
 	asJSON := false
 	cmd := redisCommand(&cobra.Command{
 		Use:   "list",
-		Short: "List the matrices in Redis, or the versions of one",
-		Long: `list prints the names of all matrices in Redis with their active version, or with
---name the versions of one matrix, the newest first; * marks the active one.`,
-		Example: `  akin matrix list --redis redis://127.0.0.1:6379
+		Short: "List the versions of a matrix in Redis",
+		Long:  `list prints the versions of a matrix, the newest first; * marks the active one.`,
+		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs
   akin matrix list --redis redis://127.0.0.1:6379 --name docs --json`,
 		Args: cli.NoArgs,
 	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
-		out := cmd.OutOrStdout()
-		if !cmd.Flags().Changed("name") {
-			all, whole, err := admin.Matrices(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if !whole {
-				fmt.Fprintln(cmd.ErrOrStderr(), "there may be more: this Redis has too many keys to look at all")
-			}
-			return cli.Matrices(out, asJSON, all)
-		}
 		versions, err := admin.Versions(cmd.Context(), flags.Name)
 		if err != nil {
 			return err
 		}
-		return cli.Versions(out, asJSON, versions)
+		return cli.Versions(cmd.OutOrStdout(), asJSON, versions)
 	})
-	cmd.Flags().Lookup("name").DefValue = "" // all
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

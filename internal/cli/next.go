@@ -47,7 +47,7 @@ func Next(err error) string {
 		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},
 		{refused(http.StatusTooManyRequests, ""), "the cluster has more to do than it can: try again later"},
 		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
-		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list, and push with akin matrix push --activate FILE"},
+		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list --name NAME, and push with akin matrix push --activate FILE"},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), "set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*"},
 		{asType[x509.UnknownAuthorityError](err), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
 			"in the configuration cluster.tls.ca_file and redis.tls.ca_file"},

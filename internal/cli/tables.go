@@ -290,22 +290,6 @@ func Versions(out io.Writer, asJSON bool, versions []store.Version) error {
 	})
 }
 
-// Matrices prints what there is of each matrix in Redis.
-func Matrices(out io.Writer, asJSON bool, all []store.Summary) error {
-	return Print(out, asJSON, all, func(out io.Writer) error {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "NAME\tACTIVE VERSION\tVERSIONS\tTERMS\tNEIGHBORS\tSIZE")
-		for _, m := range all {
-			size := "unknown"
-			if m.Bytes > 0 {
-				size = strconv.FormatFloat(float64(m.Bytes)/(1<<20), 'f', 1, 64) + " MiB"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", Visible(m.Name), cmp.Or(m.Active, "none"), m.Versions, m.Terms, m.Neighbors, size)
-		}
-		return w.Flush()
-	})
-}
-
 // LookUp returns the term that a word stands for, as it is or in lower case,
 // of terms by word; the word itself where there is none, with the nearest
 // spelling.
