@@ -48,7 +48,7 @@ func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *Result) view {
 	measure := r.Measures[0]
-	var means, gains []figureArm
+	means, gains := make([]figureArm, 0, len(r.Arms)), make([]figureArm, 0, len(r.Arms))
 	for k, arm := range r.Arms {
 		e := arm.Measures[measure]
 		means = append(means, figureArm{k + 1, clip(arm.Name, 44), e.Mean, e.Interval})
@@ -57,7 +57,7 @@ func newView(r *Result) view {
 		}
 	}
 	v := view{Result: r, Figures: []figure{intervals(measure+" of each arm", means[0].value, means)}}
-	if gains != nil {
+	if len(gains) > 0 {
 		v.Figures = append(v.Figures, intervals("Gain in "+measure+" over the first arm", 0, gains))
 	}
 	for k := range r.Arms[1:] {

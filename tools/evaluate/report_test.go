@@ -137,8 +137,8 @@ func TestPlacesInFiguresAreShares(t *testing.T) {
 }
 
 func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	if pageOf(t, sample(40, 3)) != pageOf(t, sample(40, 3)) {
-		t.Error("another page")
+	if diff := cmp.Diff(pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3))); diff != "" {
+		t.Error(diff)
 	}
 }
 
