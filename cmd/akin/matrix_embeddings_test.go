@@ -188,7 +188,7 @@ func TestModelThatIsTooLargeForTheMemoryIsRefusedAfterOneBatch(t *testing.T) {
 	defer server.Close()
 	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body", "--dim", "20",
 		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny", "--max-memory", "64MiB")
-	if status != exitFailure || sent != 256 || !strings.Contains(stderr, "--max-memory 64MiB") {
+	if status != exitFailure || sent != 16 || !strings.Contains(stderr, "--max-memory 64MiB") {
 		t.Errorf("status %d after %d words\n%s", status, sent, stderr)
 	}
 }

@@ -23,8 +23,8 @@ import (
 
 const (
 	// batchWords is how many words are sent in a call, where the model takes
-	// them.
-	batchWords = 256
+	// them, and firstWords how many in the first.
+	batchWords, firstWords = 256, 16
 	// callsAtOnce is how many calls are under way.
 	callsAtOnce = 4
 	// callTimeout bounds a call: a model without a graphics card needs seconds
@@ -74,8 +74,9 @@ func (m *Model) Check() error {
 }
 
 // Vectors returns the vector of each word, nil or empty for a word that the
-// model refuses. It sends the words that the cache does not have, in batches of
-// 256, four at a time, and halves a batch that the model refuses as too large.
+// model refuses. It sends the words that the cache does not have: 16, then in
+// batches of 256, fewer where the model is slow, four at a time. It halves a
+// batch that the model refuses as too large.
 // If the model is overloaded or the network fails, it sends the batch again
 // after the time that Retry-After says, else after a growing one, for at most
 // five minutes. The cache keeps each batch as it comes, so that the next try
@@ -129,6 +130,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			return err
 		}
 		if dim == 0 {
+			if !slices.ContainsFunc(got, notZero) {
+				return errors.New("the model answers with zeros only: look at its name and at how it is served")
+			}
 			dim = len(got[0])
 			if err := m.Fits(dim); err != nil {
 				return err
@@ -164,18 +168,22 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		}
 		return inHalves(ctx, batch[len(batch)/2:])
 	}
-	// The first batch goes alone: it tells how many words the model takes, and
-	// where it is no model or the key is wrong, little else is sent.
-	size := min(batchWords, len(missing))
-	began := time.Now()
-	if err := inHalves(ctx, missing[:size]); err != nil {
-		return nil, err
+	// Two batches go alone. By the first akin learns how fast the model is, and
+	// where it is no model or the key is wrong, little else is sent; by the second
+	// how many words it takes.
+	size, rest := firstWords, missing
+	for range 2 {
+		n := min(size, len(rest))
+		if n == 0 {
+			break
+		}
+		began := time.Now()
+		if err := inHalves(ctx, rest[:n]); err != nil {
+			return nil, err
+		}
+		size, rest = inTime(n, time.Since(began)), rest[n:]
 	}
-	rest := missing[size:]
-	size = max(largest, 1)
-	if took := callsAtOnce * time.Since(began); took > callTimeout/2 { // one processor
-		size = max(1, int(float64(size)*float64(callTimeout/2)/float64(took)))
-	}
+	size = max(1, min(size, largest))
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(callsAtOnce)
 	for batch := range slices.Chunk(rest, size) {
@@ -186,6 +194,16 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	// Only now: a model that took others refuses these for what they are.
 	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
+}
+
+// notZero reports whether a vector has a number other than 0.
+func notZero(v []float32) bool { return slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
+
+// inTime returns how many words to send in a call where n took so long: at most
+// 256, and so few that four calls, if one processor answers them all, take
+// half of the time that a call has.
+func inTime(n int, took time.Duration) int {
+	return max(1, int(min(batchWords, float64(n)*float64(callTimeout/2)/float64(callsAtOnce*max(took, 1)))))
 }
 
 // tooMuch reports whether the model may have refused a call for its size.

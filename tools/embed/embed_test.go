@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
@@ -138,7 +139,7 @@ func TestEveryWordGetsItsVector(t *testing.T) {
 			t.Fatalf("%s has the vector of another word", w)
 		}
 	}
-	if len(fake.sizes) != 3 || fake.header.Get("Authorization") != "Bearer secret-key" {
+	if len(fake.sizes) != 4 || fake.header.Get("Authorization") != "Bearer secret-key" {
 		t.Errorf("batches of %v, with %v", fake.sizes, fake.header)
 	}
 }
@@ -225,6 +226,22 @@ func TestWordsThatAreRefusedKeepNoOthersBack(t *testing.T) {
 	}
 }
 
+func TestSlowModelGetsWhatItCanAnswerInTime(t *testing.T) {
+	for _, tt := range []struct {
+		n, want int
+		took    time.Duration
+	}{
+		{16, 256, 10 * time.Millisecond},
+		{16, 15, 16 * time.Second}, // one word a second: 15 of them four times within a minute
+		{256, 1, 2 * time.Hour},
+		{256, 256, 0},
+	} {
+		if got := inTime(tt.n, tt.took); got != tt.want {
+			t.Errorf("after %d words in %v: %d, want %d", tt.n, tt.took, got, tt.want)
+		}
+	}
+}
+
 func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 	calls := 0
 	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
@@ -273,14 +290,18 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 		fake *fakeModel
 		want string
 	}{
-		"no key":            {&fakeModel{refuse: func(int) int { return http.StatusUnauthorized }}, EnvKey},
-		"no such model":     {&fakeModel{refuse: func(int) int { return http.StatusNotFound }}, "404"},
-		"HTML":              {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
-		"Ollama's own API":  {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
-		"half a batch":      {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
-		"a text twice":      {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
-		"other dimensions":  {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
-		"no numbers":        {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"no key":           {&fakeModel{refuse: func(int) int { return http.StatusUnauthorized }}, EnvKey},
+		"no such model":    {&fakeModel{refuse: func(int) int { return http.StatusNotFound }}, "404"},
+		"HTML":             {&fakeModel{spoil: func([]map[string]any) any { return "<html>" }}, "look at the URL"},
+		"Ollama's own API": {&fakeModel{spoil: func([]map[string]any) any { return `{"model":"tiny","embeddings":[[1],[2]]}` }}, "use /v1/embeddings"},
+		"half a batch":     {&fakeModel{spoil: func(d []map[string]any) any { return map[string]any{"data": d[1:]} }}, "vectors for 2 texts"},
+		"a text twice":     {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
+		"other dimensions": {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
+		"no numbers":       {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"zeros": {&fakeModel{spoil: func(d []map[string]any) any {
+			d[0]["embedding"], d[1]["embedding"] = make([]float32, 8), make([]float32, 8)
+			return map[string]any{"data": d}
+		}}, "zeros only"},
 		"null":              {&fakeModel{spoil: with([]any{1, nil, 2, 3, 4, 5, 6, 7})}, "null"},
 		"infinite":          {&fakeModel{spoil: with([]float64{1e38, 0, 0, 0, 0, 0, 0, 1e39})}, "read the answer"},
 		"NaN, which is not": {&fakeModel{spoil: func([]map[string]any) any { return `{"data":[{"index":0,"embedding":[NaN]}]}` }}, "read the answer"},
@@ -523,7 +544,7 @@ func TestNothingMoreIsSentOfWhatDoesNotFit(t *testing.T) {
 		t.Errorf("%v after %d texts, with the dimension %d in the cache", err, len(fake.texts), asked)
 	}
 	m.Cache = ""
-	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1+batchWords {
+	if _, err := m.Vectors(t.Context(), words, nil); !errors.Is(err, end) || len(fake.texts) != 1+firstWords {
 		t.Errorf("%v after %d texts, of dimension %d", err, len(fake.texts), asked)
 	}
 }
