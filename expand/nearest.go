@@ -80,6 +80,9 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) error {
 // findUnknown sets the words of a target that have no row and that no field of
 // its clause has.
 func (a *asker) findUnknown(ctx context.Context, t *target) error {
+	if t.clause.Fuzzy { // the engine looks for words that are spelled alike itself
+		return nil
+	}
 	t.Terms.Expanded(func(o *terms.Origin) {
 		if o.Unknown() {
 			t.unknown = append(t.unknown, o.Term)

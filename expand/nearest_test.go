@@ -267,6 +267,14 @@ func TestCompoundIsLeftAloneWhereWordsAreCounted(t *testing.T) {
 	}
 }
 
+func TestFuzzyClausesLookForWordsOfLikeSpellingThemselves(t *testing.T) {
+	c, m := iceCream(t)
+	r := expandIn(t, c, m, DefaultProfile(), `{"query":{"match":{"body":{"query":"iec cream","fuzziness":"AUTO"}}}}`)
+	if got := r.Clauses[0]; len(got.Nearest) != 0 || len(got.Added) == 0 {
+		t.Errorf("nearest %v, added %v", got.Nearest, got.Added)
+	}
+}
+
 func TestVeryLongWordThatNoDocumentHasIsLeftAlone(t *testing.T) {
 	c, m := iceCream(t)
 	long := strings.Repeat("garden", 170)

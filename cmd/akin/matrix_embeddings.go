@@ -27,8 +27,7 @@ const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
 // betterWords says what a model brings to those who have none, measured over
 // five judged collections (docs/matrices.md).
-const betterWords = "A language model, asked once for each word when a matrix is built, finds better\n" +
-	"related words: see --embeddings in akin matrix build --help.\n"
+const betterWords = "With a language model (akin matrix build --embeddings) five judged collections gained 30 percent more.\n"
 
 // What a model counts for: usualShare ranked best, or nearly so, over five
 // judged collections of documents of some lines, and shortShare over the same
@@ -136,6 +135,15 @@ func (f *embeddingFlags) key(ctx context.Context) (string, error) {
 // file returns the file of word vectors that stands in the place of a model.
 func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefix(f.url, "file:") }
 
+// shareFor returns what a model counts for where documents have so many terms on
+// average.
+func shareFor(length float64) float64 {
+	if length <= short {
+		return shortShare
+	}
+	return usualShare
+}
+
 // errDryRun ends a build that only says what it would do.
 var errDryRun = errors.New("nothing was sent or written (--dry-run)")
 
@@ -161,9 +169,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	}
 	mix := &learn.Mix{Share: f.share}
 	if length := c.MeanLength(); mix.Share == 0 {
-		if mix.Share = usualShare; length <= short {
-			mix.Share = shortShare
-		}
+		mix.Share = shareFor(length)
 		report.Tell("the model counts for %v: documents have %.0f terms on average (--embedding-share)", mix.Share, length)
 	}
 	o.Mix = mix

@@ -284,3 +284,11 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		}
 	}
 }
+
+func TestModelCountsForMoreWhereDocumentsAreShort(t *testing.T) {
+	for length, want := range map[float64]float64{1: 0.5, 20: 0.5, 20.1: 0.35, 300: 0.35} {
+		if got := shareFor(length); got != want {
+			t.Errorf("documents of %v terms: %v, want %v", length, got, want)
+		}
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sort"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -37,7 +39,7 @@ const mixedStrength = 1.4
 // terms are those of the ids of p. It is a failure where the model knows too
 // few of them to compare.
 func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own simmatrix.Entries, terms []string, progress simmatrix.Progress) (simmatrix.Entries, error) {
-	model, known, err := modelVectors(ctx, o, terms)
+	model, known, err := modelVectors(ctx, o, terms, progress)
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
@@ -196,9 +198,13 @@ func (p *panels) usualCosine(ctx context.Context, ids, candidates []uint32) (flo
 // spread over the vocabulary: a few directions need no more.
 const componentWords, componentBlock = 20_000, 256
 
+// leastSpread is the share of the squared lengths of vectors that lies in their
+// differences from the mean, below which these are rounding errors of float32.
+const leastSpread = 1e-9
+
 // modelVectors returns E, with zeros for the terms that the model does not
 // know, and the ids of the others.
-func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint32, error) {
+func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatrix.Progress) (*panels, []uint32, error) {
 	var known []uint32
 	for id, term := range terms {
 		if o.Vector(term) != nil {
@@ -221,6 +227,16 @@ func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint3
 			centered[d] = float64(x) - mean[d]
 		}
 	}
+	spread, length := 0.0, 0.0
+	for _, id := range known {
+		center(id)
+		for d, x := range centered {
+			spread, length = spread+x*x, length+(x+mean[d])*(x+mean[d])
+		}
+	}
+	if spread <= leastSpread*length { // also where both are 0
+		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served")
+	}
 	sample := known
 	if len(known) > componentWords {
 		sample = make([]uint32, componentWords)
@@ -228,37 +244,38 @@ func modelVectors(ctx context.Context, o *Mix, terms []string) (*panels, []uint3
 			sample[k] = known[k*len(known)/componentWords]
 		}
 	}
-	// Σ (v − mean)(v − mean)ᵀ, of which the largest eigenvectors are the components.
-	covariance := mat.NewSymDense(o.Dim, nil)
-	for block := range slices.Chunk(sample, componentBlock) {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+	// The leading eigenvectors of Σ (v − mean)(v − mean)ᵀ are the components.
+	product := func(ctx context.Context, dst, src blas64.General) error {
+		clear(dst.Data)
+		for block := range slices.Chunk(sample, componentBlock) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			words, part := newDense(len(block), o.Dim), newDense(len(block), src.Cols)
+			for k, id := range block {
+				center(id)
+				copy(words.Data[k*words.Stride:], centered)
+			}
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, words, src, 0, part)
+			blas64.Gemm(blas.Trans, blas.NoTrans, 1, words, part, 1, dst)
 		}
-		words := mat.NewDense(o.Dim, len(block), nil)
-		for k, id := range block {
-			center(id)
-			words.SetCol(k, centered)
-		}
-		var part mat.SymDense
-		part.SymOuterK(1, words)
-		covariance.AddSym(covariance, &part)
+		return nil
 	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(covariance, true) {
-		return nil, nil, errors.New("the model's vectors have no principal components")
+	axes, roots, err := Leading(ctx, Symmetric{Size: o.Dim, Rank: o.Dim, Multiply: product}, min(commonComponents, o.Dim-1),
+		rand.New(rand.NewPCG(0, 0)), simmatrix.NewStage(progress, "components of the model", Products))
+	if err != nil {
+		return nil, nil, err
 	}
-	var axes mat.Dense
-	eigen.VectorsTo(&axes) // by ascending eigenvalue
 	e, unit, at := newPanels(o.Dim, len(terms)), make([]float32, o.Dim), 0
 	for id := range uint32(min(len(terms), simmatrix.MaxTerms)) {
 		clear(unit)
 		if at < len(known) && known[at] == id {
 			at++
 			center(id)
-			v := mat.NewVecDense(o.Dim, centered)
-			for k := range min(commonComponents, o.Dim-1) {
-				axis := axes.ColView(o.Dim - 1 - k)
-				v.AddScaledVec(v, -mat.Dot(v, axis), axis)
+			v := blas64.Vector{N: o.Dim, Inc: 1, Data: centered}
+			for k := range roots {
+				axis := blas64.Vector{N: o.Dim, Inc: axes.Stride, Data: axes.Data[k:]}
+				blas64.Axpy(-blas64.Dot(v, axis), axis, v)
 			}
 			scaleTo(unit, centered, 1)
 		}

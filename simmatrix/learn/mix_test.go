@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -165,5 +166,21 @@ func compareMixed(t *testing.T, neighbors int) {
 	}
 	if differ > max(2, len(kept)/500) { // single precision swaps neighbors that are all but equal: two entries at least
 		t.Errorf("%d of %d entries differ from the formula", differ, len(kept))
+	}
+}
+
+func TestVectorsThatDifferByRoundingOnlySayNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	terms := make([]string, 100)
+	vectors := map[string][]float32{}
+	for i := range terms {
+		terms[i] = strconv.Itoa(i)
+		for range 16 {
+			vectors[terms[i]] = append(vectors[terms[i]], 0.5+float32(rng.Float64()-0.5)*2e-7)
+		}
+	}
+	o := &Mix{Dim: 16, Vector: func(term string) []float32 { return vectors[term] }}
+	if _, _, err := modelVectors(t.Context(), o, terms, nil); err == nil || !strings.Contains(err.Error(), "alike") {
+		t.Error(err)
 	}
 }

@@ -30,6 +30,8 @@ type answer struct {
 			Data numbers `json:"data"`
 		} `json:"output"`
 	} `json:"inference_results"`
+	// Error is what some answer with 200, such as that the model is still loading.
+	Error jsontext.Value `json:"error"`
 	// Embeddings are those of Ollama's own /api/embed, which is not asked.
 	Embeddings jsontext.Value `json:"embeddings"`
 }

@@ -38,11 +38,14 @@ func openCache(path, model, prefix string, create bool) (*cache, error) {
 		return c, nil
 	}
 	var err error
-	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); errors.Is(err, bbolterrors.ErrTimeout) {
+	err = c.try(func() (err error) {
+		if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); err != nil {
+			return err
+		}
+		return c.db.View(c.check)
+	})
+	if errors.Is(err, bbolterrors.ErrTimeout) {
 		err = errors.New("another build uses it: wait until that ends, or name another file")
-	}
-	if err == nil {
-		err = c.db.View(c.check)
 	}
 	if err != nil {
 		return c, errors.Join(c.explain(err), c.close())
@@ -68,6 +71,16 @@ func (c *cache) check(tx *bbolt.Tx) error {
 	return nil
 }
 
+// try calls f, in which the database panics where a page of the file is damaged.
+func (*cache) try(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it is damaged: remove it (%v)", r)
+		}
+	}()
+	return f()
+}
+
 func (c *cache) explain(err error) error {
 	if err == nil {
 		return nil
@@ -83,25 +96,27 @@ func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
 	if c.db == nil {
 		return vectors, 0, nil
 	}
-	err = c.db.View(func(tx *bbolt.Tx) error {
-		about, bucket := tx.Bucket(aboutBucket), tx.Bucket(vectorBucket)
-		if about == nil {
+	err = c.try(func() error {
+		return c.db.View(func(tx *bbolt.Tx) error {
+			about, bucket := tx.Bucket(aboutBucket), tx.Bucket(vectorBucket)
+			if about == nil {
+				return nil
+			}
+			dim, _ = strconv.Atoi(string(about.Get([]byte("dimension"))))
+			for k, word := range words {
+				packed := bucket.Get([]byte(word))
+				if packed == nil {
+					continue
+				}
+				if size := len(packed); size%4 != 0 || dim > 0 && size > 0 && size != 4*dim {
+					return fmt.Errorf("the vector of %q is damaged: remove the file", word)
+				}
+				vectors[k] = make([]float32, len(packed)/4)
+				dim = max(dim, len(vectors[k]))
+				_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only where it is shorter
+			}
 			return nil
-		}
-		dim, _ = strconv.Atoi(string(about.Get([]byte("dimension"))))
-		for k, word := range words {
-			packed := bucket.Get([]byte(word))
-			if packed == nil {
-				continue
-			}
-			if size := len(packed); size%4 != 0 || dim > 0 && size > 0 && size != 4*dim {
-				return fmt.Errorf("the vector of %q is damaged: remove the file", word)
-			}
-			vectors[k] = make([]float32, len(packed)/4)
-			dim = max(dim, len(vectors[k]))
-			_, _ = binary.Decode(packed, binary.LittleEndian, vectors[k]) // fails only where it is shorter
-		}
-		return nil
+		})
 	})
 	return vectors, dim, c.explain(err)
 }
@@ -111,21 +126,23 @@ func (c *cache) put(words []string, vectors [][]float32, dim int) error {
 	if c.db == nil {
 		return nil
 	}
-	return c.explain(c.db.Update(func(tx *bbolt.Tx) error {
-		about, err := tx.CreateBucketIfNotExists(aboutBucket)
-		bucket, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
-		if err = errors.Join(err, errVectors); err != nil {
+	return c.explain(c.try(func() error {
+		return c.db.Update(func(tx *bbolt.Tx) error {
+			about, err := tx.CreateBucketIfNotExists(aboutBucket)
+			bucket, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
+			if err = errors.Join(err, errVectors); err != nil {
+				return err
+			}
+			for key, value := range c.is {
+				err = errors.Join(err, about.Put([]byte(key), []byte(value)))
+			}
+			err = errors.Join(err, about.Put([]byte("dimension"), []byte(strconv.Itoa(dim))))
+			for k, word := range words {
+				packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // takes all numbers
+				err = errors.Join(err, bucket.Put([]byte(word), packed))
+			}
 			return err
-		}
-		for key, value := range c.is {
-			err = errors.Join(err, about.Put([]byte(key), []byte(value)))
-		}
-		err = errors.Join(err, about.Put([]byte("dimension"), []byte(strconv.Itoa(dim))))
-		for k, word := range words {
-			packed, _ := binary.Append(nil, binary.LittleEndian, vectors[k]) // takes all numbers
-			err = errors.Join(err, bucket.Put([]byte(word), packed))
-		}
-		return err
+		})
 	}))
 }
 

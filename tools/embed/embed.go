@@ -37,6 +37,8 @@ const (
 	// not known to have taken any, and refusedInARow how many any model may
 	// between two that it takes.
 	refusedAtFirst, refusedInARow = 8, 256
+	// maxQuoted is how much of an error is shown that came as an answer.
+	maxQuoted = 500
 	// answerPerWord bounds an answer: 8,192 numbers of at most 32 bytes.
 	answerPerWord = 8192 * 32
 )
@@ -148,7 +150,10 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
-		got, err := m.ask(ctx, words, batch, again)
+		mu.Lock()
+		first := largest == 0
+		mu.Unlock()
+		got, err := m.ask(ctx, words, batch, first, again)
 		switch {
 		case err == nil:
 			return take(batch, got)
@@ -214,8 +219,10 @@ func tooMuch(err error) bool {
 	}, refused.Status)
 }
 
-// ask asks for the vectors of a batch, again while the model is overloaded.
-func (m *Model) ask(ctx context.Context, words []string, batch []int, again backoff.Notify) ([][]float32, error) {
+// ask asks for the vectors of a batch, again while the model is overloaded; first
+// says that it has answered nothing yet, and then a connection that fails is a
+// mistake in the URL.
+func (m *Model) ask(ctx context.Context, words []string, batch []int, first bool, again backoff.Notify) ([][]float32, error) {
 	texts := make([]string, len(batch))
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
@@ -227,22 +234,28 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, again back
 	if m.Key != "" {
 		call.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
 	}
-	return backoff.Retry(ctx, func() ([][]float32, error) {
+	vectors, err := backoff.Retry(ctx, func() ([][]float32, error) {
 		var a answer
 		err := m.Client.Do(ctx, call, &a)
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
 		case err == nil && a.Embeddings != nil:
 			return nil, backoff.Permanent(errors.New("the model answers as Ollama's /api/embed does: use /v1/embeddings"))
+		case err == nil && len(a.Error) > 0 && a.Error.Kind() != 'n':
+			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
 			return a.vectors(), nil
-		case !documents.Interrupted(err) || tooMuch(err):
+		case !documents.Interrupted(err), tooMuch(err), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
 			return nil, backoff.Permanent(err)
 		case refused != nil && refused.RetryAfter > 0:
 			return nil, fmt.Errorf("%w: %w", err, &backoff.RetryAfterError{Duration: max(refused.RetryAfter, time.Second)})
 		}
 		return nil, err
 	}, backoff.WithMaxElapsedTime(patience), backoff.WithNotify(again))
+	if _, ok := errors.AsType[*esclient.Error](err); err != nil && !ok && m.Node != "" {
+		err = fmt.Errorf("the model at %s: %w", m.Node, err)
+	}
+	return vectors, err
 }
 
 // explain says what a model answered that refused a call, without the key,

@@ -298,6 +298,10 @@ func TestBadAnswersOfAModelEndTheBuild(t *testing.T) {
 		"a text twice":     {&fakeModel{spoil: func(d []map[string]any) any { d[0]["index"] = 0; return map[string]any{"data": d} }}, "0 vectors"},
 		"other dimensions": {&fakeModel{spoil: with([]float32{1, 2})}, "of 8 and of 2 numbers"},
 		"no numbers":       {&fakeModel{spoil: with([]float32{})}, "empty"},
+		"an error with 200": {&fakeModel{spoil: func([]map[string]any) any {
+			return `{"error":{"message":"tiny is loading, secret-key"}}`
+		}}, "answers 200: "},
+		"nothing with 200": {&fakeModel{spoil: func([]map[string]any) any { return "" }}, "the model at http://127.0.0.1"},
 		"zeros": {&fakeModel{spoil: func(d []map[string]any) any {
 			d[0]["embedding"], d[1]["embedding"] = make([]float32, 8), make([]float32, 8)
 			return map[string]any{"data": d}
@@ -342,6 +346,46 @@ func TestInterruptedWorkGoesOnFromTheCache(t *testing.T) {
 		if !slices.Equal(again[k], fakeVector(w)) {
 			t.Fatalf("%s has the vector of another word", w)
 		}
+	}
+}
+
+func TestDamagedCacheIsSaidToBe(t *testing.T) {
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	if _, err := m.Vectors(t.Context(), numbered(2000), nil); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(m.Cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damaged := range map[string][]byte{
+		"half of it": whole[:len(whole)/2],
+		"its pages":  slices.Concat(whole[:4*os.Getpagesize()], bytes.Repeat([]byte{0xff}, len(whole)-4*os.Getpagesize())),
+	} {
+		m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+		if err := os.WriteFile(m.Cache, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Vectors(t.Context(), numbered(2000), nil); err == nil || !strings.Contains(err.Error(), "damaged: remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestModelThatIsNotThereIsNotAskedAgain(t *testing.T) {
+	server := httptest.NewServer(nil)
+	m := newModel(t, &fakeModel{}, "/v1/embeddings")
+	client, err := esclient.New(esclient.Options{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server.Close()
+	m.Client, m.Node = client, server.URL
+	m.Tell = func(format string, args ...any) { t.Errorf(format, args...) }
+	if _, err := m.Vectors(t.Context(), []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), "the model at "+server.URL) {
+		t.Error(err)
 	}
 }
 
