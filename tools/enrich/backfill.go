@@ -73,9 +73,6 @@ type Task struct {
 	Stale object
 	// Scan says what is asked for of each document; [Run] sets Index and Query.
 	Scan documents.RefOptions
-	// Fill returns what to write into documents, a part for each in their order. It
-	// is called with some hundred, by several goroutines at once. Its error ends
-	// the round, and the backfill unless it passes ([documents.Interrupted]).
 	Fill Fill
 }
 
@@ -102,7 +99,9 @@ type object = map[string]any
 
 func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 
-// A Fill says what to write into documents, see [Task].
+// A Fill returns what to write into documents, a part for each in their order.
+// It is called with some hundred, by several goroutines at once. Its error ends
+// the round, and the backfill unless it passes ([documents.Interrupted]).
 type Fill func(ctx context.Context, docs []documents.DocRef) ([]Part, error)
 
 // A Part is what a document is given.

@@ -34,67 +34,54 @@ type SnapshotOptions struct {
 // error wraps [simmatrix.ErrMemory] where the bound is too small, and
 // [ErrNoTerms] where no document has any.
 func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Matrix, error) {
-	var s *snapshot
+	const termBytes = 56 // is about what a counted term takes besides its text
+	var mu sync.Mutex    // of what follows
+	var docs uint64
+	var docFreqs map[string]uint32
+	var bytes int64
+	count := func(_ *documents.DocRef, terms []documents.TermFreq) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(terms) > 0 {
+			docs++
+		}
+		for _, t := range terms {
+			n, known := docFreqs[t.Term]
+			if n == math.MaxUint32 || len(t.Term) > simmatrix.MaxTermBytes {
+				continue // no engine has either
+			}
+			if known {
+				docFreqs[t.Term] = n + 1
+				continue
+			}
+			docFreqs[strings.Clone(t.Term)] = 1
+			bytes += int64(len(t.Term)) + termBytes
+		}
+		if o.MaxMemory > 0 && bytes > o.MaxMemory {
+			return fmt.Errorf("%w: the %d terms of the first %d documents take %d MB", simmatrix.ErrMemory, len(docFreqs), docs, bytes>>20)
+		}
+		return nil
+	}
 	err := Retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
-		s = &snapshot{o: o, docFreqs: map[string]uint32{}}
-		return r.Each(ctx, "counting terms", nil, s.count)
+		docs, docFreqs, bytes = 0, map[string]uint32{}, 0
+		return r.Each(ctx, "counting terms", nil, count)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.matrix(r.Field)
-}
-
-type snapshot struct {
-	o        SnapshotOptions
-	mu       sync.Mutex
-	docs     uint64
-	docFreqs map[string]uint32
-	bytes    int64
-}
-
-// termBytes is about what a counted term takes besides its text.
-const termBytes = 56
-
-func (s *snapshot) count(_ *documents.DocRef, terms []documents.TermFreq) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(terms) > 0 {
-		s.docs++
-	}
-	for _, t := range terms {
-		n, known := s.docFreqs[t.Term]
-		if n == math.MaxUint32 || len(t.Term) > simmatrix.MaxTermBytes {
-			continue // no engine has either
-		}
-		if known {
-			s.docFreqs[t.Term] = n + 1
-			continue
-		}
-		s.docFreqs[strings.Clone(t.Term)] = 1
-		s.bytes += int64(len(t.Term)) + termBytes
-	}
-	if s.o.MaxMemory > 0 && s.bytes > s.o.MaxMemory {
-		return fmt.Errorf("%w: the %d terms of the first %d documents take %d MB",
-			simmatrix.ErrMemory, len(s.docFreqs), s.docs, s.bytes>>20)
-	}
-	return nil
-}
-
-func (s *snapshot) matrix(field string) (*simmatrix.Matrix, error) {
 	var rows []simmatrix.TermRow
-	for term, docFreq := range s.docFreqs {
-		if term != "" && docFreq >= s.o.MinDocFreq {
+	for term, docFreq := range docFreqs {
+		if term != "" && docFreq >= o.MinDocFreq {
 			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
 		}
 	}
-	s.docFreqs = nil
+	docFreqs = nil
 	if len(rows) == 0 {
 		return nil, ErrNoTerms
 	}
-	params := map[string]string{"kind": "weights", "field": field}
-	if s.o.MinDocFreq > 1 {
-		params["min_df"] = strconv.FormatUint(uint64(s.o.MinDocFreq), 10)
+	params := map[string]string{"kind": "weights", "field": r.Field}
+	if o.MinDocFreq > 1 {
+		params["min_df"] = strconv.FormatUint(uint64(o.MinDocFreq), 10)
 	}
-	return simmatrix.New(simmatrix.Meta{Source: s.o.Source, Params: params, Docs: s.docs}, rows)
+	return simmatrix.New(simmatrix.Meta{Source: o.Source, Params: params, Docs: docs}, rows)
 }

@@ -40,24 +40,6 @@ func (f *Filling) Stamp() string { return f.Field + ":" + f.String() }
 // Stamp and no segments has lost them.
 func (f *Filling) blankStamp() string { return f.Stamp() + ":blank" }
 
-// members returns the segments of a document and the stamp, to merge into it.
-// Each has its text, its position, from 1, and its share of the words of all of
-// them, in (0, 1].
-func (f *Filling) members(all []Segment) object {
-	total, stamp := 0, f.Stamp()
-	for _, s := range all {
-		total += s.Words
-	}
-	if len(all) == 0 {
-		stamp = f.blankStamp()
-	}
-	list := make([]object, len(all))
-	for i, s := range all {
-		list[i] = object{"text": s.Text, "position": i + 1, "share": float32(s.Words) / float32(total)}
-	}
-	return below(f.Path, "", list, stamp)
-}
-
 // below returns an object with segments and stamp at the end of a path. Each
 // object above has the next in its member inside, "" for none.
 func below(path, inside string, segments, stamp any) object {
@@ -88,7 +70,8 @@ func (f *Filling) Task() Task {
 	}
 }
 
-// fill is the [Fill] of the task.
+// fill is the [Fill] of the task. A segment has its text, its position, from 1,
+// and its share of the words of all of them, in (0, 1].
 func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, error) {
 	parts := make([]Part, len(docs))
 	for i := range docs {
@@ -97,7 +80,18 @@ func (f *Filling) fill(_ context.Context, docs []documents.DocRef) ([]Part, erro
 			parts[i].Result = documents.UpdateResult{Status: documents.Refused, Err: err}
 			continue
 		}
-		parts[i] = newPart(f.members(all), len(all) == 0)
+		total, stamp := 0, f.Stamp()
+		for _, s := range all {
+			total += s.Words
+		}
+		if len(all) == 0 {
+			stamp = f.blankStamp()
+		}
+		list := make([]object, len(all))
+		for k, s := range all {
+			list[k] = object{"text": s.Text, "position": k + 1, "share": float32(s.Words) / float32(total)}
+		}
+		parts[i] = newPart(below(f.Path, "", list, stamp), len(all) == 0)
 	}
 	return parts, nil
 }
@@ -129,7 +123,9 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 	}
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
 	members := object{} // that the mapping lacks
-	for name, types := range memberTypes() {
+	for name, types := range map[string][]string{ // the first is the one that a mapping is given
+		"text": {"text"}, "position": {"integer", "short", "long"}, "share": {"float", "double", "half_float"},
+	} {
 		switch p := find(f.Path + "." + name); {
 		case p == nil:
 			members[name] = object{"type": types[0]}
@@ -137,7 +133,17 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0]))
 		}
 	}
-	if err = errors.Join(err, f.refuse(at, stamp), f.refuseShared(find)); err != nil {
+	switch {
+	case at != nil && at.Type != "nested":
+		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: "+
+			"name another one with --path", f.Path, at.TypeName()))
+	case at != nil && at.Nested != "":
+		err = errors.Join(err, fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path",
+			f.Path, at.Nested))
+	case stamp != nil && stamp.Type != "keyword":
+		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName()))
+	}
+	if err = errors.Join(err, f.refuseShared(find)); err != nil {
 		return nil, fmt.Errorf("index %q: %w", i.Index, err)
 	}
 	if at != nil && stamp != nil && len(members) == 0 {
@@ -151,31 +157,6 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		}
 	}
 	return encode(object{"properties": below(f.Path, "properties", object{"type": "nested", "properties": members}, object{"type": "keyword"})})
-}
-
-// memberTypes are the types that the members of a segment may have, of which
-// the first is the one that a mapping is given.
-func memberTypes() map[string][]string {
-	return map[string][]string{
-		"text":     {"text"},
-		"position": {"integer", "short", "long"},
-		"share":    {"float", "double", "half_float"},
-	}
-}
-
-// refuse returns why segments cannot be put into an index that maps their field
-// and the stamp so, nil for not.
-func (f *Filling) refuse(at, stamp *mapping.Property) error {
-	switch {
-	case at != nil && at.Type != "nested":
-		return fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: name another one with --path",
-			f.Path, at.TypeName())
-	case at != nil && at.Nested != "":
-		return fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path", f.Path, at.Nested)
-	case stamp != nil && stamp.Type != "keyword":
-		return fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName())
-	}
-	return nil
 }
 
 // refuseShared returns an error where an object above the nested field has
