@@ -122,7 +122,7 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		return p
 	}
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
-	members := object{} // that the mapping lacks
+	members := object{}                           // that the mapping lacks
 	for name, types := range map[string][]string{ // the first is the one that a mapping is given
 		"text": {"text"}, "position": {"integer", "short", "long"}, "share": {"float", "double", "half_float"},
 	} {

@@ -72,8 +72,25 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 			Query: q, Overlap: Overlap(first, second, comparedDepth),
 			RankBiasedOverlap: RankBiasedOverlap(first, second, persistence), Hits: [2]int{len(first), len(second)},
 		}
-		c.add(each, len(first) > 0 && len(second) > 0 && first[0] != second[0])
+		c.Each = append(c.Each, each)
+		c.Queries++
+		c.Searches += q.Count
+		c.Overlap += float64(q.Count) * each.Overlap
+		c.RankBiasedOverlap += float64(q.Count) * each.RankBiasedOverlap
+		switch {
+		case len(first) > 0 && len(second) > 0:
+			if first[0] != second[0] {
+				c.ChangedFirst += q.Count
+			}
+		case len(first) > 0:
+			c.Lost += q.Count
+		case len(second) > 0:
+			c.Gained += q.Count
+		}
 		for k, answer := range a.Answers {
+			if each.Hits[k] == 0 {
+				c.Arms[k].WithoutHits += q.Count
+			}
 			c.Arms[k].add(answer)
 			took[k] = append(took[k], millis(answer.Took))
 		}
@@ -83,28 +100,6 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 		c.Arms[k].Latency = latency(took[k])
 	}
 	return c
-}
-
-func (c *Comparison) add(q ComparedQuery, changedFirst bool) {
-	c.Each = append(c.Each, q)
-	c.Queries++
-	c.Searches += q.Count
-	c.Overlap += float64(q.Count) * q.Overlap
-	c.RankBiasedOverlap += float64(q.Count) * q.RankBiasedOverlap
-	switch none := [2]bool{q.Hits[0] == 0, q.Hits[1] == 0}; none {
-	case [2]bool{true, false}:
-		c.Gained += q.Count
-	case [2]bool{false, true}:
-		c.Lost += q.Count
-	}
-	if changedFirst {
-		c.ChangedFirst += q.Count
-	}
-	for k, hits := range q.Hits {
-		if hits == 0 {
-			c.Arms[k].WithoutHits += q.Count
-		}
-	}
 }
 
 // WriteTable writes the comparison for people.

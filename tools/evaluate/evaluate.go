@@ -1,7 +1,7 @@
 // Package evaluate sends judged queries through several arms and says which
 // is better: for each query, on average, and beyond chance. Judgments and
 // logs of queries are read by the files judged*.go, measures of rankings
-// are in measure.go, likeness.go and chance.go, report.go writes a result
+// are in measure.go and chance.go, report.go writes a result
 // as a page, and tune*.go says which settings hold up on queries that they
 // were not chosen by. The package does no I/O of its own.
 package evaluate
