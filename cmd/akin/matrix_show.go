@@ -76,8 +76,7 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 	found.Origins = m.Meta().Origins
 	terms := m.TermsOf(asked...)
 	for _, word := range words {
-		term, nearest := cli.LookUp(word, terms, m.Nearest)
-		found.Add(word, term, nearest, f.top, m.Row, m.Form)
+		found.Add(word, terms, m.Nearest, f.top, m.Row, m.Form)
 	}
 	return found, nil
 }
@@ -109,7 +108,13 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found
 	if _, err = read(version, slices.Collect(maps.Values(terms))); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Values(rows)), hasOrigins) {
+	withOrigins := false
+	for _, row := range rows {
+		for n := range row.All() {
+			withOrigins = withOrigins || n.Origins != 0
+		}
+	}
+	if withOrigins {
 		versions, err := admin.Versions(ctx, f.redis.Name)
 		if err != nil {
 			return err
@@ -119,17 +124,7 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found
 		}
 	}
 	for _, word := range words {
-		term, nearest := cli.LookUp(word, terms, nearestTo)
-		found.Add(word, term, nearest, f.top, rowOf, formOf)
+		found.Add(word, terms, nearestTo, f.top, rowOf, formOf)
 	}
 	return nil
-}
-
-// hasOrigins reports whether the neighbors of a row have origins: all of a
-// matrix have them, or none.
-func hasOrigins(r simmatrix.Row) bool {
-	for n := range r.All() {
-		return n.Origins != 0
-	}
-	return false
 }

@@ -81,25 +81,19 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 	flags.StringVar(&f.TLS.KeyFile, "redis-key-file", "", "PEM file of its private key")
 }
 
-// Open returns the Redis of the flags.
-func (f *Redis) Open() (*store.Admin, error) {
+// With calls call with the Redis of the flags.
+func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
-		return nil, Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
+		return Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
 	}
 	certificates, err := RedisTLS(f.TLS)
 	if err != nil {
-		return nil, Usage(err)
+		return Usage(err)
 	}
 	admin, err := store.OpenAdmin(store.Redis{URL: url, TLS: certificates})
-	return admin, Usage(err)
-}
-
-// With calls call with the Redis of the flags.
-func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
-	admin, err := f.Open()
 	if err != nil {
-		return err
+		return Usage(err)
 	}
 	defer func() {
 		if closing := admin.Close(); err == nil {

@@ -49,13 +49,13 @@ func Next(err error) string {
 		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
 		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list --name NAME, and push with akin matrix push --activate FILE"},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), "set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*"},
-		{asType[x509.UnknownAuthorityError](err), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
+		{errors.As(err, new(x509.UnknownAuthorityError)), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
 			"in the configuration cluster.tls.ca_file and redis.tls.ca_file"},
-		{asType[x509.HostnameError](err), "use a host name that is in the certificate"},
-		{asType[x509.CertificateInvalidError](err), "have the certificate renewed, and look at the clock of this machine"},
+		{errors.As(err, new(x509.HostnameError)), "use a host name that is in the certificate"},
+		{errors.As(err, new(x509.CertificateInvalidError)), "have the certificate renewed, and look at the clock of this machine"},
 		{has("server gave HTTP response to HTTPS client"), "the server speaks no TLS: write http:// (redis://) instead of https:// (rediss://)"},
 		{has("malformed HTTP response"), "the server speaks another protocol: write https://, or look at the port"},
-		{asType[*net.DNSError](err), "look at the host name: it cannot be resolved from here"},
+		{errors.As(err, new(*net.DNSError)), "look at the host name: it cannot be resolved from here"},
 		{is(syscall.ECONNREFUSED), "start the server, or look at host and port: nothing listens there"},
 		{is(context.DeadlineExceeded), "see whether the server is busy, or a firewall is in the way: it did not answer in time"},
 	} {
@@ -64,11 +64,6 @@ func Next(err error) string {
 		}
 	}
 	return ""
-}
-
-func asType[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 // refusedAction finds the name of an action in what the engines say of one that
