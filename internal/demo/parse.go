@@ -16,14 +16,9 @@ type parser struct {
 	named map[string]query
 }
 
-// parseQuery parses a query in the engines' query language; nil is match_all.
-func parseQuery(ix *index, v any, words bool) query {
-	q, _ := parseNamed(ix, v, words)
-	return q
-}
-
-// parseNamed returns the queries inside it that have names, too.
-func parseNamed(ix *index, v any, words bool) (query, map[string]query) {
+// parseQuery parses a query in the engines' query language, nil is match_all,
+// and returns the queries inside it that have names, too.
+func parseQuery(ix *index, v any, words bool) (query, map[string]query) {
 	if v == nil {
 		return matchAll(), nil
 	}

@@ -159,7 +159,7 @@ func (r *searchRequest) find(indices []*index) *results {
 	}
 	var all []result
 	for _, ix := range indices {
-		q, named := parseNamed(ix, r.query, r.explain)
+		q, named := parseQuery(ix, r.query, r.explain)
 		hits := q.hits(ix)
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
@@ -188,7 +188,7 @@ func (r *searchRequest) find(indices []*index) *results {
 func (s *rescorer) apply(ix *index, hits []hit) {
 	byScore := func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) }
 	slices.SortFunc(hits, byScore)
-	next := parseQuery(ix, s.query, false)
+	next, _ := parseQuery(ix, s.query, false)
 	for i := range hits {
 		hits[i].score *= s.queryWeight
 		if i < s.window {
