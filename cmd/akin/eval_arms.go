@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -110,8 +112,27 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	case "direct":
 		t.off = o.URL == ""
 		t.client, err = s.keep(o.open(cmp.Or(o.URL, o.Akin)))
-	case "matrix":
-		err = s.candidate(ctx, o, &t, &arm, m[3])
+	case "matrix": // an akin in this process
+		if o.URL == "" {
+			return cli.Usage(errors.New("give --cluster"))
+		}
+		file, settings, _ := strings.Cut(m[3], ",")
+		cfg, err := o.configure(arm.Name, file, settings)
+		if err != nil {
+			return cli.Usage(err)
+		}
+		matrix, err := cli.ReadMatrix(ctx, file)
+		if err != nil {
+			return err
+		}
+		arm.Plan += " " + matrix.Checksum()
+		if n := float64(matrix.Len()); n > 0 {
+			arm.Density = 100 * (float64(matrix.Meta().NonZeros) + n) / (n * n)
+		}
+		t.profile = arm.Name
+		if err := s.serve(ctx, o, &t, cfg, matrix); err != nil {
+			return err
+		}
 	default:
 		if o.Akin == "" || o.Admin == "" {
 			return cli.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
@@ -150,28 +171,6 @@ func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	}
 	t.admin, err = s.keep(esclient.New(known))
 	return err
-}
-
-// candidate sets the target of an arm to an akin in this process.
-func (s *armSet) candidate(ctx context.Context, o *armOptions, t *target, arm *evaluate.Arm, what string) error {
-	if o.URL == "" {
-		return cli.Usage(errors.New("give --cluster"))
-	}
-	file, settings, _ := strings.Cut(what, ",")
-	cfg, err := o.configure(arm.Name, file, settings)
-	if err != nil {
-		return cli.Usage(err)
-	}
-	m, err := cli.ReadMatrix(ctx, file)
-	if err != nil {
-		return err
-	}
-	arm.Plan += " " + m.Checksum()
-	if n := float64(m.Len()); n > 0 {
-		arm.Density = 100 * (float64(m.Meta().NonZeros) + n) / (n * n)
-	}
-	t.profile = arm.Name
-	return s.serve(ctx, o, t, cfg, m)
 }
 
 // directArm returns an arm that is the cluster.
@@ -243,4 +242,150 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	}
 	cfg.Shutdown.Delay = 0
 	return cfg, nil
+}
+
+// A target is where the searches of an arm go.
+type target struct {
+	client *esclient.Client
+	admin  *esclient.Client // nil where no akin is asked
+	off    bool             // akin is asked to leave searches alone
+	index  string
+	title  string // the field with titles, "" for none
+
+	profile string
+}
+
+const (
+	searchTimeout   = time.Minute
+	maxSearchAnswer = 256 << 20
+)
+
+// call is a search with what is asked of akin.
+func (t *target) call(body []byte) esclient.Call {
+	header := http.Header{}
+	if t.off {
+		header.Set("X-Akin", "off")
+	}
+	if t.admin != nil {
+		header.Set("X-Akin", "explain")
+	}
+	if t.profile != "" {
+		header.Set("X-Akin-Profile", t.profile)
+	}
+	return esclient.Call{
+		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
+		Timeout: searchTimeout, Limit: maxSearchAnswer,
+	}
+}
+
+// search sends a body and, where akin gets it, asks what became of it.
+func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
+	var id string
+	var text []byte
+	began := time.Now()
+	err = t.client.Send(ctx, t.call(body), func(h http.Header, r io.Reader) (err error) {
+		id = h.Get("X-Akin-Explanation") // of akin
+		text, err = io.ReadAll(r)
+		return err
+	})
+	a.Took = time.Since(began)
+	if err != nil {
+		return a, err
+	}
+	if a.Hits, err = t.hits(text); err != nil || t.admin == nil {
+		return a, err
+	}
+	var explanation struct {
+		Reason  string               `json:"reason"`
+		Outcome string               `json:"outcome"`
+		Trial   string               `json:"trial"`
+		Clauses []expand.Explanation `json:"clauses"`
+	}
+	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
+	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
+		a.Unexplained = true // other searches have taken its place
+		return a, nil
+	}
+	if err == nil && explanation.Reason == "unknown_profile" {
+		err = fmt.Errorf("akin has no profile %q", t.profile)
+	}
+	if err == nil && explanation.Trial != "" {
+		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
+	}
+	a.FailedOpen = explanation.Outcome == "failed_open"
+	a.Added = addedBy(explanation.Clauses)
+	return a, err
+}
+
+func addedBy(clauses []expand.Explanation) []evaluate.AddedTerm {
+	added := []evaluate.AddedTerm{}
+	for _, c := range clauses {
+		for _, t := range c.Added {
+			added = append(added, evaluate.AddedTerm{
+				Term: t.Term, Word: t.Word, From: t.From, FromWord: c.Words[t.From], Boost: t.Boost,
+			})
+		}
+		for _, t := range c.Feedback {
+			added = append(added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
+		}
+	}
+	return added
+}
+
+// hits reads an answer. One that is not whole is an error.
+func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
+	var answer struct {
+		TimedOut bool                 `json:"timed_out"`
+		Shards   struct{ Failed int } `json:"_shards"`
+		Hits     struct {
+			Hits []struct {
+				ID     string         `json:"_id"`
+				Score  *float64       `json:"_score"`
+				Source map[string]any `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("the answer to a search: %w", err)
+	}
+	if answer.TimedOut || answer.Shards.Failed > 0 {
+		return nil, fmt.Errorf("the answer is not whole: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+	}
+	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
+	for i, h := range answer.Hits.Hits {
+		hits[i] = evaluate.Hit{ID: h.ID, Score: float64(len(hits) - i)}
+		if h.Score != nil {
+			hits[i].Score = *h.Score
+		}
+		hits[i].Title, _ = h.Source[t.title].(string)
+	}
+	return hits, nil
+}
+
+// Missing returns which of the documents are not in the index.
+func (s *armSet) Missing(ctx context.Context, documents []string) (missing []string, err error) {
+	const atOnce = 1000
+	for some := range slices.Chunk(documents, atOnce) {
+		body, err := json.Marshal(map[string]any{
+			"size": len(some), "_source": false, "query": map[string]any{"ids": map[string]any{"values": some}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		direct := &target{client: s.first.client, index: s.first.index, off: s.first.admin != nil || s.first.off}
+		found, err := direct.search(ctx, body)
+		if err != nil {
+			return nil, err
+		}
+		there := make(map[string]bool, len(some))
+		for _, h := range found.Hits {
+			there[h.ID] = true
+		}
+		for _, id := range some {
+			if !there[id] {
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -122,12 +123,19 @@ func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.P
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
-	return readMatrixOr(ctx, path, source.ReadTerms, func(m *simmatrix.Matrix) []simmatrix.Term {
-		terms := make([]simmatrix.Term, 0, m.Len())
+	return cli.Read(ctx, path, func(r io.Reader) (terms []simmatrix.Term, err error) {
+		in := bufio.NewReaderSize(r, 1<<20)
+		if !simmatrix.IsEncoded(in) {
+			return source.ReadTerms(in)
+		}
+		m, err := simmatrix.Decode(in)
+		if err != nil {
+			return nil, err
+		}
 		for term, row := range m.Rows() {
 			terms = append(terms, simmatrix.Term{Text: term, DocFreq: row.DocFreq()})
 		}
-		return terms
+		return terms, nil
 	})
 }
 
