@@ -18,7 +18,6 @@ import (
 	"github.com/akin-search/akin/tools/enrich"
 )
 
-// indexFieldFlags say which field of which indices is meant.
 type indexFieldFlags struct {
 	cli.Cluster
 
@@ -134,14 +133,12 @@ func (f *indexFieldFlags) checkMapping(indices []mapping.Inspection, what string
 		cli.Some(names), what, f.Index, body)
 }
 
-// fillFlags are the flags of the commands that give documents what they lack.
 type fillFlags struct {
 	indexFieldFlags
 
 	all, dryRun bool
 }
 
-// fillHelp is what these commands have in common.
 const fillHelp = `Each document is updated in part, once: its _version and _seq_no go up, and ingest
 pipelines do not run. One that somebody writes at the same time is left as it is written,
 and done in another round. The exit status is 1 where documents are left after five
@@ -173,7 +170,6 @@ func (f *fillFlags) backfill(
 	})
 }
 
-// A filling is what documents are given.
 type filling struct {
 	task enrich.Task
 	// kind and id name it, such as "weights" and their id; empty says what the
@@ -187,7 +183,6 @@ type filling struct {
 
 const maxFailuresShown = 10
 
-// fill gives documents what they lack, or counts those that lack it.
 func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, report *cli.Progress) error {
 	query, err := g.task.Query(f.all)
 	if err != nil {

@@ -111,7 +111,6 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 	return client.Info(ctx)
 }
 
-// security says whether the cluster answers those without credentials.
 func (r *checkReport) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
 	const about = "security of the cluster"
 	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
@@ -135,7 +134,6 @@ func (r *checkReport) security(ctx context.Context, node string, clients *tls.Co
 	}
 }
 
-// matrices says what is served of each matrix, and of the weights.
 func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
 		r.Checks = append(r.Checks, checkResult{verdictWarning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
@@ -148,7 +146,6 @@ func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	r.served("weights ", cfg.Weights, weights)
 }
 
-// served says what is served of the entries of a list.
 func (r *checkReport) served(what string, entries []configs.Matrix, states []store.State) {
 	for _, m := range states {
 		about := what + m.Name

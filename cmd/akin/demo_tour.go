@@ -73,7 +73,6 @@ func (t *demoTour) Run(ctx context.Context) error {
 	return nil
 }
 
-// compare searches in all ways.
 func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
 	c := compared{query: q}
 	path := "/" + q.Index + "/_search"
@@ -98,7 +97,6 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 	return c, nil
 }
 
-// search sends a query to a server.
 func search(ctx context.Context, server, path string, q demo.Query, answer any) error {
 	client, err := esclient.New(esclient.Options{URL: server, Timeout: 5 * time.Second})
 	if err != nil {
@@ -109,8 +107,6 @@ func search(ctx context.Context, server, path string, q demo.Query, answer any) 
 	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
 }
 
-// show prints the hits of one query side by side, and the terms that were
-// added.
 func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error {
 	c, err := t.compare(ctx, q)
 	if err != nil {
@@ -216,8 +212,6 @@ func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAk
 
 var blanksAtEnds = regexp.MustCompile(`(?m) +$`)
 
-// table returns the first hits of a query side by side, and what was found in
-// all.
 func table(c compared) string {
 	var b strings.Builder
 	row := func(first, left, right string) {

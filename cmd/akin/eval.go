@@ -19,14 +19,12 @@ import (
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
-// searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
 	arms     armOptions
 	searches searchCount
 	json     bool
 }
 
-// register adds them, with a default for the number of hits.
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	f.arms.register(flags)
 	f.searches.Register(flags, depth)
@@ -44,7 +42,6 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	return openArms(ctx, f.arms)
 }
 
-// searchCount say how queries are searched for.
 type searchCount struct {
 	Template string // the file of a search body; "" where queries have their own
 	Depth    int    // hits to ask for where the search says no size
@@ -162,7 +159,6 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
 }
 
-// check returns what is asked for by the flags, or what is wrong with them.
 func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Conditions, err error) {
 	if measures, err = evaluate.ParseMeasures(f.measures); err != nil {
 		return nil, nil, fmt.Errorf("--measures: %w", err)
@@ -234,7 +230,6 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 	return conditions.Check(result)
 }
 
-// write writes the files that were asked for.
 func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate.Set, answered []evaluate.Answered) (err error) {
 	write := func(folder, name string, write func(w io.Writer) error) {
 		err = cmp.Or(err, cli.Write(ctx, filepath.Join(folder, name), write))

@@ -24,7 +24,6 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// armHelp says how arms are written.
 const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
   direct                        the cluster, or with --akin only, akin with X-Akin: off
   akin                          the akin at --akin
@@ -52,7 +51,6 @@ func (o *armOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
 }
 
-// open opens a client for the URL of a cluster or of an akin.
 func (o *armOptions) open(url string) (*esclient.Client, error) {
 	if o.Anonymous {
 		return esclient.New(esclient.Options{URL: url})
@@ -60,7 +58,6 @@ func (o *armOptions) open(url string) (*esclient.Client, error) {
 	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open()
 }
 
-// An armSet is arms that can be searched with.
 type armSet struct {
 	List    []evaluate.Arm
 	first   target
@@ -173,7 +170,6 @@ func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	return err
 }
 
-// directArm returns an arm that is the cluster.
 func directArm(client *esclient.Client, index string) evaluate.Arm {
 	return evaluate.Arm{Name: "direct", Search: (&target{client: client, index: index}).search}
 }
@@ -192,7 +188,6 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 	return evaluate.Arm{Name: t.profile, Search: t.search}, s.Close, err
 }
 
-// serve sets the target to an akin in this process.
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log)
 	if err != nil {
@@ -260,8 +255,8 @@ const (
 	maxSearchAnswer = 256 << 20
 )
 
-// call is a search with what is asked of akin.
-func (t *target) call(body []byte) esclient.Call {
+// search sends a body and, where akin gets it, asks what became of it.
+func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
 	header := http.Header{}
 	if t.off {
 		header.Set("X-Akin", "off")
@@ -272,18 +267,14 @@ func (t *target) call(body []byte) esclient.Call {
 	if t.profile != "" {
 		header.Set("X-Akin-Profile", t.profile)
 	}
-	return esclient.Call{
+	call := esclient.Call{
 		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
 		Timeout: searchTimeout, Limit: maxSearchAnswer,
 	}
-}
-
-// search sends a body and, where akin gets it, asks what became of it.
-func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
 	var id string
 	var text []byte
 	began := time.Now()
-	err = t.client.Send(ctx, t.call(body), func(h http.Header, r io.Reader) (err error) {
+	err = t.client.Send(ctx, call, func(h http.Header, r io.Reader) (err error) {
 		id = h.Get("X-Akin-Explanation") // of akin
 		text, err = io.ReadAll(r)
 		return err

@@ -40,7 +40,6 @@ with a dot, are left out unless --index names them.
 	return cmd
 }
 
-// check returns what is wrong with the flags.
 func (p *proposal) check() error {
 	switch {
 	case p.URL == "":
@@ -57,7 +56,6 @@ func (p *proposal) check() error {
 	return nil
 }
 
-// run asks the cluster, writes the file, and prints on out what to do next.
 func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	client, err := p.Open()
 	if err != nil {

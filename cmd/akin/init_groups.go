@@ -30,7 +30,6 @@ type proposal struct {
 	left    []string // what no matrix is proposed for, and why
 }
 
-// ask finds out what the cluster is and has.
 func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error) {
 	if p.info, err = client.Info(ctx); err != nil {
 		return err
@@ -150,7 +149,6 @@ func nameable(key string, names ...string) bool {
 	return err == nil
 }
 
-// analyzerName returns the name that people know an analyzer by.
 func analyzerName(name string) string {
 	if name == "default" {
 		return "standard"
@@ -160,7 +158,6 @@ func analyzerName(name string) string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// unused returns a name for a matrix that no group has.
 func unused(groups []group, analyzer string) string {
 	const most = 50
 	base := strings.Trim(notInNames.ReplaceAllString(analyzer, "-"), "-.")

@@ -12,7 +12,6 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 )
 
-// write writes the configuration, with the reason for each line.
 func (p *proposal) write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -86,7 +85,6 @@ func (g *group) write(line func(format string, args ...any)) {
 	line("    file: %s", scalar(g.file()))
 }
 
-// next returns the commands to run next, in order.
 func (p *proposal) next() (lines []string) {
 	config := p.out
 	if config == cli.Stdout {

@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// combineFlags are the flags of --from-matrices.
 type combineFlags struct {
 	paths     []string
 	names     []string // of the paths, where there are several
@@ -127,7 +126,6 @@ const (
 		"by itself, best by --combine regression (docs/matrices.md, several sources)"
 )
 
-// advise says what to expect of several matrices together on the field.
 func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cli.Progress) error {
 	if len(c.paths) < 2 {
 		return nil
@@ -144,7 +142,6 @@ func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cl
 	})
 }
 
-// read reads the matrices, of which there is one at least.
 func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
 	inputs = make([]combine.Input, len(c.paths))
 	for k, path := range c.paths {

@@ -34,7 +34,6 @@ func (f *matrixFlags) register(flags *pflag.FlagSet) {
 		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
 }
 
-// rowFlags say which neighbors a term is to have.
 type rowFlags struct {
 	combine.SparsifyOptions
 
@@ -146,7 +145,6 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 	return m, overrides, nil
 }
 
-// filterFlags say which terms a matrix is to have.
 type filterFlags struct {
 	combine.TermFilter
 
@@ -159,7 +157,6 @@ func (f *filterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
 }
 
-// parse reads the regular expressions and returns all that is wrong.
 func (f *filterFlags) parse() (errs []error) {
 	compile := func(flag, text string) (parsed *regexp.Regexp) {
 		var err error
@@ -175,7 +172,6 @@ func (f *filterFlags) parse() (errs []error) {
 	return errs
 }
 
-// apply leaves the terms out of m.
 func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	filtered, dropped, err := f.Apply(m)
 	if err == nil && dropped > 0 {
@@ -206,7 +202,6 @@ func (f *fieldFlags) check() error {
 	return nil
 }
 
-// ask calls question with the field and a connection to its cluster.
 func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
 	client, err := f.Open()
 	if err != nil {

@@ -59,7 +59,6 @@ overrides and where they were learned, each line ends with them.`,
 	return cmd
 }
 
-// lookUp looks words up in the matrix of the flags.
 func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors, error) {
 	asked := slices.Clone(words)
 	for _, word := range words { // an analyzer makes lower case of nearly all words, people forget it
@@ -81,8 +80,8 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 	return found, nil
 }
 
-// lookUpInRedis looks words up in the active version in Redis; asked has them,
-// and in lower case, too.
+// lookUpInRedis looks in the active version; asked has the words in lower
+// case, too.
 func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found *cli.Neighbors, words, asked []string) error {
 	rows := make(map[string]simmatrix.Row)
 	read := func(version string, terms []string) (string, error) { // "" for the active one

@@ -16,7 +16,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// vectorFlags are the flags of --from-vectors.
 type vectorFlags struct {
 	path    string
 	options learn.VectorOptions
@@ -77,7 +76,6 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 	return m, nil
 }
 
-// spellingFlags are the flags of --from-edit-distance.
 type spellingFlags struct {
 	path    string
 	options source.SpellingOptions
@@ -139,7 +137,6 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 	})
 }
 
-// thesaurusFlags are the flags of --from-thesaurus.
 type thesaurusFlags struct {
 	path    string
 	options source.ThesaurusOptions
@@ -174,7 +171,6 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	return m, err
 }
 
-// listFlags are the flags of --from-tsv.
 type listFlags struct {
 	tsv     string // path
 	options source.ListOptions

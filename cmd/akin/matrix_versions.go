@@ -65,7 +65,6 @@ was and no version behind.`,
 	return cmd
 }
 
-// read returns the matrix of a file with the overrides.
 func (f *pushFlags) read(ctx context.Context, path string, report *cli.Progress) (*simmatrix.Matrix, error) {
 	m, err := cli.ReadMatrix(ctx, path)
 	if err != nil || f.overrides == "" {
@@ -92,7 +91,6 @@ func userAtHost() string {
 	return name + "@" + host
 }
 
-// redisCommand makes run a command on the matrix of the Redis of flags.
 func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *store.Admin, args []string) error) *cobra.Command {
 	flags.Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -92,7 +92,15 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 			if err := inGroup.Err(); err != nil {
 				return err
 			}
-			texts, err := r.slice(inGroup, k)
+			var texts *learn.Texts
+			err := enrich.RetryAfter(inGroup, r.firstPause, func() (err error) {
+				texts, err = r.try(inGroup, k)
+				return err
+			}, func(err error, pause time.Duration) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.Report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
+			})
 			if err != nil {
 				return err
 			}
@@ -119,21 +127,8 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 	return r.texts, ctx.Err()
 }
 
-// slice reads a slice, from its beginning as often as it is interrupted.
-func (r *reader) slice(ctx context.Context, k int) (texts *learn.Texts, err error) {
-	err = enrich.RetryAfter(ctx, r.firstPause, func() error {
-		texts, err = r.try(ctx, k)
-		return err
-	}, func(err error, pause time.Duration) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.Report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
-	})
-	return texts, err
-}
-
-// try reads a slice once. What it has counted of one that is interrupted is
-// taken back.
+// try reads a slice, from its beginning. What it has counted of one that is
+// interrupted is taken back.
 func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	texts := learn.NewTexts()
 	docs, held := 0, int64(0)
@@ -182,7 +177,6 @@ func (r *reader) add(docs int, bytes int64) error {
 	return nil
 }
 
-// keep keeps the texts of a slice that is done.
 func (r *reader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 	if r.spool != nil {
 		if err := r.spool.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) }); err != nil {
@@ -230,7 +224,6 @@ func (x *indexReading) Stems(ctx context.Context) (bool, error) {
 	return alike > 1, nil
 }
 
-// wordsAtOnce is how many words are analyzed between two reports of progress.
 const wordsAtOnce = 5000
 
 // Analyze returns the index terms of each word, by the analyzer of the fields.
@@ -287,7 +280,8 @@ func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 }
 
 // LookUp asks the cluster what index terms the words give, and how many
-// documents have those.
+// documents have those. With several fields the document frequencies and N are
+// the largest that one of them has.
 func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
 	analyzed, err := x.Analyze(ctx, words)
 	if err != nil {
@@ -303,30 +297,21 @@ func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.Pro
 	}
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
-	if found.DocFreqs, found.Docs, err = x.docFreqs(ctx, terms); err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
-// docFreqs returns the document frequencies of the terms, and N. With several
-// fields both are the largest that one of them has.
-func (x *indexReading) docFreqs(ctx context.Context, terms []string) (map[string]uint32, uint64, error) {
-	docFreqs, docs := make(map[string]uint32, len(terms)), uint64(0)
+	found.DocFreqs = make(map[string]uint32, len(terms))
 	for _, field := range x.Scan.Fields {
 		done := 0
 		for batch := range slices.Chunk(terms, wordsAtOnce) {
 			x.Report.Step("counting documents with "+field, done, len(terms))
 			counts, n, err := x.Client.DocFreqs(ctx, x.Scan.Index, field, batch)
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
-			docs = max(docs, uint64(max(n, 0)))
+			found.Docs = max(found.Docs, uint64(max(n, 0)))
 			for k, term := range batch {
-				docFreqs[term] = max(docFreqs[term], uint32(min(max(counts[k], 0), math.MaxUint32)))
+				found.DocFreqs[term] = max(found.DocFreqs[term], uint32(min(max(counts[k], 0), math.MaxUint32)))
 			}
 			done += len(batch)
 		}
 	}
-	return docFreqs, docs, nil
+	return found, nil
 }

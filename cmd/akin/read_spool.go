@@ -121,7 +121,6 @@ const (
 	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
 )
 
-// checkSpool reports a folder that cannot be a spool.
 func checkSpool(dir string) error {
 	for _, path := range []string{filepath.Dir(dir), dir} {
 		info, err := os.Stat(path)
@@ -218,7 +217,6 @@ func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	return texts, err
 }
 
-// finished returns how many of so many slices are there.
 func (s *spool) finished(of int) int {
 	n := 0
 	for k := range of {
@@ -229,7 +227,6 @@ func (s *spool) finished(of int) int {
 	return n
 }
 
-// explain adds to the error of an interrupted run how to go on.
 func (s *spool) explain(err error, of int) error {
 	done := s.finished(of)
 	if done == 0 || errors.Is(err, learn.ErrTexts) {

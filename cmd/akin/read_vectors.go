@@ -41,7 +41,6 @@ func checkVectorEngine(ctx context.Context, c documents.API, meta vectors.Meta) 
 	return nil
 }
 
-// refusal returns why a cluster cannot hold vectors, "" where it can.
 func refusal(info esclient.Info, meta vectors.Meta) string {
 	var major, minor int
 	_, _ = fmt.Sscanf(info.Version, "%d.%d", &major, &minor) // 0 where it is not known

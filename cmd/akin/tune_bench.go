@@ -16,7 +16,6 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// measured is how many documents of a ranking count.
 const measured = 10
 
 // A tuneBench scores searches under settings: by an akin in this process,
@@ -76,7 +75,6 @@ func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.H
 	return rank(ctx, arm, b.Bodies)
 }
 
-// rank returns the hits of each search by an arm.
 func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.Hit, error) {
 	rankings := make([][]evaluate.Hit, len(bodies))
 	group, ctx := errgroup.WithContext(ctx)

@@ -34,7 +34,6 @@ type tuneDocuments struct {
 	terms   int // of all documents together
 }
 
-// checkTunable returns why the engine cannot run searches of those fields.
 func checkTunable(fields []string, bodies [][]byte) error {
 	described := map[string]demo.Field{}
 	for _, field := range fields {
@@ -84,33 +83,32 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 	}
 	terms := enrich.NewTerms(api, fields...)
 	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
-		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error { return d.add(refs[i].ID, doc, yield) })
+		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error {
+			id := refs[i].ID
+			if doc.Err != nil {
+				return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
+			}
+			if d.ids[id] {
+				return fmt.Errorf("two documents have the id %q: name one index", id)
+			}
+			d.ids[id] = true
+			fields := make(map[string]map[string]int, len(doc.Fields))
+			for field, terms := range doc.Fields {
+				fields[field] = make(map[string]int, len(terms))
+				for _, t := range terms {
+					fields[field][t.Term] = int(t.Freq)
+				}
+				d.terms += len(terms)
+			}
+			if d.terms > maxTerms {
+				return errTooLarge
+			}
+			yield(id, fields)
+			return nil
+		})
 		progress("reading documents", len(d.ids), int(total))
 		return err
 	})
-}
-
-func (d *tuneDocuments) add(id string, doc *documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
-	if doc.Err != nil {
-		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
-	}
-	if d.ids[id] {
-		return fmt.Errorf("two documents have the id %q: name one index", id)
-	}
-	d.ids[id] = true
-	fields := make(map[string]map[string]int, len(doc.Fields))
-	for field, terms := range doc.Fields {
-		fields[field] = make(map[string]int, len(terms))
-		for _, t := range terms {
-			fields[field][t.Term] = int(t.Freq)
-		}
-		d.terms += len(terms)
-	}
-	if d.terms > maxTerms {
-		return errTooLarge
-	}
-	yield(id, fields)
-	return nil
 }
 
 // describe asks the cluster how a field scores, by the words of a document.
@@ -138,7 +136,6 @@ func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field,
 	}}, err
 }
 
-// analyze has the cluster analyze a text that is searched for.
 func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo.Token, error) {
 	analysis, err := d.cluster.Analyze(ctx, esclient.Indices{Expression: d.index}, field, "", text)
 	if err != nil {

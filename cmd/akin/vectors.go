@@ -45,7 +45,6 @@ type vectorModelFlags struct {
 // denseStrength leaves most matrices positive definite.
 const denseStrength = 0.2
 
-// maxVectorSample bounds the documents that are kept in memory.
 const maxVectorSample = 1_000_000
 
 func newVectorsModel() *cobra.Command {

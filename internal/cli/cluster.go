@@ -112,7 +112,6 @@ func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 const MatrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
 before Redis.`
 
-// activeVersion stands for the version in use in NAME@active.
 const activeVersion = "active"
 
 // inRedis matches NAME@VERSION: names have no other characters.

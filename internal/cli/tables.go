@@ -279,7 +279,6 @@ type Neighbors struct {
 	Rows    []shownRow `json:"terms"`
 }
 
-// A shownTerm is a term in the JSON of "matrix show".
 type shownTerm struct {
 	Term    string `json:"term"`
 	Word    string `json:"word,omitempty"` // that people write, where it is another

@@ -27,7 +27,6 @@ func newArgs(name string, v any) *args {
 	return &args{name, maps.Clone(object)}
 }
 
-// done refuses members that were not read.
 func (a *args) done() {
 	if len(a.rest) > 0 {
 		panic(parsingError("[%s] query does not support [%s]", a.name, strings.Join(slices.Sorted(maps.Keys(a.rest)), "], [")))
@@ -133,7 +132,6 @@ func (a *args) strings(key string) []string {
 	return out
 }
 
-// sole returns the only remaining member of the object.
 func (a *args) sole() (key string, value any) {
 	if len(a.rest) != 1 {
 		panic(parsingError("[%s] malformed, expected one member", a.name))
@@ -189,12 +187,10 @@ func caught(f func()) (refused *refusal) {
 	return nil
 }
 
-// object returns the error as it stands in an answer.
 func (r *refusal) object() map[string]any {
 	return map[string]any{"type": r.kind, "reason": r.reason}
 }
 
-// body returns the answer to a request that is refused.
 func (r *refusal) body() map[string]any {
 	whole := r.object()
 	whole["root_cause"] = []any{r.object()}

@@ -56,13 +56,11 @@ func (e *Engine) describe(c *call) any {
 	return out
 }
 
-// An operation is one write, of a new document.
 type operation struct {
 	id     string
 	source []byte
 }
 
-// apply carries out a write and returns its entry in the answer.
 func (op operation) apply(ix *index) map[string]any {
 	if _, known := ix.known[op.id]; known {
 		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
@@ -97,7 +95,6 @@ func (e *Engine) bulk(c *call) any {
 	return map[string]any{"took": c.took(), "errors": failed, "items": items}
 }
 
-// parseBulk reads pairs of an action and its document.
 func parseBulk(body []byte) (ops []operation) {
 	values := jsontext.NewDecoder(bytes.NewReader(body))
 	next := func() jsontext.Value {

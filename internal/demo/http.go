@@ -45,7 +45,6 @@ func (e *Engine) Serve(ctx context.Context) (url string, stop func(), err error)
 // a [refusal].
 type handler func(c *call) any
 
-// routes lists the endpoints.
 func (e *Engine) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]handler{

@@ -93,7 +93,6 @@ func (m *mapping) count(field string, values []string) map[string]int {
 	return freqs
 }
 
-// An index has documents and statistics of their fields.
 type index struct {
 	name, uuid string
 	mapping    *mapping
@@ -115,7 +114,6 @@ type occurrence struct {
 	freq int32
 }
 
-// An inverted field has the documents of each of its terms.
 type inverted struct {
 	bm25       bm25
 	terms      map[string]*postings
@@ -223,7 +221,6 @@ func seek(list []posting, last, doc int) int {
 	return last + sort.Search(len(list)-last, func(i int) bool { return int(list[last+i].doc) >= doc })
 }
 
-// fieldValues returns the values of one field, without nulls.
 func fieldValues(name string, v any) (values []string) {
 	list, ok := v.([]any)
 	if !ok {

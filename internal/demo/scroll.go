@@ -59,7 +59,6 @@ func shards(n int) map[string]any {
 	return map[string]any{"total": n, "successful": n, "failed": 0, "skipped": 0}
 }
 
-// openScroll keeps results whose first page was read, and returns their id.
 func (e *Engine) openScroll(c *call, found *results) (id string) {
 	if found.request.size == 0 || found.request.from > 0 {
 		panic(illegal("[size] cannot be [0] and [from] must be [0] in a scroll context"))
@@ -114,7 +113,6 @@ func (e *Engine) closeScrolls(c *call) any {
 	return map[string]any{"succeeded": true, "num_freed": freed}
 }
 
-// scrollLife reads a time such as "1m" or "30s".
 func scrollLife(text string) time.Duration {
 	life, err := time.ParseDuration(text)
 	if err != nil || life <= 0 || life > maxScrollLife {

@@ -87,7 +87,6 @@ func parseSearch(body map[string]any) *searchRequest {
 	return r
 }
 
-// A rescorer scores the first hits of each index again, by a second query.
 type rescorer struct {
 	query                   any
 	window                  int
@@ -143,7 +142,6 @@ type results struct {
 	expires   time.Time // where a scroll reads them
 }
 
-// A result is a hit in one of the indices searched.
 type result struct {
 	hit
 	ix    *index
@@ -200,7 +198,6 @@ func (s *rescorer) apply(ix *index, hits []hit) {
 	slices.SortFunc(hits, byScore)
 }
 
-// next renders the next page of results, the hits member of an answer.
 func (s *results) next() map[string]any {
 	r := s.request
 	hits := make([]any, min(r.size, len(s.rest)))

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// bm25 has the parameters of BM25, and what each score is multiplied by.
 type bm25 struct{ k1, b, scale float32 }
 
 // exactLengths is the number of document lengths from 0 that Lucene's one-byte

@@ -74,7 +74,6 @@ func Transport(next http.RoundTripper) http.RoundTripper {
 		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsSampled() }))
 }
 
-// roundTrip is a function as an [http.RoundTripper].
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.

@@ -20,7 +20,6 @@ var (
 	vectorBucket = []byte("vectors")
 )
 
-// lockTimeout is how long another build may hold the file.
 const lockTimeout = 5 * time.Second
 
 // A cache keeps vectors in a file. Without a file it keeps none.

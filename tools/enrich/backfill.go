@@ -115,7 +115,6 @@ type Part struct {
 	Empty bool
 }
 
-// newPart returns the part that merges members into a document.
 func newPart(members object, empty bool) Part {
 	b, err := encode(members)
 	if err != nil {
@@ -330,7 +329,6 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 	return err
 }
 
-// fitting returns how many of some updates go into one call.
 func fitting(updates []update) int {
 	size := 0
 	for n := range updates {

@@ -143,7 +143,6 @@ func pieces(text string, size, step int, fn func(Segment)) {
 // A word is where one stands in a text, after how many line breaks.
 type word struct{ start, end, breaks int }
 
-// wordsOf returns the words of a text, which white space parts.
 func wordsOf(text string) iter.Seq[word] {
 	return func(yield func(word) bool) {
 		for at := 0; ; {

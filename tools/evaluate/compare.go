@@ -139,8 +139,23 @@ type Difference struct {
 func Differences(log []Query, answered []Answered, n int) []Difference {
 	var all []Difference
 	for i, a := range answered {
-		if len(a.Answers) == 2 {
-			all = append(all, differences(log[i], a.Answers[0].Hits, a.Answers[1].Hits)...)
+		if len(a.Answers) != 2 {
+			continue
+		}
+		documents, size := map[string]Hit{}, map[string]float64{}
+		for k, hits := range [][]Hit{a.Answers[1].Hits, a.Answers[0].Hits} {
+			for _, h := range hits {
+				documents[h.ID] = h
+			}
+			ranking := distinct(hits)
+			for rank, h := range ranking[:min(comparedDepth, len(ranking))] {
+				size[h.ID] += float64(2*k-1) * Discount(rank)
+			}
+		}
+		for id, s := range size {
+			if s != 0 {
+				all = append(all, Difference{Query: log[i], Document: documents[id], Size: max(s, -s)})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Difference) int {
@@ -151,27 +166,6 @@ func Differences(log []Query, answered []Answered, n int) []Difference {
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(shuffled(a.Query.ID), shuffled(b.Query.ID)), cmp.Compare(shuffled(a.Document.ID), shuffled(b.Document.ID)))
 	})
-	return all
-}
-
-// differences returns the documents that do not have the same rank in both.
-func differences(q Query, a, b []Hit) []Difference {
-	documents, size := map[string]Hit{}, map[string]float64{}
-	for k, hits := range [][]Hit{b, a} {
-		for _, h := range hits {
-			documents[h.ID] = h
-		}
-		ranking := distinct(hits)
-		for i, h := range ranking[:min(comparedDepth, len(ranking))] {
-			size[h.ID] += float64(2*k-1) * Discount(i)
-		}
-	}
-	all := make([]Difference, 0, len(size))
-	for id, s := range size {
-		if s != 0 {
-			all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
-		}
-	}
 	return all
 }
 

@@ -104,7 +104,6 @@ func (r *reader) fail(line int, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %w", r.place(line), fmt.Errorf(format, args...)))
 }
 
-// lines calls f for each line that is not blank.
 func (r *reader) lines(text []byte, f func(n int, line string)) {
 	n := 0
 	for line := range bytes.Lines(text) {

@@ -163,7 +163,6 @@ type found struct {
 // Relevant reports whether judges found the document relevant.
 func (f *found) Relevant() bool { return *f.Grade > 0 }
 
-// sideBySide returns the documents of both lists.
 func sideBySide(before, after []Hit) []row {
 	rows := make([]row, max(len(before), len(after)))
 	rank := func(hits []Hit, id string) int {
@@ -213,7 +212,6 @@ type figureRow struct {
 	Says            string
 }
 
-// A figureArm is what an arm reached, with the interval that holds it.
 type figureArm struct {
 	number int // as in the table, from 1; the others are compared with the first
 	name   string
@@ -249,7 +247,6 @@ type bar struct {
 	Height float64
 }
 
-// bars returns the changes of queries as bars, and what they show in words.
 func bars(changes []float64) (drawn []bar, says string) {
 	largest := 1e-9
 	for _, c := range changes {

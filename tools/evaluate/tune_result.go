@@ -151,7 +151,6 @@ func WriteProfile(w io.Writer, s *expand.Profile, matrix configs.Matrix, comment
 	})
 }
 
-// changes returns the keys whose values are not the defaults.
 func changes(p *expand.Profile) map[string]any {
 	usual := expand.DefaultProfile()
 	keys, defaults := configs.Keys(p), configs.Keys(&usual)

@@ -121,7 +121,6 @@ func storedLength(n float64) float64 {
 	return exact + math.Ldexp(math.Floor(fraction*16), exponent-4)
 }
 
-// An origin is a term of a search.
 type origin struct {
 	term   int32
 	x      float64 // how often it is there
@@ -136,7 +135,6 @@ type added struct {
 	v      float64
 }
 
-// A graded document has a gain and what it comes from.
 type graded struct {
 	doc   int32
 	gain  float64
@@ -144,7 +142,6 @@ type graded struct {
 	share float64 // of the useful documents of a pool less that of the others
 }
 
-// useless is the part of a document that is of no use.
 func (d *graded) useless() float64 { return max(1-d.gain, 0) }
 
 // A scorer scores documents in the saturated form. It is for one goroutine.

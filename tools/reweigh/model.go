@@ -2,7 +2,6 @@ package reweigh
 
 import "github.com/akin-search/akin/simmatrix"
 
-// A model is what has been learned.
 type model struct {
 	factors []float64        // less 1, by term; nil for 1
 	pairs   map[int32][]pair // by their first term
@@ -25,7 +24,6 @@ type pair struct {
 	count int     // clicks or judgments on documents with the term
 }
 
-// similarity returns that of the pair, 0 for none.
 func (p *pair) similarity(scale float64) float64 {
 	if s := min(scale*p.share, 1); s >= 1.0/simmatrix.UnitsOfOne {
 		return s
