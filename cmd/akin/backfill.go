@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
@@ -25,22 +24,8 @@ type indexFieldFlags struct {
 	workers int
 }
 
-func (f *indexFieldFlags) register(flags *pflag.FlagSet) {
-	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
-	flags.StringVar(&f.field, "field", "", "text field")
-	flags.IntVar(&f.workers, "workers", enrich.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
-}
-
 // maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
 const maxWorkers = 32
-
-func (f *indexFieldFlags) check() error {
-	err := required("cluster", f.URL, "index", f.Index, "field", f.field)
-	if f.workers < 1 || f.workers > maxWorkers {
-		err = errors.Join(err, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
-	}
-	return err
-}
 
 // required returns an error for each flag without a value. namesAndValues has
 // the name of each before its value.
@@ -68,9 +53,18 @@ func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli
 func (f *indexFieldFlags) command(
 	cmd *cobra.Command, check func() error, run func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error,
 ) *cobra.Command {
-	f.register(cmd.Flags())
+	flags := cmd.Flags()
+	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
+	flags.StringVar(&f.field, "field", "", "text field")
+	flags.IntVar(&f.workers, "workers", enrich.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 	cmd.Args = cli.NoArgs
-	cmd.PreRunE = func(*cobra.Command, []string) error { return cli.Usage(errors.Join(f.check(), check())) }
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		err := required("cluster", f.URL, "index", f.Index, "field", f.field)
+		if f.workers < 1 || f.workers > maxWorkers {
+			err = errors.Join(err, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
+		}
+		return cli.Usage(errors.Join(err, check()))
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := f.Open()
 		if err != nil {

@@ -26,8 +26,15 @@ type searchFlags struct {
 }
 
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
-	f.arms.register(flags)
-	f.searches.Register(flags, depth)
+	a, s := &f.arms, &f.searches
+	a.Register(flags, "URL of the cluster")
+	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
+	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
+	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
+	flags.StringVar(&a.Title, "title", "", "field that has the titles of documents, for those who read the results")
+	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
+	flags.IntVar(&s.Depth, "depth", depth, "hits to ask for where the search says no size")
+	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
@@ -50,13 +57,6 @@ type searchCount struct {
 	// Kept is what the file of --resume has.
 	Kept *evaluate.Kept
 	file *os.File
-}
-
-// Register adds the flags of the searches, with a default for the depth.
-func (s *searchCount) Register(flags *pflag.FlagSet, depth int) {
-	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
-	flags.IntVar(&s.Depth, "depth", depth, "hits to ask for where the search says no size")
-	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 }
 
 // ReadTemplate reads the template, which asks for the field title.
@@ -146,17 +146,14 @@ The exit status is 3 where a condition of --fail-under is not met.
 		Args: cli.NoArgs,
 		RunE: f.run,
 	}
-	f.register(cmd.Flags())
-	return cmd
-}
-
-func (f *evalFlags) register(flags *pflag.FlagSet) {
-	f.searchFlags.register(flags, 100)
+	flags := cmd.Flags()
+	f.register(flags, 100)
 	f.judged.Register(flags)
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
+	return cmd
 }
 
 func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Conditions, err error) {

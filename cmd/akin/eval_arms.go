@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -41,14 +39,6 @@ type armOptions struct {
 	Title       string    // the field with the titles of documents; "" for none
 	Anonymous   bool      // the cluster asks for no credentials
 	Log         io.Writer // of an akin in this process
-}
-
-func (o *armOptions) register(flags *pflag.FlagSet) {
-	o.Register(flags, "URL of the cluster")
-	flags.StringVar(&o.Akin, "akin", "", "URL of a running akin")
-	flags.StringVar(&o.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
-	flags.StringArrayVar(&o.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
-	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
 }
 
 func (o *armOptions) open(url string) (*esclient.Client, error) {

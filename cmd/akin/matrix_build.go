@@ -186,8 +186,12 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if err := f.combine.advise(ctx, &f.field, report); err != nil {
 		return nil, err
 	}
-	if m, err = f.terms.apply(m, report); err != nil {
+	m, dropped, err := f.terms.Apply(m)
+	if err != nil {
 		return nil, err
+	}
+	if dropped > 0 {
+		report.Tell("%d terms are left out by the filters", dropped)
 	}
 	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err

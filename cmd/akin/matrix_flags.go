@@ -26,9 +26,17 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.register(flags)
-	f.terms.register(flags)
-	f.rows.register(flags)
+	f.field.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
+	flags.StringVar(&f.terms.include, "include", "", "leave out terms that this regular expression does not match")
+	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
+	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
+	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
+	flags.BoolVar(&f.rows.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
+	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	flags.StringVar(&f.format, "format", "", "text or binary; default what the file looks like")
 	flags.Float64Var(&f.power, "power", 0,
 		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
@@ -39,15 +47,6 @@ type rowFlags struct {
 
 	overrides string
 	rules     *combine.Overrides // of that file
-}
-
-func (f *rowFlags) register(flags *pflag.FlagSet) {
-	flags.IntVar(&f.Neighbors, "top", defaultTop, "neighbors of a term at most")
-	flags.Float64Var(&f.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
-	flags.BoolVar(&f.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
-	flags.BoolVar(&f.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
-	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 }
 
 const defaultTop = 200
@@ -151,12 +150,6 @@ type filterFlags struct {
 	include, exclude string // regular expressions
 }
 
-func (f *filterFlags) register(flags *pflag.FlagSet) {
-	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.StringVar(&f.include, "include", "", "leave out terms that this regular expression does not match")
-	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
-}
-
 func (f *filterFlags) parse() (errs []error) {
 	compile := func(flag, text string) (parsed *regexp.Regexp) {
 		var err error
@@ -172,14 +165,6 @@ func (f *filterFlags) parse() (errs []error) {
 	return errs
 }
 
-func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
-	filtered, dropped, err := f.Apply(m)
-	if err == nil && dropped > 0 {
-		report.Tell("%d terms are left out by the filters", dropped)
-	}
-	return filtered, err
-}
-
 // fieldFlags say which field of an index a matrix is for. Without a URL no
 // cluster is asked: words are index terms.
 type fieldFlags struct {
@@ -187,11 +172,6 @@ type fieldFlags struct {
 
 	fields []string
 	found  *combine.ProjectOptions // what the cluster says of the words; nil where nobody has asked
-}
-
-func (f *fieldFlags) register(flags *pflag.FlagSet) {
-	f.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
-	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
 }
 
 // check returns what is missing: all three of the flags go together.
