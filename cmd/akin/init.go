@@ -92,36 +92,6 @@ func (p *proposal) write(w io.Writer) error {
 	for _, next := range p.next() {
 		line("#   %s", cli.Visible(next))
 	}
-	p.writeCluster(line)
-	line("\nexpansion:")
-	if p.scripts {
-		line("  # auto: this cluster runs scripts, so that searches are scored in the form saturated,\n  # which ranks best. Without scripts they are scored in the form grouped.")
-	} else {
-		line("  # auto: saturated, which ranks best, where the cluster runs scripts, else grouped. This\n  # one runs none, or did not say.")
-	}
-	line("  scoring: auto")
-	line("  # widen also finds documents that have related words only: totals and facets grow.")
-	line("  # same keeps the hits as they are, and only orders them better.")
-	line("  matching: widen")
-	line("\n# Which matrix is for which fields. Fields that are analyzed alike share one; take out\n# the fields that nobody searches.\nmatrices:")
-	for k := range p.groups {
-		p.groups[k].write(line)
-	}
-	if len(p.left) > 0 {
-		line("\n# Left out:")
-	}
-	const shown = 20
-	for _, text := range p.left[:min(len(p.left), shown)] {
-		line("#   %s", cli.Visible(text))
-	}
-	if more := len(p.left) - shown; more > 0 {
-		line("#   and %d fields more", more)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (p *proposal) writeCluster(line func(format string, args ...any)) {
 	line("\ncluster:")
 	if p.nodes > 1 {
 		line("  # The cluster has %d nodes: name more of them, so that one may be away.", p.nodes)
@@ -142,18 +112,41 @@ func (p *proposal) writeCluster(line func(format string, args ...any)) {
 	} else {
 		line("  # The cluster asked for no credentials.")
 	}
-}
-
-func (g *group) write(line func(format string, args ...any)) {
-	line("  # Analyzed by %s; %d documents.", cli.Visible(g.analyzer), g.docs)
-	if g.docs == 0 {
-		line("  # There is nothing to learn from yet: build the matrix once there are documents.")
+	line("\nexpansion:")
+	if p.scripts {
+		line("  # auto: this cluster runs scripts, so that searches are scored in the form saturated,\n  # which ranks best. Without scripts they are scored in the form grouped.")
+	} else {
+		line("  # auto: saturated, which ranks best, where the cluster runs scripts, else grouped. This\n  # one runs none, or did not say.")
 	}
-	line("  - name: %s", scalar(g.name))
-	line("    indices: %s", list(g.indices))
-	line("    fields: %s", list(g.fields))
-	line("    # Written by akin matrix build, and read again whenever it changes.")
-	line("    file: %s", scalar(g.file()))
+	line("  scoring: auto")
+	line("  # widen also finds documents that have related words only: totals and facets grow.")
+	line("  # same keeps the hits as they are, and only orders them better.")
+	line("  matching: widen")
+	line("\n# Which matrix is for which fields. Fields that are analyzed alike share one; take out\n# the fields that nobody searches.\nmatrices:")
+	for k := range p.groups {
+		g := &p.groups[k]
+		line("  # Analyzed by %s; %d documents.", cli.Visible(g.analyzer), g.docs)
+		if g.docs == 0 {
+			line("  # There is nothing to learn from yet: build the matrix once there are documents.")
+		}
+		line("  - name: %s", scalar(g.name))
+		line("    indices: %s", list(g.indices))
+		line("    fields: %s", list(g.fields))
+		line("    # Written by akin matrix build, and read again whenever it changes.")
+		line("    file: %s", scalar(g.file()))
+	}
+	if len(p.left) > 0 {
+		line("\n# Left out:")
+	}
+	const shown = 20
+	for _, text := range p.left[:min(len(p.left), shown)] {
+		line("#   %s", cli.Visible(text))
+	}
+	if more := len(p.left) - shown; more > 0 {
+		line("#   and %d fields more", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func (p *proposal) next() (lines []string) {

@@ -54,14 +54,7 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 			return err
 		}
 	}
-	p.askMore(ctx, client)
-	return ctx.Err()
-}
-
-// askMore finds out what may stay unknown: how many nodes there are, and
-// whether scripts run.
-func (p *proposal) askMore(ctx context.Context, client *esclient.Client) {
-	var health struct {
+	var health struct { // the rest may stay unknown: how many nodes there are, and whether scripts run
 		Nodes int `json:"number_of_nodes"`
 	}
 	if client.Do(ctx, esclient.Call{Path: "/_cluster/health?filter_path=number_of_nodes"}, &health) == nil {
@@ -73,6 +66,7 @@ func (p *proposal) askMore(ctx context.Context, client *esclient.Client) {
 	first := &p.groups[0]
 	statistics, err := cached.Statistics(ctx, esclient.Indices{Expression: first.indices[0]}, first.fields[0], []string{"akin"}, make([]int64, 1))
 	p.scripts = err == nil && statistics.Scripts
+	return ctx.Err()
 }
 
 // A group is an entry of matrices: fields that are analyzed alike.

@@ -33,6 +33,10 @@ func Next(err error) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(err.Error(), part) })
 	}
+	role := "give akin's user the role in docs/security.md"
+	if right := refusedAction.FindString(err.Error()); right != "" {
+		role = "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
+	}
 	// The first one that is about the error counts.
 	for _, step := range []struct {
 		about bool
@@ -43,7 +47,7 @@ func Next(err error) string {
 		{refused(http.StatusUnauthorized, ""), "set " + configs.EnvClusterUsername + " and " + configs.EnvClusterPassword + ", or " +
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows"},
 		{refused(http.StatusForbidden, "cluster_block_exception"), "the index or the cluster is blocked: look at its settings *.blocks.*, and at the disk"},
-		{refused(http.StatusForbidden, ""), lacking(err)},
+		{refused(http.StatusForbidden, ""), role},
 		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},
 		{refused(http.StatusTooManyRequests, ""), "the cluster has more to do than it can: try again later"},
 		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
@@ -69,12 +73,3 @@ func Next(err error) string {
 // refusedAction finds the name of an action in what the engines say of one that
 // is not allowed.
 var refusedAction = regexp.MustCompile(`\b(?:indices|cluster):[a-z_/]+`)
-
-// lacking names the right that a user lacks whom the engine refused with err.
-func lacking(err error) string {
-	right := refusedAction.FindString(err.Error())
-	if right == "" {
-		return "give akin's user the role in docs/security.md"
-	}
-	return "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
-}

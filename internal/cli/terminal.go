@@ -129,7 +129,17 @@ func (p *Progress) Step(stage string, done, total int) {
 		p.stage = stage
 	}
 	if p.terminal {
-		p.draw(first, done, total)
+		if total <= 0 {
+			total = -1 // a spinner
+		}
+		if first {
+			p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.stage),
+				progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
+		}
+		if p.bar.GetMax() != total {
+			p.bar.ChangeMax(total)
+		}
+		_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 		return
 	}
 	if now := time.Now(); first || done == total || now.Sub(p.reported) >= linesEvery {
@@ -143,20 +153,6 @@ func (p *Progress) Step(stage string, done, total int) {
 			fmt.Fprintln(p.w, stage)
 		}
 	}
-}
-
-func (p *Progress) draw(first bool, done, total int) {
-	if total <= 0 {
-		total = -1 // a spinner
-	}
-	if first {
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.stage),
-			progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
-	}
-	if p.bar.GetMax() != total {
-		p.bar.ChangeMax(total)
-	}
-	_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 }
 
 // End closes the stage under way. It may be called twice.

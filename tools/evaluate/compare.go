@@ -139,6 +139,7 @@ type Difference struct {
 func Differences(log []Query, answered []Answered, n int) []Difference {
 	var all []Difference
 	for i, a := range answered {
+		q := log[i]
 		if len(a.Answers) != 2 {
 			continue
 		}
@@ -154,7 +155,7 @@ func Differences(log []Query, answered []Answered, n int) []Difference {
 		}
 		for id, s := range size {
 			if s != 0 {
-				all = append(all, Difference{Query: log[i], Document: documents[id], Size: max(s, -s)})
+				all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
 			}
 		}
 	}
