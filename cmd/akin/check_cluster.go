@@ -22,10 +22,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// callTimeout bounds a call, and expiresSoon is how long before its end a
-// certificate is spoken of.
-const callTimeout, expiresSoon = 5 * time.Second, 30 * 24 * time.Hour
-
 func (r *checkReport) certificates(cfg *configs.Config) {
 	for _, f := range []struct{ key, path string }{
 		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
@@ -61,7 +57,7 @@ func (r *checkReport) certificate(about string, c *x509.Certificate) {
 	switch left := time.Until(c.NotAfter); {
 	case left < 0:
 		verdict, says = verdictError, "has expired on "
-	case left < expiresSoon:
+	case left < 30*24*time.Hour:
 		verdict = verdictWarning
 	}
 	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
@@ -101,7 +97,7 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 	}
 	defer pool.Close()
 	client, err := esclient.New(esclient.Options{
-		Transport: pool, Timeout: callTimeout,
+		Transport: pool, Timeout: 5 * time.Second,
 		Username: auth.Username, Password: auth.Password.Reveal(), APIKey: auth.APIKey.Reveal(),
 	})
 	if err != nil {

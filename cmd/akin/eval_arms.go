@@ -240,11 +240,6 @@ type target struct {
 	profile string
 }
 
-const (
-	searchTimeout   = time.Minute
-	maxSearchAnswer = 256 << 20
-)
-
 // search sends a body and, where akin gets it, asks what became of it.
 func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
 	header := http.Header{}
@@ -259,7 +254,7 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 	}
 	call := esclient.Call{
 		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
-		Timeout: searchTimeout, Limit: maxSearchAnswer,
+		Timeout: time.Minute, Limit: 256 << 20,
 	}
 	var id string
 	var text []byte
@@ -294,23 +289,18 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
 	}
 	a.FailedOpen = explanation.Outcome == "failed_open"
-	a.Added = addedBy(explanation.Clauses)
-	return a, err
-}
-
-func addedBy(clauses []expand.Explanation) []evaluate.AddedTerm {
-	added := []evaluate.AddedTerm{}
-	for _, c := range clauses {
+	a.Added = []evaluate.AddedTerm{}
+	for _, c := range explanation.Clauses {
 		for _, t := range c.Added {
-			added = append(added, evaluate.AddedTerm{
+			a.Added = append(a.Added, evaluate.AddedTerm{
 				Term: t.Term, Word: t.Word, From: t.From, FromWord: c.Words[t.From], Boost: t.Boost,
 			})
 		}
 		for _, t := range c.Feedback {
-			added = append(added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
+			a.Added = append(a.Added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
 		}
 	}
-	return added
+	return a, err
 }
 
 // hits reads an answer. One that is not whole is an error.

@@ -100,12 +100,8 @@ func Print(w io.Writer, asJSON bool, result any, table func(w io.Writer) error) 
 	return encoder.Encode(result)
 }
 
-// linesEvery is how often a line of progress appears where there is no
-// terminal to draw a bar on.
-const linesEvery = 5 * time.Second
-
 // Progress shows how far long work has come: a bar on a terminal, elsewhere a
-// line for each stage and for every few seconds. It is used by one goroutine.
+// line for each stage and for every five seconds. It is used by one goroutine.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -142,7 +138,7 @@ func (p *Progress) Step(stage string, done, total int) {
 		_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 		return
 	}
-	if now := time.Now(); first || done == total || now.Sub(p.reported) >= linesEvery {
+	if now := time.Now(); first || done == total || now.Sub(p.reported) >= 5*time.Second {
 		p.reported = now
 		switch {
 		case total > 0:

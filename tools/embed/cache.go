@@ -20,8 +20,6 @@ var (
 	vectorBucket = []byte("vectors")
 )
 
-const lockTimeout = 5 * time.Second
-
 // A cache keeps vectors in a file. Without a file it keeps none.
 type cache struct {
 	path string
@@ -37,7 +35,7 @@ func openCache(path, model, prefix string, create bool) (*cache, error) {
 		return c, nil
 	}
 	var err error
-	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); errors.Is(err, bbolterrors.ErrTimeout) {
+	if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 5 * time.Second}); errors.Is(err, bbolterrors.ErrTimeout) {
 		err = errors.New("another build uses it: wait until that ends, or name another file")
 	}
 	if err == nil {

@@ -17,8 +17,6 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-const defaultLimit = 10_000 // of both engines
-
 // A Filling says which texts of documents are cut how, and where the segments
 // are put.
 type Filling struct {
@@ -111,7 +109,7 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 			i.Index, f.Field, i.Source, f.Source)
 	}
 	f.Source = i.Source
-	limit := defaultLimit
+	limit := 10_000 // of both engines by default
 	if text := i.Settings.Text(LimitSetting); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil {
 			return nil, fmt.Errorf("index %q: %s is %q", i.Index, LimitSetting, text)
