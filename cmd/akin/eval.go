@@ -49,6 +49,7 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	return openArms(ctx, f.arms)
 }
 
+// searchCount says how queries are searched for.
 type searchCount struct {
 	Template string // the file of a search body; "" where queries have their own
 	Depth    int    // hits to ask for where the search says no size

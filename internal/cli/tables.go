@@ -309,7 +309,8 @@ type shownRow struct {
 // of the term. rowOf returns the row of a term, formOf what people write for
 // it, where that is another.
 func (f *Neighbors) Add(
-	word string, terms map[string]string, near func(word string) string, top int, rowOf func(term string) simmatrix.Row, formOf func(term string) string,
+	word string, terms map[string]string, near func(word string) string, top int,
+	rowOf func(term string) simmatrix.Row, formOf func(term string) string,
 ) {
 	term, nearest := LookUp(word, terms, near)
 	row := rowOf(term)

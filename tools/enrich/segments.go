@@ -124,8 +124,9 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		return p
 	}
 	own, at, stamp := find(f.Field), find(f.Path), find(f.StampPath())
-	members := object{}                           // that the mapping lacks
-	for name, types := range map[string][]string{ // the first is the one that a mapping is given
+	members := object{} // that the mapping lacks
+	// Of the types that a member may have, the first is the one that a mapping is given.
+	for name, types := range map[string][]string{
 		"text": {"text"}, "position": {"integer", "short", "long"}, "share": {"float", "double", "half_float"},
 	} {
 		switch p := find(f.Path + "." + name); {
