@@ -50,7 +50,11 @@ func runCheck(ctx context.Context, file, index string) *checkReport {
 	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
 	cfg, err := configs.Load(ctx, file)
 	if err != nil {
-		for _, problem := range problems(err) {
+		problems := []error{err}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			problems = joined.Unwrap()
+		}
+		for _, problem := range problems {
 			r.fail("configuration", problem)
 		}
 		return r
@@ -69,11 +73,4 @@ func runCheck(ctx context.Context, file, index string) *checkReport {
 		r.fields(ctx, cfg, app, index)
 	}
 	return r
-}
-
-func problems(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }

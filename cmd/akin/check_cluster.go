@@ -22,10 +22,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-// callTimeout bounds a call, and expiresSoon is how long before its end a
-// certificate is spoken of.
-const callTimeout, expiresSoon = 5 * time.Second, 30 * 24 * time.Hour
-
 func (r *checkReport) certificates(cfg *configs.Config) {
 	for _, f := range []struct{ key, path string }{
 		{"listen.tls.cert_file", cfg.Listen.TLS.CertFile},
@@ -61,7 +57,7 @@ func (r *checkReport) certificate(about string, c *x509.Certificate) {
 	switch left := time.Until(c.NotAfter); {
 	case left < 0:
 		verdict, says = verdictError, "has expired on "
-	case left < expiresSoon:
+	case left < 30*24*time.Hour:
 		verdict = verdictWarning
 	}
 	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
@@ -101,7 +97,7 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 	}
 	defer pool.Close()
 	client, err := esclient.New(esclient.Options{
-		Transport: pool, Timeout: callTimeout,
+		Transport: pool, Timeout: 5 * time.Second,
 		Username: auth.Username, Password: auth.Password.Reveal(), APIKey: auth.APIKey.Reveal(),
 	})
 	if err != nil {
@@ -111,7 +107,6 @@ func ask(ctx context.Context, node string, encrypted *tls.Config, auth *configs.
 	return client.Info(ctx)
 }
 
-// security says whether the cluster answers those without credentials.
 func (r *checkReport) security(ctx context.Context, node string, clients *tls.Config, cfg *configs.Cluster) {
 	const about = "security of the cluster"
 	given := cfg.Auth.Username != "" || cfg.Auth.APIKey.Reveal() != "" || cfg.TLS.Certificate != ""
@@ -135,7 +130,6 @@ func (r *checkReport) security(ctx context.Context, node string, clients *tls.Co
 	}
 }
 
-// matrices says what is served of each matrix, and of the weights.
 func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	if len(cfg.Matrices) == 0 {
 		r.Checks = append(r.Checks, checkResult{verdictWarning, "matrices", "none: searches are forwarded as they come", "add an entry to matrices; akin init proposes some"})
@@ -148,7 +142,6 @@ func (r *checkReport) matrices(cfg *configs.Config, app *serve.App) {
 	r.served("weights ", cfg.Weights, weights)
 }
 
-// served says what is served of the entries of a list.
 func (r *checkReport) served(what string, entries []configs.Matrix, states []store.State) {
 	for _, m := range states {
 		about := what + m.Name

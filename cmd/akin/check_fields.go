@@ -102,7 +102,6 @@ func chosen(cfg *configs.Config, expression string, found []esclient.TextIndex) 
 	return places
 }
 
-// firstField returns some field that a matrix may be bound to.
 func firstField(cfg *configs.Config) string {
 	for _, m := range cfg.Matrices {
 		for _, field := range m.Fields {
@@ -164,7 +163,6 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 	return all
 }
 
-// scroll opens a scroll of one document, goes on with it and ends it.
 func scroll(ctx context.Context, client *esclient.Client, index string) error {
 	var page struct {
 		ID string `json:"_scroll_id"`
@@ -180,7 +178,6 @@ func scroll(ctx context.Context, client *esclient.Client, index string) error {
 	return errors.Join(err, call(http.MethodDelete, "/_search/scroll", esclient.Object{"scroll_id": []string{page.ID}}))
 }
 
-// judge says what a report means.
 func judge(s *serve.FieldReport, err error) checkedField {
 	f := checkedField{verdictOK, *s, ""}
 	if err != nil {
@@ -258,7 +255,6 @@ func lacks(why reason.Reason) string {
 	}
 }
 
-// scripts says which form searches have by that.
 func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	if !slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Frequent > 0 }) {
 		return // it was not found out

@@ -18,7 +18,6 @@ const (
 	verdictError   = "error"
 )
 
-// A checkResult is one thing that was tried.
 type checkResult struct {
 	Verdict string `json:"verdict"`
 	About   string `json:"about"`
@@ -26,7 +25,6 @@ type checkResult struct {
 	Next    string `json:"next,omitempty"` // what to do
 }
 
-// A checkedField is what becomes of searches in a field.
 type checkedField struct {
 	Verdict string `json:"verdict"`
 	serve.FieldReport
@@ -42,7 +40,6 @@ type checkReport struct {
 	Left   int            `json:"fields_left_out,omitempty"`
 }
 
-// errFound says that there are errors among the checks.
 var errFound = errors.New("not all is well: see the lines that say error")
 
 // Err returns ErrFound where something is in error.
@@ -59,7 +56,6 @@ func (r *checkReport) add(verdict, about, says string) {
 	r.Checks = append(r.Checks, checkResult{verdict, about, says, ""})
 }
 
-// fail adds an error and what to do about it.
 func (r *checkReport) fail(about string, err error) {
 	r.Checks = append(r.Checks, checkResult{verdictError, about, err.Error(), cli.Next(err)})
 }

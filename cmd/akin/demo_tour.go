@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/akin-search/akin/esclient"
@@ -71,7 +73,6 @@ func (t *demoTour) Run(ctx context.Context) error {
 	return nil
 }
 
-// compare searches in all ways.
 func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
 	c := compared{query: q}
 	path := "/" + q.Index + "/_search"
@@ -96,7 +97,6 @@ func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) 
 	return c, nil
 }
 
-// search sends a query to a server.
 func search(ctx context.Context, server, path string, q demo.Query, answer any) error {
 	client, err := esclient.New(esclient.Options{URL: server, Timeout: 5 * time.Second})
 	if err != nil {
@@ -107,8 +107,6 @@ func search(ctx context.Context, server, path string, q demo.Query, answer any) 
 	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
 }
 
-// show prints the hits of one query side by side, and the terms that were
-// added.
 func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error {
 	c, err := t.compare(ctx, q)
 	if err != nil {
@@ -140,4 +138,166 @@ func (t *demoTour) Invite(ctx context.Context, akin, admin string) error {
 	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
 		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, q.Index, q.Text, sameProfile)
 	return err
+}
+
+const (
+	rankedHits  = 10 // the depth of nDCG
+	lineWidth   = 80
+	titleWidth  = 35
+	shownHits   = 8
+	shownAdded  = 6
+	indentation = "    "
+)
+
+const legend = `
+Five searches, each without and with akin. A + marks a text that answers the
+search or helps with it; people judged that by reading, before any search.
+nDCG@10 says how well the first ten hits are ordered: 1.000 is as they judged.
+akin also finds texts that have only related words, so there are more hits, and
+totals and facets grow. With "matching: same" the hits stay those of the search
+without akin, and only their order changes.
+`
+
+// invitation has the URLs of the engine, of akin and of its admin port, then
+// what the searches find, then what they search.
+const invitation = `
+Try it yourself: %[8]s without akin, %[4]d hits
+
+  curl -s '%[1]s/%[7]s/_search?q=%[8]s&pretty'
+
+with akin, %[5]d hits, diapers among them
+
+  curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
+
+with akin and matching: same, %[6]d hits
+
+  curl -s '%[2]s/%[7]s/_search?q=%[8]s&akin_profile=%[9]s'
+
+and what akin makes of the search, and why:
+
+  curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
+
+` + betterWords + `
+Ctrl-C ends the demo.
+`
+
+// ways are the three ways to search, by their place in a [compared].
+const (
+	withoutAkin = iota
+	with
+	same // as with, with matching: same
+	ways
+)
+
+// compared is a judged query with what each way of searching it finds.
+type compared struct {
+	query demo.Query
+	found [ways]found
+}
+
+type found struct {
+	total int // hits, also those that were not asked for
+	hits  []hit
+	ndcg  float64
+}
+
+type hit struct {
+	ID     string `json:"_id"`
+	Source struct {
+		Title string `json:"title"`
+	} `json:"_source"`
+}
+
+func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
+
+var blanksAtEnds = regexp.MustCompile(`(?m) +$`)
+
+func table(c compared) string {
+	var b strings.Builder
+	row := func(first, left, right string) {
+		fmt.Fprintf(&b, "%-4s%-*s  %s\n", first, titleWidth+2, left, right)
+	}
+	row("", "  without akin", "  with akin")
+	for i := range shownHits {
+		row(fmt.Sprintf(" %d", i+1), cell(c, withoutAkin, i), cell(c, with, i))
+	}
+	figures := func(way int) string {
+		return fmt.Sprintf("%d hits, nDCG@%d %.3f", c.found[way].total, rankedHits, c.found[way].ndcg)
+	}
+	row("", "  "+figures(withoutAkin), "  "+figures(with))
+	row("", "  with matching: same, "+figures(same), "")
+	return blanksAtEnds.ReplaceAllString(b.String(), "")
+}
+
+func summary(all []compared) string {
+	var sum [ways]float64
+	var better, worse int
+	for _, c := range all {
+		for way, f := range c.found {
+			sum[way] += f.ndcg
+		}
+		switch {
+		case c.gain() > 0:
+			better++
+		case c.gain() < 0:
+			worse++
+		}
+	}
+	n := float64(len(all))
+	return fmt.Sprintf("\nAll %d judged queries, nDCG@%d: %.3f without akin, %.3f with it (%+.1f %%),\n"+
+		"%.3f with matching: same. With akin %d are better, %d worse, %d as before.\n",
+		len(all), rankedHits, sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), sum[same]/n, better, worse, len(all)-better-worse)
+}
+
+// cell returns hit i in the width of its column, with a + where it is relevant.
+func cell(c compared, way, i int) string {
+	if i >= len(c.found[way].hits) {
+		return ""
+	}
+	h := c.found[way].hits[i]
+	mark := " "
+	if c.query.Judgments[h.ID] > 0 {
+		mark = "+"
+	}
+	title := []rune(h.Source.Title)
+	if len(title) > titleWidth {
+		title = append(title[:titleWidth-1], '…')
+	}
+	return mark + " " + string(title)
+}
+
+// addedTerms lists the strongest added terms, each with the word that it was
+// added for and its similarity to it.
+func addedTerms(clauses []expand.Explanation) string {
+	var parts []string
+	seen := map[string]bool{}
+	for _, c := range clauses {
+		for _, a := range c.Added {
+			if len(parts) < shownAdded && !seen[a.Term] {
+				seen[a.Term] = true
+				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", cmp.Or(a.Word, a.Term), cmp.Or(c.Words[a.From], a.From), a.Similarity))
+			}
+		}
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// wrap returns text in lines that fit, the first after its label.
+func wrap(label, text string) string {
+	var b strings.Builder
+	line := label
+	for word := range strings.FieldsSeq(text) {
+		if len([]rune(line))+1+len([]rune(word)) > lineWidth {
+			b.WriteString(line + "\n")
+			line = indentation
+		}
+		if !strings.HasSuffix(line, " ") {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + line + "\n"
 }

@@ -19,17 +19,22 @@ import (
 	"github.com/akin-search/akin/tools/reweigh"
 )
 
-// searchFlags are the flags of commands that send queries through arms.
 type searchFlags struct {
 	arms     armOptions
 	searches searchCount
 	json     bool
 }
 
-// register adds them, with a default for the number of hits.
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
-	f.arms.register(flags)
-	f.searches.Register(flags, depth)
+	a, s := &f.arms, &f.searches
+	a.Register(flags, "URL of the cluster")
+	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
+	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
+	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
+	flags.StringVar(&a.Title, "title", "", "field that has the titles of documents, for those who read the results")
+	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
+	flags.IntVar(&s.Depth, "depth", depth, "hits to ask for where the search says no size")
+	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
@@ -42,6 +47,70 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	}
 	f.arms.Log = stderr
 	return openArms(ctx, f.arms)
+}
+
+// searchCount says how queries are searched for.
+type searchCount struct {
+	Template string // the file of a search body; "" where queries have their own
+	Depth    int    // hits to ask for where the search says no size
+	Resume   string // the file that keeps the answers; "" for none
+
+	// Kept is what the file of --resume has.
+	Kept *evaluate.Kept
+	file *os.File
+}
+
+// ReadTemplate reads the template, which asks for the field title.
+func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
+	var body []byte
+	if s.Template != "" {
+		body, err = cli.Read(ctx, s.Template, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 1<<20)) })
+	}
+	if err == nil {
+		if t, err = evaluate.NewTemplate(body, s.Depth, title); err != nil {
+			err = fmt.Errorf("%s: %w", s.Template, err)
+		}
+	}
+	return t, cli.Usage(err)
+}
+
+// Open opens the file of --resume, which Close closes.
+func (s *searchCount) Open() (err error) {
+	if s.Resume == "" {
+		return nil
+	}
+	if s.file, err = os.OpenFile(s.Resume, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
+		s.Kept, err = evaluate.ReadKept(s.file)
+	}
+	if err != nil {
+		s.Close()
+		return fmt.Errorf("--resume %s: %w", s.Resume, err)
+	}
+	return nil
+}
+
+// Close closes the file of --resume.
+func (s *searchCount) Close() {
+	if s.file != nil {
+		_ = s.file.Close() // each line was written at once
+	}
+}
+
+// Send sends queries through the arms but for what the file of --resume has,
+// and shows its progress on stderr. Queries are left out whose error is
+// refused; nil is none.
+func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
+	progress := cli.NewProgress(stderr)
+	defer progress.End()
+	o := evaluate.SearchOptions{Body: t.Body, Kept: s.Kept, Refused: refused, Progress: progress.Step}
+	answered, err := evaluate.Search(ctx, set.List, queries, o)
+	switch {
+	case err != nil && s.file != nil:
+		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), s.Resume)
+	case err != nil:
+		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(queries))
+	}
+	return answered, err
 }
 
 type evalFlags struct {
@@ -78,20 +147,16 @@ The exit status is 3 where a condition of --fail-under is not met.
 		Args: cli.NoArgs,
 		RunE: f.run,
 	}
-	f.register(cmd.Flags())
-	return cmd
-}
-
-func (f *evalFlags) register(flags *pflag.FlagSet) {
-	f.searchFlags.register(flags, 100)
+	flags := cmd.Flags()
+	f.register(flags, 100)
 	f.judged.Register(flags)
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
 	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
+	return cmd
 }
 
-// check returns what is asked for by the flags, or what is wrong with them.
 func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Conditions, err error) {
 	if measures, err = evaluate.ParseMeasures(f.measures); err != nil {
 		return nil, nil, fmt.Errorf("--measures: %w", err)
@@ -163,7 +228,6 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 	return conditions.Check(result)
 }
 
-// write writes the files that were asked for.
 func (f *evalFlags) write(ctx context.Context, r *evaluate.Result, set *evaluate.Set, answered []evaluate.Answered) (err error) {
 	write := func(folder, name string, write func(w io.Writer) error) {
 		err = cmp.Or(err, cli.Write(ctx, filepath.Join(folder, name), write))

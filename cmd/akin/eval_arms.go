@@ -3,16 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -22,7 +22,6 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// armHelp says how arms are written.
 const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
   direct                        the cluster, or with --akin only, akin with X-Akin: off
   akin                          the akin at --akin
@@ -42,15 +41,6 @@ type armOptions struct {
 	Log         io.Writer // of an akin in this process
 }
 
-func (o *armOptions) register(flags *pflag.FlagSet) {
-	o.Register(flags, "URL of the cluster")
-	flags.StringVar(&o.Akin, "akin", "", "URL of a running akin")
-	flags.StringVar(&o.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
-	flags.StringArrayVar(&o.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
-	flags.StringVar(&o.Title, "title", "", "field that has the titles of documents, for those who read the results")
-}
-
-// open opens a client for the URL of a cluster or of an akin.
 func (o *armOptions) open(url string) (*esclient.Client, error) {
 	if o.Anonymous {
 		return esclient.New(esclient.Options{URL: url})
@@ -58,7 +48,6 @@ func (o *armOptions) open(url string) (*esclient.Client, error) {
 	return (&cli.Cluster{URL: url, CAFile: o.CAFile}).Open()
 }
 
-// An armSet is arms that can be searched with.
 type armSet struct {
 	List    []evaluate.Arm
 	first   target
@@ -110,8 +99,27 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 	case "direct":
 		t.off = o.URL == ""
 		t.client, err = s.keep(o.open(cmp.Or(o.URL, o.Akin)))
-	case "matrix":
-		err = s.candidate(ctx, o, &t, &arm, m[3])
+	case "matrix": // an akin in this process
+		if o.URL == "" {
+			return cli.Usage(errors.New("give --cluster"))
+		}
+		file, settings, _ := strings.Cut(m[3], ",")
+		cfg, err := o.configure(arm.Name, file, settings)
+		if err != nil {
+			return cli.Usage(err)
+		}
+		matrix, err := cli.ReadMatrix(ctx, file)
+		if err != nil {
+			return err
+		}
+		arm.Plan += " " + matrix.Checksum()
+		if n := float64(matrix.Len()); n > 0 {
+			arm.Density = 100 * (float64(matrix.Meta().NonZeros) + n) / (n * n)
+		}
+		t.profile = arm.Name
+		if err := s.serve(ctx, o, &t, cfg, matrix); err != nil {
+			return err
+		}
 	default:
 		if o.Akin == "" || o.Admin == "" {
 			return cli.Usage(errors.New("give --akin and --akin-admin, the URLs of a running akin"))
@@ -152,29 +160,6 @@ func (s *armSet) ask(o *armOptions, t *target, akin, admin string) (err error) {
 	return err
 }
 
-// candidate sets the target of an arm to an akin in this process.
-func (s *armSet) candidate(ctx context.Context, o *armOptions, t *target, arm *evaluate.Arm, what string) error {
-	if o.URL == "" {
-		return cli.Usage(errors.New("give --cluster"))
-	}
-	file, settings, _ := strings.Cut(what, ",")
-	cfg, err := o.configure(arm.Name, file, settings)
-	if err != nil {
-		return cli.Usage(err)
-	}
-	m, err := cli.ReadMatrix(ctx, file)
-	if err != nil {
-		return err
-	}
-	arm.Plan += " " + m.Checksum()
-	if n := float64(m.Len()); n > 0 {
-		arm.Density = 100 * (float64(m.Meta().NonZeros) + n) / (n * n)
-	}
-	t.profile = arm.Name
-	return s.serve(ctx, o, t, cfg, m)
-}
-
-// directArm returns an arm that is the cluster.
 func directArm(client *esclient.Client, index string) evaluate.Arm {
 	return evaluate.Arm{Name: "direct", Search: (&target{client: client, index: index}).search}
 }
@@ -193,7 +178,6 @@ func candidateArm(ctx context.Context, o armOptions, how expand.Profile, m *simm
 	return evaluate.Arm{Name: t.profile, Search: t.search}, s.Close, err
 }
 
-// serve sets the target to an akin in this process.
 func (s *armSet) serve(ctx context.Context, o *armOptions, t *target, cfg *configs.Config, m *simmatrix.Matrix) error {
 	akin, admin, end, err := serveHere(ctx, cfg, m, o.Log)
 	if err != nil {
@@ -243,4 +227,136 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	}
 	cfg.Shutdown.Delay = 0
 	return cfg, nil
+}
+
+// A target is where the searches of an arm go.
+type target struct {
+	client *esclient.Client
+	admin  *esclient.Client // nil where no akin is asked
+	off    bool             // akin is asked to leave searches alone
+	index  string
+	title  string // the field with titles, "" for none
+
+	profile string
+}
+
+// search sends a body and, where akin gets it, asks what became of it.
+func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, err error) {
+	header := http.Header{}
+	if t.off {
+		header.Set("X-Akin", "off")
+	}
+	if t.admin != nil {
+		header.Set("X-Akin", "explain")
+	}
+	if t.profile != "" {
+		header.Set("X-Akin-Profile", t.profile)
+	}
+	call := esclient.Call{
+		Method: http.MethodPost, Path: esclient.IndexPath(t.index, "/_search"), Header: header, Body: body,
+		Timeout: time.Minute, Limit: 256 << 20,
+	}
+	var id string
+	var text []byte
+	began := time.Now()
+	err = t.client.Send(ctx, call, func(h http.Header, r io.Reader) (err error) {
+		id = h.Get("X-Akin-Explanation") // of akin
+		text, err = io.ReadAll(r)
+		return err
+	})
+	a.Took = time.Since(began)
+	if err != nil {
+		return a, err
+	}
+	if a.Hits, err = t.hits(text); err != nil || t.admin == nil {
+		return a, err
+	}
+	var explanation struct {
+		Reason  string               `json:"reason"`
+		Outcome string               `json:"outcome"`
+		Trial   string               `json:"trial"`
+		Clauses []expand.Explanation `json:"clauses"`
+	}
+	err = t.admin.Do(ctx, esclient.Call{Path: "/_akin/explanations/" + id}, &explanation)
+	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Status == http.StatusNotFound && id != "" {
+		a.Unexplained = true // other searches have taken its place
+		return a, nil
+	}
+	if err == nil && explanation.Reason == "unknown_profile" {
+		err = fmt.Errorf("akin has no profile %q", t.profile)
+	}
+	if err == nil && explanation.Trial != "" {
+		err = fmt.Errorf("akin has the search in the trial %q, which chooses its settings: name them, profile:NAME", explanation.Trial)
+	}
+	a.FailedOpen = explanation.Outcome == "failed_open"
+	a.Added = []evaluate.AddedTerm{}
+	for _, c := range explanation.Clauses {
+		for _, t := range c.Added {
+			a.Added = append(a.Added, evaluate.AddedTerm{
+				Term: t.Term, Word: t.Word, From: t.From, FromWord: c.Words[t.From], Boost: t.Boost,
+			})
+		}
+		for _, t := range c.Feedback {
+			a.Added = append(a.Added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
+		}
+	}
+	return a, err
+}
+
+// hits reads an answer. One that is not whole is an error.
+func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
+	var answer struct {
+		TimedOut bool                 `json:"timed_out"`
+		Shards   struct{ Failed int } `json:"_shards"`
+		Hits     struct {
+			Hits []struct {
+				ID     string         `json:"_id"`
+				Score  *float64       `json:"_score"`
+				Source map[string]any `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("the answer to a search: %w", err)
+	}
+	if answer.TimedOut || answer.Shards.Failed > 0 {
+		return nil, fmt.Errorf("the answer is not whole: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+	}
+	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
+	for i, h := range answer.Hits.Hits {
+		hits[i] = evaluate.Hit{ID: h.ID, Score: float64(len(hits) - i)}
+		if h.Score != nil {
+			hits[i].Score = *h.Score
+		}
+		hits[i].Title, _ = h.Source[t.title].(string)
+	}
+	return hits, nil
+}
+
+// Missing returns which of the documents are not in the index.
+func (s *armSet) Missing(ctx context.Context, documents []string) (missing []string, err error) {
+	const atOnce = 1000
+	for some := range slices.Chunk(documents, atOnce) {
+		body, err := json.Marshal(map[string]any{
+			"size": len(some), "_source": false, "query": map[string]any{"ids": map[string]any{"values": some}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		direct := &target{client: s.first.client, index: s.first.index, off: s.first.admin != nil || s.first.off}
+		found, err := direct.search(ctx, body)
+		if err != nil {
+			return nil, err
+		}
+		there := make(map[string]bool, len(some))
+		for _, h := range found.Hits {
+			there[h.ID] = true
+		}
+		for _, id := range some {
+			if !there[id] {
+				missing = append(missing, id)
+			}
+		}
+	}
+	return missing, nil
 }

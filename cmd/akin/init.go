@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/internal/cli"
 )
 
@@ -40,7 +44,6 @@ with a dot, are left out unless --index names them.
 	return cmd
 }
 
-// check returns what is wrong with the flags.
 func (p *proposal) check() error {
 	switch {
 	case p.URL == "":
@@ -57,7 +60,6 @@ func (p *proposal) check() error {
 	return nil
 }
 
-// run asks the cluster, writes the file, and prints on out what to do next.
 func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	client, err := p.Open()
 	if err != nil {
@@ -79,4 +81,99 @@ func (p *proposal) run(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprint(out, "\n"+betterWords)
 	return nil
+}
+
+func (p *proposal) write(w io.Writer) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# A configuration of akin, proposed for %s %s.", cli.Visible(p.info.Distribution), cli.Visible(p.info.Version))
+	line("# configs/akin.yml has all keys with their meaning; what is not here has its default.")
+	line("#\n# Next, in this order:")
+	for _, next := range p.next() {
+		line("#   %s", cli.Visible(next))
+	}
+	line("\ncluster:")
+	if p.nodes > 1 {
+		line("  # The cluster has %d nodes: name more of them, so that one may be away.", p.nodes)
+	} else {
+		line("  # Where searches go.")
+	}
+	line("  urls: [%s]", scalar(p.URL))
+	if p.CAFile != "" {
+		path, err := filepath.Abs(p.CAFile)
+		if err != nil {
+			path = p.CAFile
+		}
+		line("  # The authority that signs the certificates of the nodes.\n  tls: {ca_file: %s}", scalar(path))
+	}
+	if os.Getenv(configs.EnvClusterUsername) != "" || os.Getenv(configs.EnvClusterAPIKey) != "" {
+		line("  # Credentials for akin's own calls never stand here. They come from the environment,\n  # %s and %s, or %s.",
+			configs.EnvClusterUsername, configs.EnvClusterPassword, configs.EnvClusterAPIKey)
+	} else {
+		line("  # The cluster asked for no credentials.")
+	}
+	line("\nexpansion:")
+	if p.scripts {
+		line("  # auto: this cluster runs scripts, so that searches are scored in the form saturated,\n  # which ranks best. Without scripts they are scored in the form grouped.")
+	} else {
+		line("  # auto: saturated, which ranks best, where the cluster runs scripts, else grouped. This\n  # one runs none, or did not say.")
+	}
+	line("  scoring: auto")
+	line("  # widen also finds documents that have related words only: totals and facets grow.")
+	line("  # same keeps the hits as they are, and only orders them better.")
+	line("  matching: widen")
+	line("\n# Which matrix is for which fields. Fields that are analyzed alike share one; take out\n# the fields that nobody searches.\nmatrices:")
+	for k := range p.groups {
+		g := &p.groups[k]
+		line("  # Analyzed by %s; %d documents.", cli.Visible(g.analyzer), g.docs)
+		if g.docs == 0 {
+			line("  # There is nothing to learn from yet: build the matrix once there are documents.")
+		}
+		line("  - name: %s", scalar(g.name))
+		line("    indices: %s", list(g.indices))
+		line("    fields: %s", list(g.fields))
+		line("    # Written by akin matrix build, and read again whenever it changes.")
+		line("    file: %s", scalar(g.file()))
+	}
+	if len(p.left) > 0 {
+		line("\n# Left out:")
+	}
+	const shown = 20
+	for _, text := range p.left[:min(len(p.left), shown)] {
+		line("#   %s", cli.Visible(text))
+	}
+	if more := len(p.left) - shown; more > 0 {
+		line("#   and %d fields more", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *proposal) next() (lines []string) {
+	config := p.out
+	if config == cli.Stdout {
+		config = "akin.yml"
+	}
+	for k := range p.groups {
+		g := &p.groups[k]
+		args := []string{"matrix", "build", "--from-index", p.URL}
+		if p.CAFile != "" {
+			args = append(args, "--ca-file", p.CAFile)
+		}
+		args = append(args, "--index", strings.Join(g.indices, ","), "--field", strings.Join(g.fields, ","),
+			"--out", filepath.Join(filepath.Dir(config), g.file()))
+		lines = append(lines, "akin "+cli.CommandLine(args...))
+	}
+	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
+}
+
+// plain matches what YAML takes for a string without quotes, for sure.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
+
+// scalar returns a string as YAML, of which JSON is a part.
+func scalar(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return quote(text)
 }

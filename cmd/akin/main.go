@@ -76,7 +76,7 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin matrix build --help        learn a matrix from your own index
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage: true, SilenceErrors: true,
-		Version: buildVersion(),
+		Version: thisBuild().String(),
 	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
 		newDemo(), newReady(), newVersion(), newMan(), newEval(), newCompare())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")

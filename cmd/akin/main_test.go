@@ -156,7 +156,7 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 		t.Errorf("what the linker set does not go first: %q", got)
 	}
 	for _, command := range []string{"--version", "version"} {
-		if out, _, status := akin(t, command); status != 0 || out != "akin "+buildVersion()+"\n" {
+		if out, _, status := akin(t, command); status != 0 || out != "akin "+thisBuild().String()+"\n" {
 			t.Errorf("%s: status %d: %q", command, status, out)
 		}
 	}

@@ -40,8 +40,13 @@ nor for terms without neighbors.
   akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkExport(out, args[0]); err != nil {
-				return cli.Usage(err)
+			if out != cli.Stdout {
+				if _, err := os.Stat(args[0]); err == nil && cli.Same(out, args[0]) {
+					return cli.Usage(fmt.Errorf("%s is the matrix to export: name another file to write", out))
+				}
+				if err := cli.CheckOut(out); err != nil {
+					return cli.Usage(err)
+				}
 			}
 			m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
@@ -63,17 +68,6 @@ nor for terms without neighbors.
 	redis.RegisterServer(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "file to write, - for standard output (required)")
 	return cmd
-}
-
-// checkExport reports what is wrong with the file to write, where ref is read.
-func checkExport(out, ref string) error {
-	if out == cli.Stdout {
-		return nil
-	}
-	if _, err := os.Stat(ref); err == nil && cli.Same(out, ref) {
-		return fmt.Errorf("%s is the matrix to export: name another file to write", out)
-	}
-	return cli.CheckOut(out)
 }
 
 func newMatrixCheck() *cobra.Command {

@@ -16,7 +16,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// buildFlags are the flags of "matrix build".
 type buildFlags struct {
 	matrixFlags
 
@@ -40,7 +39,6 @@ type matrixSource interface {
 	build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error)
 }
 
-// A sourceFlag is one of the --from flags.
 type sourceFlag struct {
 	name  string
 	takes string // the flags that go with this source but not with all
@@ -174,7 +172,6 @@ func (f *buildFlags) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// build is the way from the source to the matrix that is written.
 func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if err := f.rows.readOverrides(ctx); err != nil {
 		return nil, err
@@ -189,8 +186,12 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if err := f.combine.advise(ctx, &f.field, report); err != nil {
 		return nil, err
 	}
-	if m, err = f.terms.apply(m, report); err != nil {
+	m, dropped, err := f.terms.Apply(m)
+	if err != nil {
 		return nil, err
+	}
+	if dropped > 0 {
+		report.Tell("%d terms are left out by the filters", dropped)
 	}
 	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err
@@ -199,7 +200,6 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	return combine.Sparsify(m, f.rows.SparsifyOptions)
 }
 
-// checkEmpty names the flags that are given with nothing in them.
 func checkEmpty(flags *pflag.FlagSet) []error {
 	var errs []error
 	flags.Visit(func(flag *pflag.Flag) {

@@ -17,7 +17,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// combineFlags are the flags of --from-matrices.
 type combineFlags struct {
 	paths     []string
 	names     []string // of the paths, where there are several
@@ -79,12 +78,18 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 		return inputs[0].Matrix, err
 	}
 	if f.field.URL == "" { // else the rules are for the index terms
-		if err := f.rows.resolve(inputs); err != nil {
-			return nil, err
+		for k := range inputs {
+			if f.rows.rules, _, err = f.rows.rules.Resolve(inputs[k].Matrix); err != nil {
+				return nil, cli.Usage(err)
+			}
 		}
-		bans, err := bansOf(f.rows.rules)
-		if err != nil {
-			return nil, err
+		bans := &combine.Overrides{}
+		for rule := range f.rows.rules.All() {
+			if rule.Action == combine.ActionBan {
+				if err := bans.Add(rule); err != nil {
+					return nil, err
+				}
+			}
 		}
 		for k := range inputs {
 			m, _, err := f.terms.Apply(inputs[k].Matrix)
@@ -100,9 +105,15 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 	options.Protect = f.rows.rules.Protects
 	options.Source = "ensemble (" + string(c.options.Rule) + ") of " + strings.Join(c.names, ", ")
 	if c.relations != "" {
-		if options.Regression, err = c.regression(ctx, inputs, report); err != nil {
+		relations, err := readRelations(ctx, c.relations)
+		if err != nil {
 			return nil, err
 		}
+		report.Step("fitting the regression", 0, 0)
+		if options.Regression, err = combine.FitRegression(ctx, inputs, relations); err != nil {
+			return nil, err
+		}
+		report.Tell("%v", options.Regression)
 	}
 	return combine.Combine(ctx, inputs, options, report.Step)
 }
@@ -115,7 +126,6 @@ const (
 		"by itself, best by --combine regression (docs/matrices.md, several sources)"
 )
 
-// advise says what to expect of several matrices together on the field.
 func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cli.Progress) error {
 	if len(c.paths) < 2 {
 		return nil
@@ -132,29 +142,6 @@ func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cl
 	})
 }
 
-// resolve has the rules name terms of the matrices.
-func (f *rowFlags) resolve(inputs []combine.Input) (err error) {
-	for k := range inputs {
-		if f.rules, _, err = f.rules.Resolve(inputs[k].Matrix); err != nil {
-			return cli.Usage(err)
-		}
-	}
-	return nil
-}
-
-func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
-	bans := &combine.Overrides{}
-	for rule := range rules.All() {
-		if rule.Action == combine.ActionBan {
-			if err := bans.Add(rule); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return bans, nil
-}
-
-// read reads the matrices, of which there is one at least.
 func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
 	inputs = make([]combine.Input, len(c.paths))
 	for k, path := range c.paths {
@@ -172,41 +159,15 @@ func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs [
 	return inputs, nil
 }
 
-// regression fits the inputs to the relations and prints what came out.
-func (c *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *cli.Progress) (*combine.Regression, error) {
-	relations, err := readRelations(ctx, c.relations)
-	if err != nil {
-		return nil, err
-	}
-	report.Step("fitting the regression", 0, 0)
-	fitted, err := combine.FitRegression(ctx, inputs, relations)
-	if err != nil {
-		return nil, err
-	}
-	report.Tell("%v", fitted)
-	return fitted, nil
-}
-
 // readRelations reads a synonym file, or a matrix file: one of a synonym file
 // whose words are index terms by now.
 func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) {
-	return readMatrixOr(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
-		m, _, err := source.ReadThesaurus(r, source.DefaultThesaurusOptions())
-		return m, err
-	}, func(m *simmatrix.Matrix) *simmatrix.Matrix { return m })
-}
-
-// readMatrixOr reads a file that is a matrix, or else what read makes of it.
-func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) (T, error), of func(*simmatrix.Matrix) T) (T, error) {
-	return cli.Read(ctx, path, func(r io.Reader) (result T, err error) {
+	return cli.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
 		in := bufio.NewReaderSize(r, 1<<20)
-		if !simmatrix.IsEncoded(in) {
-			return read(in)
+		if simmatrix.IsEncoded(in) {
+			return simmatrix.Decode(in)
 		}
-		m, err := simmatrix.Decode(in)
-		if err == nil {
-			result = of(m)
-		}
-		return result, err
+		m, _, err := source.ReadThesaurus(in, source.DefaultThesaurusOptions())
+		return m, err
 	})
 }

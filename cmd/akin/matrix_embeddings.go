@@ -38,8 +38,6 @@ const (
 	short      = 20 // terms that a document has on average, up to which it is short
 )
 
-// embeddingFlags say which language model is mixed into a matrix of
-// documents.
 type embeddingFlags struct {
 	url, keyFile string
 	model        embed.Model
@@ -115,7 +113,6 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 	return err
 }
 
-// key returns the key of the model, "" where none is given.
 func (f *embeddingFlags) key(ctx context.Context) (string, error) {
 	key, given := os.LookupEnv(embed.EnvKey)
 	from := "$" + embed.EnvKey

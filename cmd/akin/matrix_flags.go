@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -24,29 +26,27 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.register(flags)
-	f.terms.register(flags)
-	f.rows.register(flags)
+	f.field.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
+	flags.StringVar(&f.terms.include, "include", "", "leave out terms that this regular expression does not match")
+	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
+	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
+	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
+	flags.BoolVar(&f.rows.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
+	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	flags.StringVar(&f.format, "format", "", "text or binary; default what the file looks like")
 	flags.Float64Var(&f.power, "power", 0,
 		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
 }
 
-// rowFlags say which neighbors a term is to have.
 type rowFlags struct {
 	combine.SparsifyOptions
 
 	overrides string
 	rules     *combine.Overrides // of that file
-}
-
-func (f *rowFlags) register(flags *pflag.FlagSet) {
-	flags.IntVar(&f.Neighbors, "top", defaultTop, "neighbors of a term at most")
-	flags.Float64Var(&f.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
-	flags.BoolVar(&f.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
-	flags.BoolVar(&f.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
-	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 }
 
 const defaultTop = 200
@@ -144,20 +144,12 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 	return m, overrides, nil
 }
 
-// filterFlags say which terms a matrix is to have.
 type filterFlags struct {
 	combine.TermFilter
 
 	include, exclude string // regular expressions
 }
 
-func (f *filterFlags) register(flags *pflag.FlagSet) {
-	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.StringVar(&f.include, "include", "", "leave out terms that this regular expression does not match")
-	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
-}
-
-// parse reads the regular expressions and returns all that is wrong.
 func (f *filterFlags) parse() (errs []error) {
 	compile := func(flag, text string) (parsed *regexp.Regexp) {
 		var err error
@@ -173,11 +165,68 @@ func (f *filterFlags) parse() (errs []error) {
 	return errs
 }
 
-// apply leaves the terms out of m.
-func (f *filterFlags) apply(m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
-	filtered, dropped, err := f.Apply(m)
-	if err == nil && dropped > 0 {
-		report.Tell("%d terms are left out by the filters", dropped)
+// fieldFlags say which field of an index a matrix is for. Without a URL no
+// cluster is asked: words are index terms.
+type fieldFlags struct {
+	cli.Cluster
+
+	fields []string
+	found  *combine.ProjectOptions // what the cluster says of the words; nil where nobody has asked
+}
+
+// check returns what is missing: all three of the flags go together.
+func (f *fieldFlags) check() error {
+	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
+		return errors.New("give --cluster, --index and --field together, or none of them")
 	}
-	return filtered, err
+	return nil
+}
+
+func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
+	client, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
+}
+
+// lookUp asks the cluster about words, see [indexReading.LookUp].
+func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
+	return f.ask(report, func(x *indexReading) (err error) {
+		f.found, err = x.LookUp(ctx, words)
+		return err
+	})
+}
+
+// passes reports whether the index term of a word that was looked up passes the
+// filter. Words without one pass, too: they go later.
+func (f *fieldFlags) passes(word string, filter *combine.TermFilter) bool {
+	terms := f.found.IndexTerms[word]
+	return len(terms) != 1 || filter.Match(terms[0], f.found.DocFreqs[terms[0]], f.found.Docs)
+}
+
+// inDocuments reports whether a document has the index term of the word.
+func (f *fieldFlags) inDocuments(word string) bool {
+	terms := f.found.IndexTerms[word]
+	return len(terms) == 1 && f.found.DocFreqs[terms[0]] > 0
+}
+
+// project turns the words of m into the index terms of the field, if there is
+// one.
+func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
+	if f.URL == "" {
+		return m, nil
+	}
+	if f.found == nil { // the source did not need to know
+		if err := f.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
+			return nil, err
+		}
+	}
+	out, counts, err := combine.Project(m, *f.found)
+	if err == nil {
+		report.Tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
+			counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)
+	}
+	return out, err
 }

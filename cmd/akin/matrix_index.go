@@ -18,7 +18,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// indexFlags are the flags of --from-index.
 type indexFlags struct {
 	url, query, spool    string
 	maxMemory            string
@@ -147,7 +146,6 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	return m, err
 }
 
-// describe says in words where the documents come from.
 func (d *indexFlags) describe(field *fieldFlags) string {
 	s := "index " + field.Index + ", field " + strings.Join(field.fields, ", ")
 	if d.query != "" {

@@ -128,8 +128,6 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	return cli.WriteMatrix(ctx, f.out, r.Matrix)
 }
 
-// unknownDocuments returns the documents of searches that are not there,
-// sorted.
 func unknownDocuments(searches []reweigh.Search, there *reweigh.Collection) []string {
 	unknown := map[string]bool{}
 	for _, s := range searches {

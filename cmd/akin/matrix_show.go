@@ -59,7 +59,6 @@ overrides and where they were learned, each line ends with them.`,
 	return cmd
 }
 
-// lookUp looks words up in the matrix of the flags.
 func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors, error) {
 	asked := slices.Clone(words)
 	for _, word := range words { // an analyzer makes lower case of nearly all words, people forget it
@@ -76,14 +75,13 @@ func (f *showFlags) lookUp(ctx context.Context, words []string) (*cli.Neighbors,
 	found.Origins = m.Meta().Origins
 	terms := m.TermsOf(asked...)
 	for _, word := range words {
-		term, nearest := cli.LookUp(word, terms, m.Nearest)
-		found.Add(word, term, nearest, f.top, m.Row, m.Form)
+		found.Add(word, terms, m.Nearest, f.top, m.Row, m.Form)
 	}
 	return found, nil
 }
 
-// lookUpInRedis looks words up in the active version in Redis; asked has them,
-// and in lower case, too.
+// lookUpInRedis looks in the active version; asked has the words in lower
+// case, too.
 func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found *cli.Neighbors, words, asked []string) error {
 	rows := make(map[string]simmatrix.Row)
 	read := func(version string, terms []string) (string, error) { // "" for the active one
@@ -109,7 +107,13 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found
 	if _, err = read(version, slices.Collect(maps.Values(terms))); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Values(rows)), hasOrigins) {
+	withOrigins := false
+	for _, row := range rows {
+		for n := range row.All() {
+			withOrigins = withOrigins || n.Origins != 0
+		}
+	}
+	if withOrigins {
 		versions, err := admin.Versions(ctx, f.redis.Name)
 		if err != nil {
 			return err
@@ -119,17 +123,7 @@ func (f *showFlags) lookUpInRedis(ctx context.Context, admin *store.Admin, found
 		}
 	}
 	for _, word := range words {
-		term, nearest := cli.LookUp(word, terms, nearestTo)
-		found.Add(word, term, nearest, f.top, rowOf, formOf)
+		found.Add(word, terms, nearestTo, f.top, rowOf, formOf)
 	}
 	return nil
-}
-
-// hasOrigins reports whether the neighbors of a row have origins: all of a
-// matrix have them, or none.
-func hasOrigins(r simmatrix.Row) bool {
-	for n := range r.All() {
-		return n.Origins != 0
-	}
-	return false
 }

@@ -126,7 +126,7 @@ func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
 	}
 	var out bytes.Buffer
 	found := cli.Neighbors{Matrix: "docs@7"}
-	found.Add("a", "a", "", 1, func(string) simmatrix.Row { return row }, func(string) string { return "" })
+	found.Add("a", map[string]string{"a": "a"}, nil, 1, func(string) simmatrix.Row { return row }, func(string) string { return "" })
 	if err := found.Print(&out, false); err != nil {
 		t.Fatal(err)
 	}

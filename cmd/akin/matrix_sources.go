@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// vectorFlags are the flags of --from-vectors.
 type vectorFlags struct {
 	path    string
 	options learn.VectorOptions
@@ -76,7 +76,6 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 	return m, nil
 }
 
-// spellingFlags are the flags of --from-edit-distance.
 type spellingFlags struct {
 	path    string
 	options source.SpellingOptions
@@ -122,16 +121,22 @@ func (s *spellingFlags) build(ctx context.Context, f *matrixFlags, report *cli.P
 }
 
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
-	return readMatrixOr(ctx, path, source.ReadTerms, func(m *simmatrix.Matrix) []simmatrix.Term {
-		terms := make([]simmatrix.Term, 0, m.Len())
+	return cli.Read(ctx, path, func(r io.Reader) (terms []simmatrix.Term, err error) {
+		in := bufio.NewReaderSize(r, 1<<20)
+		if !simmatrix.IsEncoded(in) {
+			return source.ReadTerms(in)
+		}
+		m, err := simmatrix.Decode(in)
+		if err != nil {
+			return nil, err
+		}
 		for term, row := range m.Rows() {
 			terms = append(terms, simmatrix.Term{Text: term, DocFreq: row.DocFreq()})
 		}
-		return terms
+		return terms, nil
 	})
 }
 
-// thesaurusFlags are the flags of --from-thesaurus.
 type thesaurusFlags struct {
 	path    string
 	options source.ThesaurusOptions
@@ -166,7 +171,6 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	return m, err
 }
 
-// listFlags are the flags of --from-tsv.
 type listFlags struct {
 	tsv     string // path
 	options source.ListOptions

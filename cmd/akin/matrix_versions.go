@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
@@ -40,9 +38,18 @@ was and no version behind.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report := cli.NewProgress(cmd.ErrOrStderr())
 			defer report.End()
-			m, err := f.read(cmd.Context(), args[0], report)
+			m, err := cli.ReadMatrix(cmd.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if f.overrides != "" {
+				overrides, err := readOverrides(cmd.Context(), f.overrides)
+				if err != nil {
+					return err
+				}
+				if m, _, err = applyOverrides(m, overrides, report); err != nil {
+					return err
+				}
 			}
 			return f.redis.With(func(admin *store.Admin) error {
 				v, err := admin.Push(cmd.Context(), f.redis.Name, m, cmp.Or(f.by, userAtHost()), report.Step)
@@ -65,20 +72,6 @@ was and no version behind.`,
 	return cmd
 }
 
-// read returns the matrix of a file with the overrides.
-func (f *pushFlags) read(ctx context.Context, path string, report *cli.Progress) (*simmatrix.Matrix, error) {
-	m, err := cli.ReadMatrix(ctx, path)
-	if err != nil || f.overrides == "" {
-		return m, err
-	}
-	overrides, err := readOverrides(ctx, f.overrides)
-	if err != nil {
-		return nil, err
-	}
-	m, _, err = applyOverrides(m, overrides, report)
-	return m, err
-}
-
 // userAtHost says who runs the program and where, as far as the system knows.
 func userAtHost() string {
 	name := "unknown"
@@ -92,7 +85,6 @@ func userAtHost() string {
 	return name + "@" + host
 }
 
-// redisCommand makes run a command on the matrix of the Redis of flags.
 func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Command, admin *store.Admin, args []string) error) *cobra.Command {
 	flags.Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -31,16 +31,6 @@ type cutFlags struct {
 	path string
 }
 
-// The windows that are cut where nothing is said of their size.
-const windowWords, windowOverlap = 200, 50
-
-func (f *cutFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.path, "path", "segments", "nested field for the segments")
-	flags.StringVar(&f.cut.By, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows")
-	flags.IntVar(&f.cut.Words, "words", windowWords, "with --by windows, words of each")
-	flags.IntVar(&f.cut.Overlap, "overlap", windowOverlap, "with --by windows, words that the next one has, too; at most half")
-}
-
 func (f *cutFlags) parse(flags *pflag.FlagSet) error {
 	var errs []error
 	if f.cut.By != enrich.Windows {
@@ -95,6 +85,10 @@ func newSegmentsBackfill() *cobra.Command {
 		}
 		return filling{task: s.Task(), kind: "segments", id: s.Stamp(), empty: "text", indices: indices}, err
 	})
-	cut.register(cmd.Flags())
+	flags := cmd.Flags()
+	flags.StringVar(&cut.path, "path", "segments", "nested field for the segments")
+	flags.StringVar(&cut.cut.By, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows")
+	flags.IntVar(&cut.cut.Words, "words", 200, "with --by windows, words of each")
+	flags.IntVar(&cut.cut.Overlap, "overlap", 50, "with --by windows, words that the next one has, too; at most half")
 	return cmd
 }

@@ -33,7 +33,6 @@ type command struct {
 	report   *cli.Progress
 }
 
-// newTune returns the command "tune".
 func newTune() *cobra.Command {
 	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
@@ -86,19 +85,33 @@ func (c *command) run(cmd *cobra.Command, _ []string) (err error) {
 		return err
 	}
 	c.report.End()
-	if err := c.write(ctx, result); err != nil {
-		return err
+	if s := result.Recommended; s != nil {
+		path, err := filepath.Abs(c.matrix)
+		if err != nil {
+			return err
+		}
+		m := configs.Matrix{Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path}
+		err = cli.Write(ctx, c.out, func(w io.Writer) error {
+			return evaluate.WriteProfile(w, s, m, "Written by akin tune.\n"+result.Summary())
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return cli.Print(cmd.OutOrStdout(), c.asJSON, result, result.Print)
 }
 
-// read checks what the flags say, and reads the files that they name.
 func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	if c.cluster.Index == "" || len(c.fields) == 0 || c.matrix == "" || c.out == "" {
 		return nil, errors.New("give --index, --field, --matrix and --out")
 	}
-	if err := c.checkOut(); err != nil {
+	if err := cli.CheckTarget(c.out); err != nil {
 		return nil, err
+	}
+	for _, read := range []string{c.matrix, c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume} {
+		if read != "" && cli.Same(read, c.out) {
+			return nil, fmt.Errorf("--out %s would be written over, which is read: name another file", c.out)
+		}
 	}
 	b := &tuneBench{}
 	if err := c.queries(ctx, b); err != nil {
@@ -109,20 +122,6 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 		return nil, err
 	}
 	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
-}
-
-// checkOut reports where the profile cannot be written or would replace a file
-// that is read.
-func (c *command) checkOut() error {
-	if err := cli.CheckTarget(c.out); err != nil {
-		return err
-	}
-	for _, read := range []string{c.matrix, c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume} {
-		if read != "" && cli.Same(read, c.out) {
-			return fmt.Errorf("--out %s would be written over, which is read: name another file", c.out)
-		}
-	}
-	return nil
 }
 
 // queries takes the judged queries of which a document is relevant: no
@@ -155,7 +154,6 @@ func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	return nil
 }
 
-// search reads the documents and tries settings on them.
 func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResult, error) {
 	if err := c.searches.Open(); err != nil {
 		return nil, err
@@ -216,21 +214,4 @@ func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	}
 	fmt.Fprintln(hash, b.Matrix.Checksum())
 	return hex.EncodeToString(hash.Sum(nil))
-}
-
-// write writes what is recommended, if anything is.
-func (c *command) write(ctx context.Context, r *evaluate.TuneResult) error {
-	s := r.Recommended
-	if s == nil {
-		return nil
-	}
-	path, err := filepath.Abs(c.matrix)
-	if err != nil {
-		return err
-	}
-	return cli.Write(ctx, c.out, func(w io.Writer) error {
-		return evaluate.WriteProfile(w, s, configs.Matrix{
-			Name: "tuned", Indices: []string{c.cluster.Index}, Fields: c.fields, File: path,
-		}, "Written by akin tune.\n"+r.Summary())
-	})
 }

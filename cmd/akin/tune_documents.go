@@ -4,13 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"runtime"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/tools/enrich"
+	"github.com/akin-search/akin/tools/evaluate"
 )
 
 // maxTerms bounds the terms of all documents together, each term of a field
@@ -34,7 +42,6 @@ type tuneDocuments struct {
 	terms   int // of all documents together
 }
 
-// checkTunable returns why the engine cannot run searches of those fields.
 func checkTunable(fields []string, bodies [][]byte) error {
 	described := map[string]demo.Field{}
 	for _, field := range fields {
@@ -84,33 +91,32 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 	}
 	terms := enrich.NewTerms(api, fields...)
 	return api.ScanRefs(ctx, documents.RefOptions{Index: d.index}, func(refs []documents.DocRef) error {
-		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error { return d.add(refs[i].ID, doc, yield) })
+		err := terms.Each(ctx, refs, func(i int, doc *documents.DocTerms) error {
+			id := refs[i].ID
+			if doc.Err != nil {
+				return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
+			}
+			if d.ids[id] {
+				return fmt.Errorf("two documents have the id %q: name one index", id)
+			}
+			d.ids[id] = true
+			fields := make(map[string]map[string]int, len(doc.Fields))
+			for field, terms := range doc.Fields {
+				fields[field] = make(map[string]int, len(terms))
+				for _, t := range terms {
+					fields[field][t.Term] = int(t.Freq)
+				}
+				d.terms += len(terms)
+			}
+			if d.terms > maxTerms {
+				return errTooLarge
+			}
+			yield(id, fields)
+			return nil
+		})
 		progress("reading documents", len(d.ids), int(total))
 		return err
 	})
-}
-
-func (d *tuneDocuments) add(id string, doc *documents.DocTerms, yield func(string, map[string]map[string]int) bool) error {
-	if doc.Err != nil {
-		return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
-	}
-	if d.ids[id] {
-		return fmt.Errorf("two documents have the id %q: name one index", id)
-	}
-	d.ids[id] = true
-	fields := make(map[string]map[string]int, len(doc.Fields))
-	for field, terms := range doc.Fields {
-		fields[field] = make(map[string]int, len(terms))
-		for _, t := range terms {
-			fields[field][t.Term] = int(t.Freq)
-		}
-		d.terms += len(terms)
-	}
-	if d.terms > maxTerms {
-		return errTooLarge
-	}
-	yield(id, fields)
-	return nil
 }
 
 // describe asks the cluster how a field scores, by the words of a document.
@@ -138,7 +144,6 @@ func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field,
 	}}, err
 }
 
-// analyze has the cluster analyze a text that is searched for.
 func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo.Token, error) {
 	analysis, err := d.cluster.Analyze(ctx, esclient.Indices{Expression: d.index}, field, "", text)
 	if err != nil {
@@ -152,4 +157,103 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 		}
 	}
 	return tokens, nil
+}
+
+const measured = 10
+
+// A tuneBench scores searches under settings: by an akin in this process,
+// before an engine that has the terms of the documents.
+type tuneBench struct {
+	// URL is that of an engine that [loadDocuments] has filled.
+	URL    string
+	Matrix *simmatrix.Matrix
+	// Bodies are the searches, and Grades those of the documents of each, by id.
+	Bodies [][]byte
+	Grades []map[string]int
+	// Kept has the scores of earlier runs, the nDCG@10 of the searches in the place
+	// of hits; nil is for none.
+	Kept *evaluate.Kept
+	plan string // what the scores depend on besides the setting
+}
+
+// Score returns the nDCG@10 of each search under a setting, nil for direct
+// search.
+func (b *tuneBench) Score(ctx context.Context, s *expand.Profile) ([]float64, error) {
+	scored, err := b.Kept.Answer(fmt.Sprintf("%s %+v", b.plan, s), func() (scored evaluate.Answer, err error) {
+		rankings, err := b.Rank(ctx, s)
+		for i, hits := range rankings {
+			var ids []string
+			for _, h := range evaluate.Ranking(hits) {
+				ids = append(ids, h.ID)
+			}
+			scored.Hits = append(scored.Hits, evaluate.Hit{Score: evaluate.NDCG(ids, b.Grades[i], measured)})
+		}
+		return scored, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]float64, len(scored.Hits))
+	for i, h := range scored.Hits {
+		scores[i] = h.Score
+	}
+	return scores, nil
+}
+
+// Rank returns the hits of each search under a setting, nil for direct search.
+func (b *tuneBench) Rank(ctx context.Context, s *expand.Profile) ([][]evaluate.Hit, error) {
+	if s == nil {
+		client, err := esclient.New(esclient.Options{URL: b.URL})
+		if err != nil {
+			return nil, err
+		}
+		defer client.Close()
+		return rank(ctx, directArm(client, loadedIndex), b.Bodies)
+	}
+	arm, end, err := candidateArm(ctx, armOptions{Cluster: cli.Cluster{URL: b.URL, Index: loadedIndex}, Anonymous: true, Log: io.Discard}, *s, b.Matrix)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	return rank(ctx, arm, b.Bodies)
+}
+
+func rank(ctx context.Context, arm evaluate.Arm, bodies [][]byte) ([][]evaluate.Hit, error) {
+	rankings := make([][]evaluate.Hit, len(bodies))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, body := range bodies {
+		group.Go(func() error {
+			answer, err := arm.Search(ctx, body)
+			if err == nil && answer.FailedOpen {
+				err = fmt.Errorf("akin failed open for the search %s", body)
+			}
+			rankings[i] = answer.Hits
+			return err
+		})
+	}
+	return rankings, group.Wait()
+}
+
+// Difference returns how far the scores of the first searches lie from those
+// that the cluster gives at the same ranks: the largest difference, as a share
+// of the cluster's score.
+func (b *tuneBench) Difference(ctx context.Context, client *esclient.Client, index string, searches int) (worst float64, err error) {
+	first := *b
+	first.Bodies = b.Bodies[:min(searches, len(b.Bodies))]
+	ours, err := first.Rank(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	theirs, err := rank(ctx, directArm(client, index), first.Bodies)
+	for i, hits := range theirs {
+		if len(ours[i]) != len(hits) {
+			worst = max(worst, 1)
+			continue
+		}
+		for k, h := range hits {
+			worst = max(worst, math.Abs(ours[i][k].Score-h.Score)/max(h.Score, math.SmallestNonzeroFloat32))
+		}
+	}
+	return worst, err
 }

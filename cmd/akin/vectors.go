@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
-	"github.com/akin-search/akin/tools/enrich"
 )
 
 func newVectors() *cobra.Command {
@@ -46,7 +45,6 @@ type vectorModelFlags struct {
 // denseStrength leaves most matrices positive definite.
 const denseStrength = 0.2
 
-// maxVectorSample bounds the documents that are kept in memory.
 const maxVectorSample = 1_000_000
 
 func newVectorsModel() *cobra.Command {
@@ -151,7 +149,9 @@ func (f *vectorModelFlags) learn(
 	if s, err = combine.Sparsify(s, combine.SparsifyOptions{Symmetric: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.matrix, err)
 	}
-	docs, err := sampleDocuments(ctx, f.vectorTerms(cluster, report), f.sample)
+	docs, err := sampleDocuments(ctx, f.reading(cluster, report, func(doc documents.DocRef, err error) {
+		report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
+	}), f.sample)
 	if err != nil {
 		return nil, err
 	}
@@ -171,21 +171,6 @@ func (f *vectorModelFlags) learn(
 		}
 		return m, err
 	}
-}
-
-// vectorTerms reads the terms that vectors are made of.
-func (f *indexFieldFlags) vectorTerms(cluster documents.API, report *cli.Progress) *enrich.Reading {
-	return f.reading(cluster, report, func(doc documents.DocRef, err error) {
-		report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
-	})
-}
-
-func (f *indexFieldFlags) readModel(ctx context.Context, path string) (*vectors.Model, error) {
-	m, err := cli.Read(ctx, path, vectors.Read)
-	if err == nil && m.Meta().Field != f.field {
-		err = fmt.Errorf("%s is a model for the field %q, not %q", path, m.Meta().Field, f.field)
-	}
-	return m, err
 }
 
 func newVectorsBackfill() *cobra.Command {
@@ -209,11 +194,14 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
   akin vectors backfill --cluster http://127.0.0.1:9200 --index docs --field body --model model.akin --dry-run`,
 	}, "vectors", func() error { return required("model FILE", path) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		ctx := cmd.Context()
-		m, err := f.readModel(ctx, path)
-		if err == nil {
-			err = checkVectorEngine(ctx, cluster, m.Meta())
-		}
+		m, err := cli.Read(ctx, path, vectors.Read)
 		if err != nil {
+			return filling{}, err
+		}
+		if m.Meta().Field != f.field {
+			return filling{}, fmt.Errorf("%s is a model for the field %q, not %q", path, m.Meta().Field, f.field)
+		}
+		if err := checkVectorEngine(ctx, cluster, m.Meta()); err != nil {
 			return filling{}, err
 		}
 		indices, err := f.countable(ctx, cluster)
@@ -223,7 +211,11 @@ indices that do not keep the whole _source, or whose engine cannot hold the vect
 		losses := &vectorLosses{}
 		return filling{
 			task: vectorTask(cluster, m, losses), kind: "model", id: m.ID(), empty: "terms", indices: indices,
-			end: func(report *cli.Progress) { losses.tell(report, m.Meta()) },
+			end: func(report *cli.Progress) {
+				if lost := losses.Describe(m.Meta()); lost != "" {
+					report.Tell("%s", lost)
+				}
+			},
 		}, err
 	})
 	cmd.Flags().StringVar(&path, "model", "", "file of the model (required)")

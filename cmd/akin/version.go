@@ -16,9 +16,7 @@ import (
 // the repository, as in the container image.
 var version, commit string
 
-// buildVersion says which akin this is, as far as the build knows.
-func buildVersion() string { return thisBuild().String() }
-
+// thisBuild says which akin this is, as far as the build knows.
 func thisBuild() serve.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -51,7 +49,7 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", buildVersion())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", thisBuild())
 			return err
 		},
 	}

@@ -249,15 +249,9 @@ func (c *Cache[Q]) Stats() Stats {
 // Peek returns what is remembered of q; false is nothing.
 func Peek[V any, Q comparable](c *Cache[Q], q Q) (v V, known bool, err error) {
 	kept, known := c.kept.GetIfPresent(q)
-	if !known {
-		return v, false, nil
-	}
-	if e, ok := kept.(*entry); ok {
-		v, _ = e.answer.(V)
-		return v, true, e.err
-	}
-	v, _ = kept.(V)
-	return v, true, nil
+	e := unpack(kept)
+	v, _ = e.answer.(V)
+	return v, known, e.err
 }
 
 // Put remembers an answer for ttl, above 0. q must not hold on to the memory

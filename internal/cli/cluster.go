@@ -1,12 +1,14 @@
 // Package cli has what the commands share: the flags that say which cluster
 // and which Redis they ask and what to do when those refuse (cluster.go,
-// next.go), files read and written whole (files.go, tls.go), progress and
+// next.go), files read and written whole (files.go), progress and
 // messages (terminal.go), and the tables of matrices that they print.
 package cli
 
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -81,25 +83,19 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 	flags.StringVar(&f.TLS.KeyFile, "redis-key-file", "", "PEM file of its private key")
 }
 
-// Open returns the Redis of the flags.
-func (f *Redis) Open() (*store.Admin, error) {
+// With calls call with the Redis of the flags.
+func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
-		return nil, Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
+		return Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
 	}
 	certificates, err := RedisTLS(f.TLS)
 	if err != nil {
-		return nil, Usage(err)
+		return Usage(err)
 	}
 	admin, err := store.OpenAdmin(store.Redis{URL: url, TLS: certificates})
-	return admin, Usage(err)
-}
-
-// With calls call with the Redis of the flags.
-func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
-	admin, err := f.Open()
 	if err != nil {
-		return err
+		return Usage(err)
 	}
 	defer func() {
 		if closing := admin.Close(); err == nil {
@@ -116,7 +112,6 @@ func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 const MatrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
 before Redis.`
 
-// activeVersion stands for the version in use in NAME@active.
 const activeVersion = "active"
 
 // inRedis matches NAME@VERSION: names have no other characters.
@@ -152,4 +147,98 @@ func (f *Redis) Matrix(ctx context.Context, stderr io.Writer, ref string) (*simm
 		return nil, fmt.Errorf("%s in Redis: %w", ref, err)
 	}
 	return m, nil
+}
+
+// ReadAuthorities reads a PEM file of certificate authorities; nil for "".
+func ReadAuthorities(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	err := isRegular(path)
+	var pem []byte
+	if err == nil {
+		pem, err = os.ReadFile(path) //nolint:gosec // the operator names the file
+	}
+	if err != nil {
+		return nil, fmt.Errorf("certificate authorities: %w", err)
+	}
+	return pem, nil
+}
+
+// LoadPair reads a certificate and its private key. Both have to be regular
+// files: they are read again when they change, and a pipe would never end.
+func LoadPair(cert, key string) (*tls.Certificate, error) {
+	if err := errors.Join(isRegular(cert), isRegular(key)); err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	return &pair, err
+}
+
+// isRegular returns an error where path is no regular file, nor a link to one.
+func isRegular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	return err
+}
+
+// Authorities returns those of a PEM file; nil for "", which are the system's.
+func Authorities(path string) (*x509.CertPool, error) {
+	pem, err := ReadAuthorities(path)
+	if err != nil || pem == nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: no certificate in it", path)
+	}
+	return pool, nil
+}
+
+// ClusterTLS returns how the requests of clients reach the nodes, and how
+// akin's own calls do: these show the certificate that is named. Without one
+// the two are the same.
+func ClusterTLS(paths configs.ClientTLS) (clients, own *tls.Config, err error) {
+	clients = &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: paths.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it
+	}
+	if clients.RootCAs, err = Authorities(paths.CAFile); err != nil {
+		return nil, nil, fmt.Errorf("cluster.tls.ca_file: %w", err)
+	}
+	if paths.Certificate == "" {
+		return clients, clients, nil
+	}
+	shown, err := LoadPair(paths.Certificate, paths.Key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cluster.tls.certificate: %w", err)
+	}
+	own = clients.Clone()
+	own.Certificates = []tls.Certificate{*shown}
+	return clients, own, nil
+}
+
+// RedisTLS reads the certificates that are named; nil where none is.
+func RedisTLS(paths configs.RedisTLS) (*tls.Config, error) {
+	if paths == (configs.RedisTLS{}) {
+		return nil, nil
+	}
+	pool, err := Authorities(paths.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	switch {
+	case (paths.CertFile == "") != (paths.KeyFile == ""):
+		return nil, errors.New("a certificate to show to Redis needs its private key, and the other way round")
+	case paths.CertFile != "":
+		shown, err := LoadPair(paths.CertFile, paths.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("certificate to show to Redis: %w", err)
+		}
+		c.Certificates = []tls.Certificate{*shown}
+	}
+	return c, nil
 }

@@ -33,6 +33,10 @@ func Next(err error) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(err.Error(), part) })
 	}
+	role := "give akin's user the role in docs/security.md"
+	if right := refusedAction.FindString(err.Error()); right != "" {
+		role = "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
+	}
 	// The first one that is about the error counts.
 	for _, step := range []struct {
 		about bool
@@ -43,19 +47,19 @@ func Next(err error) string {
 		{refused(http.StatusUnauthorized, ""), "set " + configs.EnvClusterUsername + " and " + configs.EnvClusterPassword + ", or " +
 			configs.EnvClusterAPIKey + ", to credentials that the cluster knows"},
 		{refused(http.StatusForbidden, "cluster_block_exception"), "the index or the cluster is blocked: look at its settings *.blocks.*, and at the disk"},
-		{refused(http.StatusForbidden, ""), lacking(err)},
+		{refused(http.StatusForbidden, ""), role},
 		{refused(http.StatusNotFound, "index_not_found_exception"), "see which indices there are: akin init --url URL --out - lists those with text"},
 		{refused(http.StatusTooManyRequests, ""), "the cluster has more to do than it can: try again later"},
 		{is(mapping.ErrNotText), "name a field of type text: akin init --url URL --out - lists them"},
 		{is(store.ErrNoVersion, store.ErrUnknownVersion), "see what is there with akin matrix list --name NAME, and push with akin matrix push --activate FILE"},
 		{has("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password"), "set " + configs.EnvRedisURL + " to redis://USER:PASSWORD@HOST:PORT of a user who may read and write akin:*"},
-		{asType[x509.UnknownAuthorityError](err), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
+		{errors.As(err, new(x509.UnknownAuthorityError)), "name the PEM file of the authority that signed it: --ca-file, for Redis --redis-ca-file; " +
 			"in the configuration cluster.tls.ca_file and redis.tls.ca_file"},
-		{asType[x509.HostnameError](err), "use a host name that is in the certificate"},
-		{asType[x509.CertificateInvalidError](err), "have the certificate renewed, and look at the clock of this machine"},
+		{errors.As(err, new(x509.HostnameError)), "use a host name that is in the certificate"},
+		{errors.As(err, new(x509.CertificateInvalidError)), "have the certificate renewed, and look at the clock of this machine"},
 		{has("server gave HTTP response to HTTPS client"), "the server speaks no TLS: write http:// (redis://) instead of https:// (rediss://)"},
 		{has("malformed HTTP response"), "the server speaks another protocol: write https://, or look at the port"},
-		{asType[*net.DNSError](err), "look at the host name: it cannot be resolved from here"},
+		{errors.As(err, new(*net.DNSError)), "look at the host name: it cannot be resolved from here"},
 		{is(syscall.ECONNREFUSED), "start the server, or look at host and port: nothing listens there"},
 		{is(context.DeadlineExceeded), "see whether the server is busy, or a firewall is in the way: it did not answer in time"},
 	} {
@@ -66,20 +70,6 @@ func Next(err error) string {
 	return ""
 }
 
-func asType[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
 // refusedAction finds the name of an action in what the engines say of one that
 // is not allowed.
 var refusedAction = regexp.MustCompile(`\b(?:indices|cluster):[a-z_/]+`)
-
-// lacking names the right that a user lacks whom the engine refused with err.
-func lacking(err error) string {
-	right := refusedAction.FindString(err.Error())
-	if right == "" {
-		return "give akin's user the role in docs/security.md"
-	}
-	return "give akin's user the right " + right + "; docs/security.md has the role with all that it needs"
-}

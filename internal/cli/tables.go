@@ -23,16 +23,7 @@ const sampleNeighbors = 10
 // Report prints a report on the matrix called name. Its error names the
 // claims that do not hold, or says that no term has a neighbor.
 func Report(out io.Writer, asJSON bool, name string, r *combine.Inspection) error {
-	if err := Print(out, asJSON, r, func(out io.Writer) error {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "%s\n\n", name)
-		printHead(w, r)
-		printClaims(w, r)
-		printDistributions(w, r)
-		printHubs(w, r)
-		printSamples(w, r)
-		return w.Flush()
-	}); err != nil {
+	if err := Print(out, asJSON, r, func(out io.Writer) error { return printInspection(out, name, r) }); err != nil {
 		return err
 	}
 	var broken []string
@@ -50,8 +41,9 @@ func Report(out io.Writer, asJSON bool, name string, r *combine.Inspection) erro
 	return nil
 }
 
-func printHead(w io.Writer, r *combine.Inspection) {
-	fmt.Fprintf(w, "source\t%s\n", Visible(r.Meta.Source))
+func printInspection(out io.Writer, name string, r *combine.Inspection) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
 		fmt.Fprintf(w, "  %s\t%s\n", Visible(key), Visible(r.Meta.Params[key]))
 	}
@@ -64,6 +56,7 @@ func printHead(w io.Writer, r *combine.Inspection) {
 	for _, o := range r.Entries.Origins {
 		fmt.Fprintf(w, "  from %s\t%d\n", Visible(o.Name), o.Entries)
 	}
+	percent := func(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
 	oneWay, largest := percent(float64(r.Pairs.OneWay)/float64(max(r.Pairs.All, 1))), ""
 	if r.Rows.LargestSumTerm != "" {
@@ -71,22 +64,7 @@ func printHead(w io.Writer, r *combine.Inspection) {
 	}
 	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
 	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
-	fmt.Fprintf(w, "checksum\t%s\n\n", r.Checksum)
-}
-
-// known returns a number of which 0 says that it is not known.
-func known(n uint64) string {
-	if n == 0 {
-		return "unknown"
-	}
-	return strconv.FormatUint(n, 10)
-}
-
-// percent returns a share in percent, of three digits at least.
-func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
-
-func printClaims(w io.Writer, r *combine.Inspection) {
-	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
+	fmt.Fprintf(w, "checksum\t%s\n\nHEADER\tSAYS\tCOUNTED\t\n", r.Checksum)
 	for _, c := range r.Claims {
 		verdict := "ok"
 		if !c.Holds {
@@ -97,12 +75,8 @@ func printClaims(w io.Writer, r *combine.Inspection) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Claimed, c.Counted, verdict)
 	}
-	fmt.Fprintln(w)
-}
-
-func printDistributions(w io.Writer, r *combine.Inspection) {
-	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
-	line := func(name string, d combine.Distribution, format func(v float64) string) {
+	fmt.Fprintln(w, "\nDISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
+	distribution := func(name string, d combine.Distribution, format func(v float64) string) {
 		fmt.Fprint(w, name)
 		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
 			fmt.Fprint(w, "\t"+format(v))
@@ -110,20 +84,13 @@ func printDistributions(w io.Writer, r *combine.Inspection) {
 		fmt.Fprintf(w, "\t%s\n", decimals(d.Mean))
 	}
 	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	line("similarity", r.Entries.Similarities, decimals)
-	line("neighbors of a term", r.Rows.Lengths, whole)
-	line("rows with a term", r.Hubs.NeighborOf, whole)
-	fmt.Fprintln(w)
-}
-
-func printHubs(w io.Writer, r *combine.Inspection) {
-	fmt.Fprintf(w, "HUBS\tDF\tROWS\t\n")
+	distribution("similarity", r.Entries.Similarities, decimals)
+	distribution("neighbors of a term", r.Rows.Lengths, whole)
+	distribution("rows with a term", r.Hubs.NeighborOf, whole)
+	fmt.Fprint(w, "\nHUBS\tDF\tROWS\t\n")
 	for _, h := range r.Hubs.Top {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
-}
-
-func printSamples(w io.Writer, r *combine.Inspection) {
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
@@ -133,6 +100,15 @@ func printSamples(w io.Writer, r *combine.Inspection) {
 			fmt.Fprintf(w, "  and %d more\n", more)
 		}
 	}
+	return w.Flush()
+}
+
+// known returns a number of which 0 says that it is not known.
+func known(n uint64) string {
+	if n == 0 {
+		return "unknown"
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // The numbers of terms and of neighbors of one kind that diff prints.
@@ -142,7 +118,22 @@ const diffTerms, diffNeighbors = 20, 10
 // headers.
 func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	printSettings(w, a, b)
+	setting := func(name, from, to string) {
+		if from != to {
+			fmt.Fprintf(w, "%s\t%s -> %s\n", name, Visible(cmp.Or(from, "none")), Visible(cmp.Or(to, "none")))
+		}
+	}
+	setting("source", a.Source, b.Source)
+	names := map[string]string{}
+	maps.Copy(names, a.Params)
+	maps.Copy(names, b.Params)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		setting("  "+Visible(name), a.Params[name], b.Params[name])
+	}
+	setting("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
+	setting("documents", known(a.Docs), known(b.Docs))
+	setting("symmetric", strconv.FormatBool(a.Symmetric), strconv.FormatBool(b.Symmetric))
+	setting("dominant", strconv.FormatBool(a.Dominant), strconv.FormatBool(b.Dominant))
 	fmt.Fprintf(w, "terms\t%d -> %d, %d added, %d removed, %d in both\n", a.Terms, b.Terms, len(d.Added), len(d.Removed), d.Common)
 	fmt.Fprintf(w, "neighbors\t%d -> %d\n", a.NonZeros, b.NonZeros)
 	fmt.Fprintf(w, "rows changed\t%d of %d, mean distance %.4f\n", d.RowsChanged, d.Common, d.MeanDistance)
@@ -159,39 +150,15 @@ func Difference(out io.Writer, a, b simmatrix.Meta, d *combine.Difference) error
 	return w.Flush()
 }
 
-// printSettings prints what the headers say differently of the making.
-func printSettings(w io.Writer, a, b simmatrix.Meta) {
-	changed := func(name, from, to string) {
-		if from != to {
-			fmt.Fprintf(w, "%s\t%s -> %s\n", name, Visible(cmp.Or(from, "none")), Visible(cmp.Or(to, "none")))
-		}
-	}
-	changed("source", a.Source, b.Source)
-	names := map[string]string{}
-	maps.Copy(names, a.Params)
-	maps.Copy(names, b.Params)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		changed("  "+Visible(name), a.Params[name], b.Params[name])
-	}
-	changed("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
-	changed("documents", known(a.Docs), known(b.Docs))
-	changed("symmetric", strconv.FormatBool(a.Symmetric), strconv.FormatBool(b.Symmetric))
-	changed("dominant", strconv.FormatBool(a.Dominant), strconv.FormatBool(b.Dominant))
-}
-
 func printTerms(out io.Writer, what string, terms []string) {
 	if len(terms) == 0 {
 		return
-	}
-	shown := make([]string, 0, diffTerms)
-	for _, term := range terms[:min(len(terms), diffTerms)] {
-		shown = append(shown, Visible(term))
 	}
 	more := ""
 	if len(terms) > diffTerms {
 		more = fmt.Sprintf(" and %d more", len(terms)-diffTerms)
 	}
-	fmt.Fprintf(out, "\n%s: %s%s\n", what, strings.Join(shown, ", "), more)
+	fmt.Fprintf(out, "\n%s: %s%s\n", what, visibles(terms[:min(len(terms), diffTerms)]), more)
 }
 
 func printChange(w io.Writer, c combine.RowChange) {
@@ -244,11 +211,15 @@ func originColumn(names []string) string {
 	if names == nil {
 		return ""
 	}
-	shown := make([]string, len(names))
-	for k, name := range names {
-		shown[k] = Visible(name)
+	return "\t" + visibles(names)
+}
+
+func visibles(texts []string) string {
+	shown := make([]string, len(texts))
+	for k, text := range texts {
+		shown[k] = Visible(text)
 	}
-	return "\t" + strings.Join(shown, ", ")
+	return strings.Join(shown, ", ")
 }
 
 func originNames(origins []string, n simmatrix.Neighbor) []string {
@@ -308,7 +279,6 @@ type Neighbors struct {
 	Rows    []shownRow `json:"terms"`
 }
 
-// A shownTerm is a term in the JSON of "matrix show".
 type shownTerm struct {
 	Term    string `json:"term"`
 	Word    string `json:"word,omitempty"` // that people write, where it is another
@@ -335,12 +305,14 @@ type shownRow struct {
 	too string // Asked as a term of its own, "" where it is none
 }
 
-// Add adds what a word stands for, as [LookUp] says, with the first top
-// neighbors of the term. rowOf returns the row of a term, formOf what people
-// write for it, where that is another.
+// Add adds what a word stands for, see [LookUp], with the first top neighbors
+// of the term. rowOf returns the row of a term, formOf what people write for
+// it, where that is another.
 func (f *Neighbors) Add(
-	word, term, nearest string, top int, rowOf func(term string) simmatrix.Row, formOf func(term string) string,
+	word string, terms map[string]string, near func(word string) string, top int,
+	rowOf func(term string) simmatrix.Row, formOf func(term string) string,
 ) {
+	term, nearest := LookUp(word, terms, near)
 	row := rowOf(term)
 	shown := shownRow{shownTerm: shownTerm{term, formOf(term), row.DocFreq()}, Nearest: nearest, all: row.Len()}
 	if term != word {

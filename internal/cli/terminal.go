@@ -100,12 +100,8 @@ func Print(w io.Writer, asJSON bool, result any, table func(w io.Writer) error) 
 	return encoder.Encode(result)
 }
 
-// linesEvery is how often a line of progress appears where there is no
-// terminal to draw a bar on.
-const linesEvery = 5 * time.Second
-
 // Progress shows how far long work has come: a bar on a terminal, elsewhere a
-// line for each stage and for every few seconds. It is used by one goroutine.
+// line for each stage and for every five seconds. It is used by one goroutine.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -129,10 +125,20 @@ func (p *Progress) Step(stage string, done, total int) {
 		p.stage = stage
 	}
 	if p.terminal {
-		p.draw(first, done, total)
+		if total <= 0 {
+			total = -1 // a spinner
+		}
+		if first {
+			p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.stage),
+				progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
+		}
+		if p.bar.GetMax() != total {
+			p.bar.ChangeMax(total)
+		}
+		_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 		return
 	}
-	if now := time.Now(); first || done == total || now.Sub(p.reported) >= linesEvery {
+	if now := time.Now(); first || done == total || now.Sub(p.reported) >= 5*time.Second {
 		p.reported = now
 		switch {
 		case total > 0:
@@ -143,20 +149,6 @@ func (p *Progress) Step(stage string, done, total int) {
 			fmt.Fprintln(p.w, stage)
 		}
 	}
-}
-
-func (p *Progress) draw(first bool, done, total int) {
-	if total <= 0 {
-		total = -1 // a spinner
-	}
-	if first {
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.stage),
-			progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
-	}
-	if p.bar.GetMax() != total {
-		p.bar.ChangeMax(total)
-	}
-	_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 }
 
 // End closes the stage under way. It may be called twice.

@@ -23,7 +23,6 @@ type Token struct {
 // terms included. It is safe for concurrent use.
 type analyzer func(text string) (tokens []Token, positions int)
 
-// analyzers returns the analyzers of this engine by the engines' names.
 func analyzers() map[string]analyzer {
 	return map[string]analyzer{
 		"standard": func(text string) ([]Token, int) { return splitWords(text, strings.ToLower) },

@@ -1,8 +1,10 @@
 package demo
 
 import (
+	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +27,6 @@ func newArgs(name string, v any) *args {
 	return &args{name, maps.Clone(object)}
 }
 
-// done refuses members that were not read.
 func (a *args) done() {
 	if len(a.rest) > 0 {
 		panic(parsingError("[%s] query does not support [%s]", a.name, strings.Join(slices.Sorted(maps.Keys(a.rest)), "], [")))
@@ -131,7 +132,6 @@ func (a *args) strings(key string) []string {
 	return out
 }
 
-// sole returns the only remaining member of the object.
 func (a *args) sole() (key string, value any) {
 	if len(a.rest) != 1 {
 		panic(parsingError("[%s] malformed, expected one member", a.name))
@@ -163,4 +163,61 @@ func decodeJSON(data []byte) (v any) {
 		panic(notJSON(err))
 	}
 	return v
+}
+
+// A refusal is an error that a client gets, in the engines' shape. It is raised
+// as a panic, and caught by the request, or the item of a bulk request, that it
+// belongs to.
+type refusal struct {
+	status       int
+	kind, reason string
+}
+
+// caught calls f and returns the refusal that it panics with, nil if none.
+func caught(f func()) (refused *refusal) {
+	defer func() {
+		if r := recover(); r != nil {
+			var ok bool
+			if refused, ok = r.(*refusal); !ok {
+				panic(r)
+			}
+		}
+	}()
+	f()
+	return nil
+}
+
+func (r *refusal) object() map[string]any {
+	return map[string]any{"type": r.kind, "reason": r.reason}
+}
+
+func (r *refusal) body() map[string]any {
+	whole := r.object()
+	whole["root_cause"] = []any{r.object()}
+	return map[string]any{"error": whole, "status": r.status}
+}
+
+func refuse(status int, kind, format string, args ...any) *refusal {
+	return &refusal{status, kind, fmt.Sprintf(format, args...)}
+}
+
+func parsingError(format string, args ...any) *refusal {
+	return refuse(http.StatusBadRequest, "parsing_exception", format, args...)
+}
+
+func mapperError(format string, args ...any) *refusal {
+	return refuse(http.StatusBadRequest, "mapper_parsing_exception", format, args...)
+}
+
+func notJSON(err error) *refusal {
+	return refuse(http.StatusBadRequest, "json_parse_exception", "%v", err)
+}
+
+func illegal(format string, args ...any) *refusal {
+	return refuse(http.StatusBadRequest, "illegal_argument_exception", format, args...)
+}
+
+// unsupported names a feature of the real engines that this one lacks.
+func unsupported(format string, args ...any) *refusal {
+	return illegal("the embedded engine does not support "+format, args...)
 }

@@ -14,8 +14,29 @@ import (
 
 // NewEngine returns an engine without indices.
 func NewEngine() *Engine {
-	e := &Engine{uuid: rand.Text(), indices: map[string]*index{}, scrolls: map[string]*results{}}
-	e.mux = e.routes()
+	e := &Engine{uuid: rand.Text(), mux: http.NewServeMux(), indices: map[string]*index{}, scrolls: map[string]*results{}}
+	for pattern, h := range map[string]handler{
+		"GET /{$}":                   e.info,
+		"PUT /{index}":               e.createIndex,
+		"GET /{index}":               e.describe,
+		"GET /{index}/_settings":     e.describe,
+		"POST /{index}/_analyze":     e.analyze,
+		"POST /{index}/_termvectors": e.termVectors,
+		"POST /_mtermvectors":        e.manyTermVectors,
+		"POST /{index}/_bulk":        e.bulk,
+		"PUT /{index}/_doc/{id}":     e.putDocument,
+		"GET /{index}/_search":       e.search,
+		"POST /{index}/_search":      e.search,
+		"GET /_search":               e.search,
+		"POST /_search":              e.search,
+		"GET /{index}/_count":        e.count,
+		"POST /{index}/_count":       e.count,
+		"POST /_search/scroll":       e.nextPage,
+		"DELETE /_search/scroll":     e.closeScrolls,
+		"/":                          noHandler,
+	} {
+		e.mux.Handle(pattern, e.serve(h))
+	}
 	return e
 }
 
@@ -44,34 +65,6 @@ func (e *Engine) Serve(ctx context.Context) (url string, stop func(), err error)
 // A handler returns the body of the answer, which becomes JSON, or panics with
 // a [refusal].
 type handler func(c *call) any
-
-// routes lists the endpoints.
-func (e *Engine) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	for pattern, h := range map[string]handler{
-		"GET /{$}":                   e.info,
-		"PUT /{index}":               e.createIndex,
-		"GET /{index}":               e.describe,
-		"GET /{index}/_settings":     e.describe,
-		"POST /{index}/_analyze":     e.analyze,
-		"POST /{index}/_termvectors": e.termVectors,
-		"POST /_mtermvectors":        e.manyTermVectors,
-		"POST /{index}/_bulk":        e.bulk,
-		"PUT /{index}/_doc/{id}":     e.putDocument,
-		"GET /{index}/_search":       e.search,
-		"POST /{index}/_search":      e.search,
-		"GET /_search":               e.search,
-		"POST /_search":              e.search,
-		"GET /{index}/_count":        e.count,
-		"POST /{index}/_count":       e.count,
-		"POST /_search/scroll":       e.nextPage,
-		"DELETE /_search/scroll":     e.closeScrolls,
-		"/":                          noHandler,
-	} {
-		mux.Handle(pattern, e.serve(h))
-	}
-	return mux
-}
 
 func noHandler(c *call) any {
 	panic(illegal("no handler found for uri [%s] and method [%s]: the embedded engine does not serve it", c.URL.RequestURI(), c.Method))

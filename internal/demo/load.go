@@ -51,15 +51,13 @@ func loadedMapping(fields map[string]Field) *mapping {
 		own := "analyzer of " + field
 		m.fields[field] = &fieldType{name: "text", analyzer: own, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
 		m.properties[field] = map[string]any{"type": "text", "analyzer": own}
-		m.analyzers[own] = f.tokens
+		m.analyzers[own] = func(text string) ([]Token, int) {
+			tokens, err := f.Analyze(text)
+			if err != nil {
+				panic(illegal("analyzing [%s]: %v", text, err))
+			}
+			return tokens, len(tokens)
+		}
 	}
 	return m
-}
-
-func (f Field) tokens(text string) ([]Token, int) {
-	tokens, err := f.Analyze(text)
-	if err != nil {
-		panic(illegal("analyzing [%s]: %v", text, err))
-	}
-	return tokens, len(tokens)
 }

@@ -9,21 +9,15 @@ import (
 	"strings"
 )
 
-// A parser parses a query for one index.
 type parser struct {
 	ix    *index
 	words bool // the explanations of terms are wanted in words, not their values only
 	named map[string]query
 }
 
-// parseQuery parses a query in the engines' query language; nil is match_all.
-func parseQuery(ix *index, v any, words bool) query {
-	q, _ := parseNamed(ix, v, words)
-	return q
-}
-
-// parseNamed returns the queries inside it that have names, too.
-func parseNamed(ix *index, v any, words bool) (query, map[string]query) {
+// parseQuery parses a query in the engines' query language, nil is match_all,
+// and returns the queries inside it that have names, too.
+func parseQuery(ix *index, v any, words bool) (query, map[string]query) {
 	if v == nil {
 		return matchAll(), nil
 	}
@@ -58,7 +52,6 @@ func (p parser) query(v any) query {
 	return q
 }
 
-// kind parses the body of one kind of query.
 func (p parser) kind(name, field string, a *args) query {
 	switch name {
 	case "match_all":
@@ -103,7 +96,6 @@ func (p parser) kind(name, field string, a *args) query {
 	}
 }
 
-// queries parses a member that is a list of queries or a single one.
 func (p parser) queries(a *args, key string) (out []query) {
 	for _, v := range a.list(key) {
 		out = append(out, p.query(v))
@@ -175,7 +167,6 @@ func (p parser) functionScore(a *args) query {
 	return inner
 }
 
-// textOptions are what the full-text queries have in common.
 type textOptions struct {
 	text      string
 	and       bool
@@ -273,7 +264,6 @@ func operators(text string) bool {
 	return strings.TrimSpace(text) != "*" && (found || err != nil)
 }
 
-// splitBoost splits "title^2" into the field and its boost.
 func splitBoost(field string) (string, float32) {
 	name, text, ok := strings.Cut(field, "^")
 	if !ok {

@@ -19,7 +19,6 @@ type hit struct {
 	score float32
 }
 
-// hits returns the documents of an index that match, ascending by number.
 func (q query) hits(ix *index) (out []hit) {
 	for doc := range ix.docs {
 		if e := q(doc, 1); e != nil {
@@ -53,7 +52,6 @@ func term(ix *index, field, text string, words bool) query {
 	}
 }
 
-// constant gives every document that matches the score 1.
 func constant(description string, matches func(doc int) bool) query {
 	return func(doc int, boost float32) *explanation {
 		if !matches(doc) {
@@ -67,7 +65,6 @@ func matchAll() query { return constant("*:*", func(int) bool { return true }) }
 
 func matchNone() query { return constant("MatchNoDocsQuery", func(int) bool { return false }) }
 
-// boolQuery sums the scores of its clauses.
 type boolQuery struct {
 	must, should, filter, mustNot []query
 	minShould                     int // how many of should have to match

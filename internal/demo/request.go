@@ -14,7 +14,6 @@ import (
 
 const maxBody, maxBulkBody = 1 << 20, 64 << 20
 
-// A call is one request, with what the handlers read of it.
 type call struct {
 	*http.Request
 	params  url.Values
@@ -72,5 +71,4 @@ func (c *call) decoded() any {
 // flag reports whether a parameter is set to something other than false.
 func (c *call) flag(name string) bool { return c.params.Has(name) && c.params.Get(name) != "false" }
 
-// took returns the milliseconds since the request arrived.
 func (c *call) took() int64 { return time.Since(c.started).Milliseconds() }

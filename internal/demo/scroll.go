@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -23,7 +24,17 @@ func (e *Engine) search(c *call) any {
 	found := r.find(indices)
 	out := map[string]any{"timed_out": false, "_shards": shards(len(indices)), "hits": found.next()}
 	if c.params.Has("scroll") {
-		out["_scroll_id"] = e.openScroll(c, found)
+		if r.size == 0 || r.from > 0 {
+			panic(illegal("[size] cannot be [0] and [from] must be [0] in a scroll context"))
+		}
+		found.expires = c.started.Add(scrollLife(c.params.Get("scroll")))
+		maps.DeleteFunc(e.scrolls, func(_ string, open *results) bool { return c.started.After(open.expires) })
+		if len(e.scrolls) >= maxScrolls {
+			panic(refuse(http.StatusTooManyRequests, "too_many_scroll_contexts_exception",
+				"Trying to create too many scroll contexts. Must be less than or equal to: [%d].", maxScrolls))
+		}
+		id := rand.Text()
+		e.scrolls[id], out["_scroll_id"] = found, id
 	} else if r.slice.max > 0 {
 		panic(refuse(http.StatusBadRequest, "search_exception", "`slice` cannot be used outside of a scroll context"))
 	}
@@ -57,26 +68,6 @@ func (c *call) searchBody() map[string]any {
 
 func shards(n int) map[string]any {
 	return map[string]any{"total": n, "successful": n, "failed": 0, "skipped": 0}
-}
-
-// openScroll keeps results whose first page was read, and returns their id.
-func (e *Engine) openScroll(c *call, found *results) (id string) {
-	if found.request.size == 0 || found.request.from > 0 {
-		panic(illegal("[size] cannot be [0] and [from] must be [0] in a scroll context"))
-	}
-	found.expires = c.started.Add(scrollLife(c.params.Get("scroll")))
-	for id, open := range e.scrolls {
-		if c.started.After(open.expires) {
-			delete(e.scrolls, id)
-		}
-	}
-	if len(e.scrolls) >= maxScrolls {
-		panic(refuse(http.StatusTooManyRequests, "too_many_scroll_contexts_exception",
-			"Trying to create too many scroll contexts. Must be less than or equal to: [%d].", maxScrolls))
-	}
-	id = rand.Text()
-	e.scrolls[id] = found
-	return id
 }
 
 func (c *call) scrollArgs() (ids []string, life string) {
@@ -114,7 +105,6 @@ func (e *Engine) closeScrolls(c *call) any {
 	return map[string]any{"succeeded": true, "num_freed": freed}
 }
 
-// scrollLife reads a time such as "1m" or "30s".
 func scrollLife(text string) time.Duration {
 	life, err := time.ParseDuration(text)
 	if err != nil || life <= 0 || life > maxScrollLife {

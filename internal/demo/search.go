@@ -87,7 +87,6 @@ func parseSearch(body map[string]any) *searchRequest {
 	return r
 }
 
-// A rescorer scores the first hits of each index again, by a second query.
 type rescorer struct {
 	query                   any
 	window                  int
@@ -143,7 +142,6 @@ type results struct {
 	expires   time.Time // where a scroll reads them
 }
 
-// A result is a hit in one of the indices searched.
 type result struct {
 	hit
 	ix    *index
@@ -159,7 +157,7 @@ func (r *searchRequest) find(indices []*index) *results {
 	}
 	var all []result
 	for _, ix := range indices {
-		q, named := parseNamed(ix, r.query, r.explain)
+		q, named := parseQuery(ix, r.query, r.explain)
 		hits := q.hits(ix)
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
@@ -188,7 +186,7 @@ func (r *searchRequest) find(indices []*index) *results {
 func (s *rescorer) apply(ix *index, hits []hit) {
 	byScore := func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) }
 	slices.SortFunc(hits, byScore)
-	next := parseQuery(ix, s.query, false)
+	next, _ := parseQuery(ix, s.query, false)
 	for i := range hits {
 		hits[i].score *= s.queryWeight
 		if i < s.window {
@@ -200,7 +198,6 @@ func (s *rescorer) apply(ix *index, hits []hit) {
 	slices.SortFunc(hits, byScore)
 }
 
-// next renders the next page of results, the hits member of an answer.
 func (s *results) next() map[string]any {
 	r := s.request
 	hits := make([]any, min(r.size, len(s.rest)))

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// bm25 has the parameters of BM25, and what each score is multiplied by.
 type bm25 struct{ k1, b, scale float32 }
 
 // exactLengths is the number of document lengths from 0 that Lucene's one-byte
@@ -27,19 +26,17 @@ func quantizedLength(n int) int {
 	return exactLengths + int(rest>>shift<<shift)
 }
 
-// A scorer returns the score of a document that has a term so many times in a
-// field of that length, and how it comes about if that is wanted in words.
-type scorer func(occurrences, length int32, boost float32, words bool) *explanation
-
-// scorer returns that of a term in one field, with N the documents that have
-// the field, n those that have the term, and dl the length of the field:
+// scorer returns what scores a document that has a term so many times in a
+// field of that length, with N the documents that have the field, n those that
+// have the term, and dl the length of the field:
 //
 //	score = boost·scale · idf · tf/(tf + k1·(1 - b + b·dl/avgdl))
 //	idf   = ln(1 + (N - n + 0.5)/(n + 0.5))
 //
-// in Lucene's order of float32 operations. The words are those of Lucene, which
-// clients read k1 and the scale from.
-func (p bm25) scorer(docFreq, docCount, tokens int) scorer {
+// in Lucene's order of float32 operations. If it is wanted in words how a score
+// comes about, they are those of Lucene, which clients read k1 and the scale
+// from.
+func (p bm25) scorer(docFreq, docCount, tokens int) func(occurrences, length int32, boost float32, words bool) *explanation {
 	n, docs := float64(docFreq), float64(docCount)
 	idf, avgLength := float32(math.Log(1+(docs-n+0.5)/(n+0.5))), float32(float64(tokens)/docs)
 	return func(occurrences, length int32, boost float32, words bool) *explanation {

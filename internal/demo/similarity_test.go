@@ -138,7 +138,8 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		ix.put(d.ID, []byte(source))
 	}
 	for _, body := range append(queriesOf("refund my order"), saturated(2)) {
-		q, inWords := parseQuery(ix, normalized(t, body), false), parseQuery(ix, normalized(t, body), true)
+		q, _ := parseQuery(ix, normalized(t, body), false)
+		inWords, _ := parseQuery(ix, normalized(t, body), true)
 		found := map[int]float32{}
 		last := -1
 		for _, h := range q.hits(ix) {

@@ -74,7 +74,6 @@ func (e *Engine) termVectors(c *call) any {
 	return map[string]any{"_index": ix.name, "_version": 0, "found": true, "took": c.took(), "term_vectors": vectors}
 }
 
-// vector counts the terms of a field of a document, with places if wanted.
 func (ix *index) vector(d document, field string, places bool) map[string]vectorTerm {
 	terms := map[string]vectorTerm{}
 	if ix.mapping.loaded && places {

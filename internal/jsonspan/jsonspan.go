@@ -89,11 +89,7 @@ func (r *Reader) Object(f func(name []byte) error) error {
 	if r.dec.PeekKind() != '{' {
 		return ErrKind
 	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return err
-	}
-	for r.dec.PeekKind() != '}' {
-		var err error
+	return within(&r.dec, '{', '}', func() (err error) {
 		if r.name, err = r.Value(); err != nil {
 			return err
 		}
@@ -101,12 +97,8 @@ func (r *Reader) Object(f func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if err := f(name); err != nil {
-			return err
-		}
-	}
-	_, err := r.dec.ReadToken()
-	return err
+		return f(name)
+	})
 }
 
 // List reads a list and calls f for each element, with its number. f has to
@@ -116,16 +108,11 @@ func (r *Reader) List(f func(i int) error) error {
 	if r.dec.PeekKind() != '[' {
 		return ErrKind
 	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		return err
-	}
-	for i := 0; r.dec.PeekKind() != ']'; i++ {
-		if err := f(i); err != nil {
-			return err
-		}
-	}
-	_, err := r.dec.ReadToken()
-	return err
+	i := -1
+	return within(&r.dec, '[', ']', func() error {
+		i++
+		return f(i)
+	})
 }
 
 // End reports whether nothing but white space is left.

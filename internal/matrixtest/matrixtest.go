@@ -2,11 +2,9 @@
 package matrixtest
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,41 +22,6 @@ func New(tb testing.TB, meta simmatrix.Meta, rows []simmatrix.TermRow) *simmatri
 	}
 	return m
 }
-
-// Parse returns the matrix of lines "term/document frequency: neighbor
-// similarity/origins ...", where what follows a slash may be missing.
-func Parse(tb testing.TB, text string) *simmatrix.Matrix {
-	tb.Helper()
-	var rows []simmatrix.TermRow
-	meta := simmatrix.Meta{Source: "by hand", Docs: 100}
-	for line := range strings.Lines(text) {
-		head, tail, _ := strings.Cut(strings.TrimSpace(line), ":")
-		var row simmatrix.TermRow
-		term, df, _ := strings.Cut(head, "/")
-		row.Term = term
-		_, _ = fmt.Sscan(df, &row.DocFreq) // 0 where there is none
-		fields := strings.Fields(tail)
-		for k := 0; k+1 < len(fields); k += 2 {
-			n := simmatrix.Neighbor{Term: fields[k]}
-			s, origins, _ := strings.Cut(fields[k+1], "/")
-			_, _ = fmt.Sscan(s, &n.Similarity)
-			if origins != "" {
-				_, _ = fmt.Sscanf(origins, "%b", &n.Origins)
-				meta.Origins = []string{"x", "y", "z"}
-			}
-			row.Neighbors = append(row.Neighbors, n)
-		}
-		rows = append(rows, row)
-	}
-	return New(tb, meta, rows)
-}
-
-// HandMade is a matrix for [Parse] with one-way pairs and unequal ones.
-const HandMade = `a/9: b 0.80 c 0.60 d 0.20
-b/3: a 0.90 c 0.50
-c/5: d 0.70 a 0.60
-d/0: c 0.30 e 0.10
-e/4:`
 
 // Rows returns random rows: few similarities, so that there are ties.
 func Rows(random *rand.Rand, terms int) []simmatrix.TermRow {
@@ -103,41 +66,8 @@ func Random(tb testing.TB, random *rand.Rand, terms int) *simmatrix.Matrix {
 	return New(tb, meta, rows)
 }
 
-// Vehicles are the rows of a small matrix, in no order.
-func Vehicles() []simmatrix.TermRow {
-	return []simmatrix.TermRow{
-		{Term: "hire", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "rental", Similarity: 0.9}}},
-		{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{
-			{Term: "lorry", Similarity: 0.25}, {Term: "automobile", Similarity: 0.5}, {Term: "bus", Similarity: 0.25},
-		}},
-		{Term: "automobile", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.5}}},
-		{Term: "lorry", DocFreq: 5},
-		{Term: "bus", DocFreq: 6},
-		{Term: "rental", DocFreq: 2},
-	}
-}
-
 // Of returns the neighbors of a row.
 func Of(r simmatrix.Row) []simmatrix.Neighbor { return slices.Collect(r.All()) }
-
-// Neighbors returns the neighbors by term.
-func Neighbors(m *simmatrix.Matrix) map[string][]simmatrix.Neighbor {
-	rows := map[string][]simmatrix.Neighbor{}
-	for term, row := range m.Rows() {
-		rows[term] = Of(row)
-	}
-	return rows
-}
-
-// Encode returns the file of a matrix.
-func Encode(tb testing.TB, m *simmatrix.Matrix) []byte {
-	tb.Helper()
-	var b bytes.Buffer
-	if err := simmatrix.Encode(&b, m); err != nil {
-		tb.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 // Diff describes what differs between two matrices, "" for nothing.
 func Diff(a, b *simmatrix.Matrix) string {

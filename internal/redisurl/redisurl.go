@@ -72,10 +72,22 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 		}
 		path = database
 	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		if err := addHost(u, host, scheme+"://"+login+host+"/"+path+"?"+q.Encode()); err != nil {
-			return nil, err
+	for host := range strings.SplitSeq(hosts, ",") { // "" for a socket
+		o, err := redis.ParseURL(scheme + "://" + login + host + "/" + path + "?" + q.Encode())
+		if err != nil {
+			return nil, errForm
 		}
+		if o.Network == "tcp" {
+			h := url.URL{Host: host}
+			if h.Hostname() == "" { // which is localhost to the library
+				return nil, errForm
+			}
+			if u.MasterName != "" && h.Port() == "" {
+				o.Addr = net.JoinHostPort(h.Hostname(), "26379")
+			}
+		}
+		u.Addrs = append(u.Addrs, o.Addr)
+		u.DB, u.Username, u.Password, u.TLSConfig = o.DB, o.Username, o.Password, o.TLSConfig
 	}
 	switch {
 	case u.IsClusterMode && u.DB != 0:
@@ -85,25 +97,4 @@ func Parse(s string) (*redis.UniversalOptions, error) {
 		return nil, errForm
 	}
 	return u, nil
-}
-
-// addHost adds a host, "" for a socket, and what the URL that has this host
-// alone says.
-func addHost(u *redis.UniversalOptions, host, s string) error {
-	o, err := redis.ParseURL(s)
-	if err != nil {
-		return errForm
-	}
-	if o.Network == "tcp" {
-		h := url.URL{Host: host}
-		if h.Hostname() == "" { // which is localhost to the library
-			return errForm
-		}
-		if u.MasterName != "" && h.Port() == "" {
-			o.Addr = net.JoinHostPort(h.Hostname(), "26379")
-		}
-	}
-	u.Addrs = append(u.Addrs, o.Addr)
-	u.DB, u.Username, u.Password, u.TLSConfig = o.DB, o.Username, o.Password, o.TLSConfig
-	return nil
 }

@@ -20,9 +20,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// maxValue bounds an attribute, such as a path, in bytes.
-const maxValue = 1 << 10
-
 // Export returns a provider that sends spans to /v1/traces below endpoint, with
 // the headers: all of a trace that a client has begun and samples, and the
 // share sample, in [0, 1], of the others. Its Shutdown sends what waits.
@@ -43,7 +40,7 @@ func Export(ctx context.Context, endpoint string, headers map[string]string, sam
 // NewProvider is [Export] with another way to export.
 func NewProvider(sample float64, o ...sdk.TracerProviderOption) *sdk.TracerProvider {
 	return sdk.NewTracerProvider(append(o, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(sample))),
-		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCountLimit: 32}))...)
+		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: 1 << 10, AttributeCountLimit: 32}))...)
 }
 
 // Handler traces the requests to h; with a nil provider it is h. The handler of
@@ -74,7 +71,6 @@ func Transport(next http.RoundTripper) http.RoundTripper {
 		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsSampled() }))
 }
 
-// roundTrip is a function as an [http.RoundTripper].
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.

@@ -26,7 +26,7 @@ func settingsOf(r *Inspection) map[string]Claim {
 	return settings
 }
 
-// The longest row of matrixtest.HandMade has two entries, the smallest similarity is 0.1,
+// The longest row of handMade has two entries, the smallest similarity is 0.1,
 // and it is neither symmetric nor dominant.
 func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 		{"symmetric", "true", "false", false},
 		{"dominant", "true", "false", false},
 	} {
-		m := matrixtest.Parse(t, matrixtest.HandMade)
+		m := parse(t, handMade)
 		m.Table().Meta.Params = map[string]string{"sparsify_" + tt.name: tt.claimed, "overrides": "none"}
 		r := Inspect(m, InspectOptions{})
 		c := settingsOf(r)[tt.name]
@@ -136,7 +136,7 @@ func TestPinsAndBansExcuseAsMuchAsTheyMayHaveChanged(t *testing.T) {
 
 func TestDecodeNamesTheFieldsOfTheHeaderThatDiffer(t *testing.T) {
 	var file bytes.Buffer
-	if err := simmatrix.Encode(&file, matrixtest.New(t, simmatrix.Meta{Source: "src", Params: map[string]string{"power": "3"}}, matrixtest.Vehicles())); err != nil {
+	if err := simmatrix.Encode(&file, matrixtest.New(t, simmatrix.Meta{Source: "src", Params: map[string]string{"power": "3"}}, vehicles())); err != nil {
 		t.Fatal(err)
 	}
 	lie := bytes.Replace(file.Bytes(), []byte(`"dominant":false`), []byte(`"dominant":true`), 1)

@@ -13,12 +13,12 @@ import (
 )
 
 func TestDiffByHand(t *testing.T) {
-	before := matrixtest.Parse(t, `bus/5: car 0.60 tram 0.20
+	before := parse(t, `bus/5: car 0.60 tram 0.20
 car/9: bus 0.60
 gone/1: car 0.40
 same/2: bus 0.20
 tram/3: gone 0.80`)
-	after := matrixtest.Parse(t, `bus/5: car 0.40 coach 0.40
+	after := parse(t, `bus/5: car 0.40 coach 0.40
 car/8: bus 0.60
 coach/2: bus 0.40
 same/2: bus 0.20
@@ -61,7 +61,7 @@ func approximately() cmp.Option {
 func TestDiffRanksFrequentTermsFirstAmongEquals(t *testing.T) {
 	rows := "a/1:\nb/7:\nc/7:\nd/9:\nx/1:"
 	changed := "a/1: x 0.50\nb/7: x 0.50\nc/7: x 0.50\nd/9:\nx/1: d 0.25"
-	d := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), 4)
+	d := Diff(parse(t, rows), parse(t, changed), 4)
 	var terms []string
 	for _, c := range d.Top {
 		terms = append(terms, c.Term)
@@ -69,13 +69,13 @@ func TestDiffRanksFrequentTermsFirstAmongEquals(t *testing.T) {
 	if !slices.Equal(terms, []string{"b", "c", "a", "x"}) || d.RowsChanged != 4 {
 		t.Errorf("%q of %d", terms, d.RowsChanged)
 	}
-	if few := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), -1); len(few.Top) != 0 || few.RowsChanged != 4 {
+	if few := Diff(parse(t, rows), parse(t, changed), -1); len(few.Top) != 0 || few.RowsChanged != 4 {
 		t.Errorf("top -1: %+v", few)
 	}
 }
 
 func TestDiffOfMatricesWithNothingInCommon(t *testing.T) {
-	a, none := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), matrixtest.New(t, simmatrix.Meta{}, nil)
+	a, none := matrixtest.New(t, simmatrix.Meta{}, vehicles()), matrixtest.New(t, simmatrix.Meta{}, nil)
 	if d := Diff(a, none, 3); len(d.Removed) != 6 || d.Common != 0 || d.MeanDistance != 0 || len(d.Top) != 0 {
 		t.Errorf("%+v", d)
 	}

@@ -43,7 +43,7 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 }
 
 func TestFilterDropsRowsAndColumns(t *testing.T) {
-	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, matrixtest.Vehicles())
+	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, vehicles())
 	f := TermFilter{MinDocFreq: 3, Keep: regexp.MustCompile(`.`), Drop: regexp.MustCompile(`^[bc]`)}
 	got, dropped, err := f.Apply(m)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 
 func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
 	nothing := TermFilter{Keep: regexp.MustCompile(`^\bnone$`)}
-	if _, _, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles())); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+	if _, _, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, vehicles())); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 		t.Errorf("%v", err)
 	}
 	if m, dropped, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, nil)); err != nil || dropped != 0 || m.Len() != 0 {

@@ -21,7 +21,7 @@ func holds(r *Inspection) bool {
 }
 
 func TestInspectByHand(t *testing.T) {
-	m := matrixtest.Parse(t, matrixtest.HandMade)
+	m := parse(t, handMade)
 	r := Inspect(m, InspectOptions{Hubs: 2, Samples: 1, Seed: 7})
 	if !holds(r) {
 		t.Errorf("claims %+v", r.Claims)
@@ -65,7 +65,7 @@ func TestInspectOfAlmostNothing(t *testing.T) {
 	if !holds(single) || single.Density != 1 || single.Rows.Empty != 1 || single.Rows.LargestSumTerm != "" || len(single.Hubs.Top) != 0 {
 		t.Errorf("one term: %+v", single)
 	}
-	negative := Inspect(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), InspectOptions{Hubs: -1, Samples: -1})
+	negative := Inspect(matrixtest.New(t, simmatrix.Meta{}, vehicles()), InspectOptions{Hubs: -1, Samples: -1})
 	if len(negative.Hubs.Top)+len(negative.Samples) != 0 {
 		t.Errorf("negative options: %+v", negative)
 	}
@@ -89,7 +89,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 		{"similarities in (0, 1]", func(m *simmatrix.Matrix) { m.Table().Sims[0] = 0 }},
 	} {
 		t.Run(tt.claim, func(t *testing.T) {
-			m := matrixtest.Parse(t, matrixtest.HandMade)
+			m := parse(t, handMade)
 			tt.lie(m)
 			r := Inspect(m, InspectOptions{})
 			if holds(r) {
@@ -105,7 +105,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 }
 
 func TestInspectCountsOrigins(t *testing.T) {
-	r := Inspect(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), InspectOptions{})
+	r := Inspect(parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), InspectOptions{})
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
 	if diff := gocmp.Diff(want, r.Entries.Origins); diff != "" {
 		t.Error(diff)

@@ -16,6 +16,55 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+// parse returns the matrix of lines "term/document frequency: neighbor
+// similarity/origins ...", where what follows a slash may be missing.
+func parse(tb testing.TB, text string) *simmatrix.Matrix {
+	tb.Helper()
+	var rows []simmatrix.TermRow
+	meta := simmatrix.Meta{Source: "by hand", Docs: 100}
+	for line := range strings.Lines(text) {
+		head, tail, _ := strings.Cut(strings.TrimSpace(line), ":")
+		var row simmatrix.TermRow
+		term, df, _ := strings.Cut(head, "/")
+		row.Term = term
+		_, _ = fmt.Sscan(df, &row.DocFreq) // 0 where there is none
+		fields := strings.Fields(tail)
+		for k := 0; k+1 < len(fields); k += 2 {
+			n := simmatrix.Neighbor{Term: fields[k]}
+			s, origins, _ := strings.Cut(fields[k+1], "/")
+			_, _ = fmt.Sscan(s, &n.Similarity)
+			if origins != "" {
+				_, _ = fmt.Sscanf(origins, "%b", &n.Origins)
+				meta.Origins = []string{"x", "y", "z"}
+			}
+			row.Neighbors = append(row.Neighbors, n)
+		}
+		rows = append(rows, row)
+	}
+	return matrixtest.New(tb, meta, rows)
+}
+
+// handMade is a matrix for [parse] with one-way pairs and unequal ones.
+const handMade = `a/9: b 0.80 c 0.60 d 0.20
+b/3: a 0.90 c 0.50
+c/5: d 0.70 a 0.60
+d/0: c 0.30 e 0.10
+e/4:`
+
+// vehicles are the rows of a small matrix, in no order.
+func vehicles() []simmatrix.TermRow {
+	return []simmatrix.TermRow{
+		{Term: "hire", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "rental", Similarity: 0.9}}},
+		{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{
+			{Term: "lorry", Similarity: 0.25}, {Term: "automobile", Similarity: 0.5}, {Term: "bus", Similarity: 0.25},
+		}},
+		{Term: "automobile", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.5}}},
+		{Term: "lorry", DocFreq: 5},
+		{Term: "bus", DocFreq: 6},
+		{Term: "rental", DocFreq: 2},
+	}
+}
+
 // describeRows writes the rows of m as lines "term: neighbor similarity ...",
 // with similarities in whole units where they are not given in hundredths.
 func describeRows(m *simmatrix.Matrix) string {
@@ -55,61 +104,61 @@ func TestSparsifyByHand(t *testing.T) {
 		opts SparsifyOptions
 		want string
 	}{
-		{"nothing asked", matrixtest.HandMade, SparsifyOptions{}, `a: b 0.80 c 0.60 d 0.20
+		{"nothing asked", handMade, SparsifyOptions{}, `a: b 0.80 c 0.60 d 0.20
 b: a 0.90 c 0.50
 c: d 0.70 a 0.60
 d: c 0.30 e 0.10
 e:`},
-		{"two in a row", matrixtest.HandMade, SparsifyOptions{Neighbors: 2}, `a: b 0.80 c 0.60
+		{"two in a row", handMade, SparsifyOptions{Neighbors: 2}, `a: b 0.80 c 0.60
 b: a 0.90 c 0.50
 c: d 0.70 a 0.60
 d: c 0.30 e 0.10
 e:`},
 		{"one in a row, ties by term", "a: c 0.50 b 0.50\nb:\nc:", SparsifyOptions{Neighbors: 1}, "a: b 0.50\nb:\nc:"},
-		{"at the threshold and under it", matrixtest.HandMade, SparsifyOptions{Threshold: 0.3}, `a: b 0.80 c 0.60
+		{"at the threshold and under it", handMade, SparsifyOptions{Threshold: 0.3}, `a: b 0.80 c 0.60
 b: a 0.90 c 0.50
 c: d 0.70 a 0.60
 d:
 e:`},
 		// d is none of b's, c none of a's in return for b and so on.
-		{"mutual", matrixtest.HandMade, SparsifyOptions{Mutual: true}, `a: b 0.80 c 0.60
+		{"mutual", handMade, SparsifyOptions{Mutual: true}, `a: b 0.80 c 0.60
 b: a 0.90
 c: d 0.70 a 0.60
 d: c 0.30
 e:`},
 		// The nearest are a→b, b→a, c→d, d→c.
-		{"mutual nearest", matrixtest.HandMade, SparsifyOptions{Mutual: true, Neighbors: 1}, `a: b 0.80
+		{"mutual nearest", handMade, SparsifyOptions{Mutual: true, Neighbors: 1}, `a: b 0.80
 b: a 0.90
 c: d 0.70
 d: c 0.30
 e:`},
-		{"symmetric", matrixtest.HandMade, SparsifyOptions{Symmetric: true}, `a: b 0.90 c 0.60 d 0.20
+		{"symmetric", handMade, SparsifyOptions{Symmetric: true}, `a: b 0.90 c 0.60 d 0.20
 b: a 0.90 c 0.50
 c: d 0.70 a 0.60 b 0.50
 d: c 0.70 a 0.20 e 0.10
 e: d 0.10`},
 		// In order b (df 3), e (4), c (5), a (9), d (unknown): b takes a; e takes
 		// d; c finds d and a full; so does every other.
-		{"symmetric, one in a row", matrixtest.HandMade, SparsifyOptions{Symmetric: true, Neighbors: 1}, `a: b 0.90
+		{"symmetric, one in a row", handMade, SparsifyOptions{Symmetric: true, Neighbors: 1}, `a: b 0.90
 b: a 0.90
 c:
 d: e 0.10
 e: d 0.10`},
-		{"mutual and symmetric", matrixtest.HandMade, SparsifyOptions{Mutual: true, Symmetric: true}, `a: b 0.90 c 0.60
+		{"mutual and symmetric", handMade, SparsifyOptions{Mutual: true, Symmetric: true}, `a: b 0.90 c 0.60
 b: a 0.90
 c: d 0.70 a 0.60
 d: c 0.70
 e:`},
 		// Each row for itself: a: .80, then .60 is too much, .20 too (1.00 to the
 		// unit: 52428 + 13107 = 65535); b: .90; c: .70; d: .40.
-		{"dominant", matrixtest.HandMade, SparsifyOptions{Dominant: true}, `a: b 0.80
+		{"dominant", handMade, SparsifyOptions{Dominant: true}, `a: b 0.80
 b: a 0.90
 c: d 0.70
 d: c 0.30 e 0.10
 e:`},
 		// b: a .90, and c .50 is too much for b. e: d .10. c: d .70 (d has .80
 		// now), a .60 too much. a: d .20 too much.
-		{"symmetric and dominant", matrixtest.HandMade, SparsifyOptions{Symmetric: true, Dominant: true}, `a: b 0.90
+		{"symmetric and dominant", handMade, SparsifyOptions{Symmetric: true, Dominant: true}, `a: b 0.90
 b: a 0.90
 c: d 0.70
 d: c 0.70 e 0.10
@@ -124,7 +173,7 @@ c: b 0.50/100`},
 		{"origins of a row", "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:", SparsifyOptions{Threshold: 0.3}, "a: b 0.75/1 c 0.50/110\nb:\nc:"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := describeRows(mustSparsify(t, matrixtest.Parse(t, tt.in), tt.opts))
+			got := describeRows(mustSparsify(t, parse(t, tt.in), tt.opts))
 			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
 				t.Error(diff)
 			}
@@ -149,7 +198,7 @@ func TestProtectedEntriesStay(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.Protect = protecting(tt.pairs...)
-			got := describeRows(mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), tt.opts))
+			got := describeRows(mustSparsify(t, parse(t, handMade), tt.opts))
 			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
 				t.Error(diff)
 			}
@@ -159,11 +208,11 @@ func TestProtectedEntriesStay(t *testing.T) {
 
 func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	all := SparsifyOptions{Neighbors: 1, Symmetric: true, Dominant: true}
-	if meta := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), all).Meta(); !meta.Symmetric || !meta.Dominant || meta.MaxNeighbors != 1 {
+	if meta := mustSparsify(t, parse(t, handMade), all).Meta(); !meta.Symmetric || !meta.Dominant || meta.MaxNeighbors != 1 {
 		t.Errorf("nothing protected: %+v", meta)
 	}
 	all.Protect = protecting("a b", "c a")
-	m := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), all)
+	m := mustSparsify(t, parse(t, handMade), all)
 	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
 		t.Errorf("%+v", meta)
 	}
@@ -173,7 +222,7 @@ func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 }
 
 func TestSparsifyRecordsItsSettings(t *testing.T) {
-	m := matrixtest.New(t, simmatrix.Meta{Source: "s", Params: map[string]string{"power": "3"}, Docs: 7}, matrixtest.Vehicles())
+	m := matrixtest.New(t, simmatrix.Meta{Source: "s", Params: map[string]string{"power": "3"}, Docs: 7}, vehicles())
 	before := m.Checksum()
 	got := mustSparsify(t, m, SparsifyOptions{Neighbors: 5, Threshold: 0.25, Mutual: true, Symmetric: true, Dominant: true}).Meta()
 	want := map[string]string{
@@ -192,7 +241,7 @@ func TestSparsifyRecordsItsSettings(t *testing.T) {
 }
 
 func TestSparsifyRefuses(t *testing.T) {
-	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles())
+	m := matrixtest.New(t, simmatrix.Meta{}, vehicles())
 	for _, opts := range []SparsifyOptions{
 		{Neighbors: -1, Threshold: -0.1},
 		{Neighbors: simmatrix.MaxNeighbors + 1, Threshold: 1},
@@ -352,7 +401,7 @@ func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
 }
 
 func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
-	m := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Mutual: true, Symmetric: true, Dominant: true})
+	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Mutual: true, Symmetric: true, Dominant: true})
 	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
 	if diff := cmp.Diff(map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params); diff != "" {
 		t.Error(diff)

@@ -232,7 +232,7 @@ func TestFromCorpusDoesNotDependOnProcessors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, matrixtest.Encode(t, m))
+		files = append(files, encoded(t, m))
 	}
 	for i, f := range files[1:] {
 		if !bytes.Equal(f, files[0]) {
@@ -244,9 +244,9 @@ func TestFromCorpusDoesNotDependOnProcessors(t *testing.T) {
 func TestAnotherSeedGivesAnotherMatrix(t *testing.T) {
 	c := corpusOf(zipfDocuments(500, 40, 500)...)
 	o := smallOptions()
-	first := matrixtest.Encode(t, mustLearn(t, c, o))
+	first := encoded(t, mustLearn(t, c, o))
 	o.Seed++
-	if bytes.Equal(matrixtest.Encode(t, mustLearn(t, c, o)), first) {
+	if bytes.Equal(encoded(t, mustLearn(t, c, o)), first) {
 		t.Error("the same bytes")
 	}
 }
@@ -275,7 +275,7 @@ func TestFromCorpusHoldsItsPromises(t *testing.T) {
 			t.Errorf("%d neighbors of %q", row.Len(), term)
 		}
 	}
-	file := matrixtest.Encode(t, m)
+	file := encoded(t, m)
 	decoded, err := simmatrix.Decode(bytes.NewReader(file))
 	if err != nil {
 		t.Fatal(err)

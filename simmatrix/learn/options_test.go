@@ -32,11 +32,11 @@ func TestFromCorpusDoesNotDependOnTheOrderOfDocuments(t *testing.T) {
 	docs = append(docs, docs[:100]...) // some twice
 	random := rand.New(rand.NewPCG(1, 1))
 	o := smallOptions()
-	want := matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o))
+	want := encoded(t, mustLearn(t, corpusOf(docs...), o))
 	for range 2 {
 		shuffled := slices.Clone(docs)
 		random.Shuffle(len(docs), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
-		if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(shuffled...), o)), want) {
+		if !bytes.Equal(encoded(t, mustLearn(t, corpusOf(shuffled...), o)), want) {
 			t.Error("another order gives other bytes")
 		}
 	}
@@ -97,9 +97,19 @@ func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
 	}
 }
 
+// encoded returns the file of a matrix.
+func encoded(tb testing.TB, m *simmatrix.Matrix) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := simmatrix.Encode(&b, m); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 	tb.Helper()
-	return string(matrixtest.Encode(tb, m))
+	return string(encoded(tb, m))
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
@@ -122,7 +132,7 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 	c := corpusOf(zipfDocuments(3000, 200, 400)...) // few terms that all meet
 	o := DefaultCorpusOptions()
 	o.MinDocFreq, o.Dimensions = 1, 100
-	want := matrixtest.Encode(t, mustLearn(t, c, o))
+	want := encoded(t, mustLearn(t, c, o))
 	causes := map[string]int64{}
 	learned := false
 	for o.MaxMemory = 1 << 20; !learned; o.MaxMemory += o.MaxMemory / 8 {
@@ -130,7 +140,7 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 		switch {
 		case err == nil:
 			learned = true
-			if !bytes.Equal(matrixtest.Encode(t, m), want) {
+			if !bytes.Equal(encoded(t, m), want) {
 				t.Error("the bound changes the matrix")
 			}
 		case !errors.Is(err, simmatrix.ErrMemory):
@@ -227,8 +237,8 @@ func FuzzFromCorpus(f *testing.F) {
 		if err != nil {
 			return
 		}
-		file := matrixtest.Encode(t, m)
-		if !bytes.Equal(file, matrixtest.Encode(t, again)) {
+		file := encoded(t, m)
+		if !bytes.Equal(file, encoded(t, again)) {
 			t.Fatal("another order gives other bytes")
 		}
 		if _, err := simmatrix.Decode(bytes.NewReader(file)); err != nil {

@@ -115,7 +115,7 @@ func TestRareTermsDoNotDependOnTheOrderOfDocuments(t *testing.T) {
 		t.Fatal("no rare terms")
 	}
 	slices.Reverse(docs)
-	if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o)), matrixtest.Encode(t, want)) {
+	if !bytes.Equal(encoded(t, mustLearn(t, corpusOf(docs...), o)), encoded(t, want)) {
 		t.Error("another order gives other bytes")
 	}
 }

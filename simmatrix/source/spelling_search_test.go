@@ -11,7 +11,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/internal/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -95,7 +94,7 @@ func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 			Neighbors: []int{1, 2, 5, 20, 1000}[random.IntN(5)],
 		}
 		words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
-		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
 			t.Fatalf("run %d, %+v, %q:\n%s", run, o, words, diff)
 		}
 	}
@@ -114,7 +113,7 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	for _, neighbors := range []int{3, 40, 2000} {
 		o := wideEdit(Power, 2)
 		o.Neighbors = neighbors
-		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -148,7 +147,7 @@ func FuzzEditDistance(f *testing.F) {
 		}
 		o := wideEdit(Reciprocal, 1+(k%MaxDistance+MaxDistance)%MaxDistance)
 		o.Bytes = inBytes
-		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -33,6 +33,15 @@ func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.M
 	return m
 }
 
+// neighborRows returns the neighbors by term.
+func neighborRows(m *simmatrix.Matrix) map[string][]simmatrix.Neighbor {
+	rows := map[string][]simmatrix.Neighbor{}
+	for term, row := range m.Rows() {
+		rows[term] = matrixtest.Of(row)
+	}
+	return rows
+}
+
 // wideEdit returns options that take every pair within distance k.
 func wideEdit(formula SpellingFormula, k int) SpellingOptions {
 	o := DefaultSpellingOptions()

@@ -11,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An answer has what one of the APIs answers.
 type answer struct {
 	// Data is that of OpenAI's /v1/embeddings, whose order Index says.
 	Data []struct {
@@ -46,7 +45,6 @@ func (n *numbers) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]float32)(n))
 }
 
-// body returns what asks the API at a path for the vectors of texts.
 func body(path, model string, texts []string) object {
 	switch {
 	case strings.Contains(path, "/_inference/"):

@@ -20,9 +20,6 @@ var (
 	vectorBucket = []byte("vectors")
 )
 
-// lockTimeout is how long another build may hold the file.
-const lockTimeout = 5 * time.Second
-
 // A cache keeps vectors in a file. Without a file it keeps none.
 type cache struct {
 	path string
@@ -37,9 +34,8 @@ func openCache(path, model, prefix string, create bool) (*cache, error) {
 	if info, err := os.Stat(path); path == "" || !create && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
 		return c, nil
 	}
-	var err error
-	err = c.try(func() (err error) {
-		if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout}); err != nil {
+	err := c.try(func() (err error) {
+		if c.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 5 * time.Second}); err != nil {
 			return err
 		}
 		return c.db.View(c.check)

@@ -73,9 +73,6 @@ type Task struct {
 	Stale object
 	// Scan says what is asked for of each document; [Run] sets Index and Query.
 	Scan documents.RefOptions
-	// Fill returns what to write into documents, a part for each in their order. It
-	// is called with some hundred, by several goroutines at once. Its error ends
-	// the round, and the backfill unless it passes ([documents.Interrupted]).
 	Fill Fill
 }
 
@@ -102,7 +99,9 @@ type object = map[string]any
 
 func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 
-// A Fill says what to write into documents, see [Task].
+// A Fill returns what to write into documents, a part for each in their order.
+// It is called with some hundred, by several goroutines at once. Its error ends
+// the round, and the backfill unless it passes ([documents.Interrupted]).
 type Fill func(ctx context.Context, docs []documents.DocRef) ([]Part, error)
 
 // A Part is what a document is given.
@@ -116,7 +115,6 @@ type Part struct {
 	Empty bool
 }
 
-// newPart returns the part that merges members into a document.
 func newPart(members object, empty bool) Part {
 	b, err := encode(members)
 	if err != nil {
@@ -331,7 +329,6 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 	return err
 }
 
-// fitting returns how many of some updates go into one call.
 func fitting(updates []update) int {
 	size := 0
 	for n := range updates {

@@ -10,20 +10,13 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Cluster finds, reads and writes documents. [documents.API] is one.
+// A Cluster finds, reads and writes documents as [documents.API] does, which is
+// one.
 type Cluster interface {
-	// Count returns how many documents match.
 	Count(ctx context.Context, index string, query []byte) (int64, error)
-	// ScanRefs calls fn with the documents that match, some at a time. fn may keep
-	// them.
 	ScanRefs(ctx context.Context, o documents.RefOptions, fn func(docs []documents.DocRef) error) error
-	// TermFreqs returns the terms of documents as they are now, in their order, or
-	// an error that wraps [esclient.ErrTooLarge].
 	TermFreqs(ctx context.Context, fields []string, docs []documents.DocRef) ([]documents.DocTerms, error)
-	// Refresh makes what was written to indices visible to searches.
 	Refresh(ctx context.Context, index string) error
-	// UpdateDocs makes updates and returns what has become of each, in their order.
-	// After an error nobody knows which have been made.
 	UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error)
 }
 

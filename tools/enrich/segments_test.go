@@ -106,7 +106,7 @@ func TestLimitIsThatOfTheIndex(t *testing.T) {
 		setting string
 		before  int
 		want    int
-	}{{"", 0, defaultLimit}, {`"20000"`, 0, 20000}, {`"50"`, 100, 50}, {`"50"`, 20, 20}} {
+	}{{"", 0, 10_000}, {`"20000"`, 0, 20000}, {`"50"`, 100, 50}, {`"50"`, 20, 20}} {
 		f.Limit = tt.before
 		if _, err := inspect(f, tt.setting, ""); err != nil || f.Limit != tt.want {
 			t.Errorf("%s after %d: %d, %v", tt.setting, tt.before, f.Limit, err)

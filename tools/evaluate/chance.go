@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// trials is how often [Randomization] and [Bootstrap] draw.
 const trials = 10_000
 
 // Randomization returns the probability, in (0, 1], that the mean of the

@@ -72,8 +72,25 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 			Query: q, Overlap: Overlap(first, second, comparedDepth),
 			RankBiasedOverlap: RankBiasedOverlap(first, second, persistence), Hits: [2]int{len(first), len(second)},
 		}
-		c.add(each, len(first) > 0 && len(second) > 0 && first[0] != second[0])
+		c.Each = append(c.Each, each)
+		c.Queries++
+		c.Searches += q.Count
+		c.Overlap += float64(q.Count) * each.Overlap
+		c.RankBiasedOverlap += float64(q.Count) * each.RankBiasedOverlap
+		switch {
+		case len(first) > 0 && len(second) > 0:
+			if first[0] != second[0] {
+				c.ChangedFirst += q.Count
+			}
+		case len(first) > 0:
+			c.Lost += q.Count
+		case len(second) > 0:
+			c.Gained += q.Count
+		}
 		for k, answer := range a.Answers {
+			if each.Hits[k] == 0 {
+				c.Arms[k].WithoutHits += q.Count
+			}
 			c.Arms[k].add(answer)
 			took[k] = append(took[k], millis(answer.Took))
 		}
@@ -83,28 +100,6 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 		c.Arms[k].Latency = latency(took[k])
 	}
 	return c
-}
-
-func (c *Comparison) add(q ComparedQuery, changedFirst bool) {
-	c.Each = append(c.Each, q)
-	c.Queries++
-	c.Searches += q.Count
-	c.Overlap += float64(q.Count) * q.Overlap
-	c.RankBiasedOverlap += float64(q.Count) * q.RankBiasedOverlap
-	switch none := [2]bool{q.Hits[0] == 0, q.Hits[1] == 0}; none {
-	case [2]bool{true, false}:
-		c.Gained += q.Count
-	case [2]bool{false, true}:
-		c.Lost += q.Count
-	}
-	if changedFirst {
-		c.ChangedFirst += q.Count
-	}
-	for k, hits := range q.Hits {
-		if hits == 0 {
-			c.Arms[k].WithoutHits += q.Count
-		}
-	}
 }
 
 // WriteTable writes the comparison for people.
@@ -144,8 +139,24 @@ type Difference struct {
 func Differences(log []Query, answered []Answered, n int) []Difference {
 	var all []Difference
 	for i, a := range answered {
-		if len(a.Answers) == 2 {
-			all = append(all, differences(log[i], a.Answers[0].Hits, a.Answers[1].Hits)...)
+		q := log[i]
+		if len(a.Answers) != 2 {
+			continue
+		}
+		documents, size := map[string]Hit{}, map[string]float64{}
+		for k, hits := range [][]Hit{a.Answers[1].Hits, a.Answers[0].Hits} {
+			for _, h := range hits {
+				documents[h.ID] = h
+			}
+			ranking := distinct(hits)
+			for rank, h := range ranking[:min(comparedDepth, len(ranking))] {
+				size[h.ID] += float64(2*k-1) * Discount(rank)
+			}
+		}
+		for id, s := range size {
+			if s != 0 {
+				all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Difference) int {
@@ -156,27 +167,6 @@ func Differences(log []Query, answered []Answered, n int) []Difference {
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(shuffled(a.Query.ID), shuffled(b.Query.ID)), cmp.Compare(shuffled(a.Document.ID), shuffled(b.Document.ID)))
 	})
-	return all
-}
-
-// differences returns the documents that do not have the same rank in both.
-func differences(q Query, a, b []Hit) []Difference {
-	documents, size := map[string]Hit{}, map[string]float64{}
-	for k, hits := range [][]Hit{b, a} {
-		for _, h := range hits {
-			documents[h.ID] = h
-		}
-		ranking := distinct(hits)
-		for i, h := range ranking[:min(comparedDepth, len(ranking))] {
-			size[h.ID] += float64(2*k-1) * Discount(i)
-		}
-	}
-	all := make([]Difference, 0, len(size))
-	for id, s := range size {
-		if s != 0 {
-			all = append(all, Difference{Query: q, Document: documents[id], Size: max(s, -s)})
-		}
-	}
 	return all
 }
 

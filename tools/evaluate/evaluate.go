@@ -1,7 +1,7 @@
 // Package evaluate sends judged queries through several arms and says which
 // is better: for each query, on average, and beyond chance. Judgments and
 // logs of queries are read by the files judged*.go, measures of rankings
-// are in measure.go, likeness.go and chance.go, report.go writes a result
+// are in measure.go and chance.go, report.go writes a result
 // as a page, and tune*.go says which settings hold up on queries that they
 // were not chosen by. The package does no I/O of its own.
 package evaluate
@@ -86,7 +86,6 @@ func Search(ctx context.Context, arms []Arm, queries []Query, o SearchOptions) (
 	return answered, nil
 }
 
-// ask returns what is kept, or asks the arm.
 func (o *SearchOptions) ask(ctx context.Context, arm Arm, body []byte, warm *bool) (Answer, error) {
 	key := fmt.Sprintf("%x", sha256.Sum256(append([]byte(arm.Name+"\n"+arm.Plan+"\n"), body...)))
 	return o.Kept.Answer(key, func() (Answer, error) {
@@ -166,7 +165,6 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 	return t, err
 }
 
-// complete adds to a body what it does not say.
 func (t *Template) complete(body []byte) ([]byte, error) {
 	var search map[string]json.RawMessage
 	if err := json.Unmarshal(body, &search); err != nil {

@@ -58,7 +58,6 @@ func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sumUp returns what the arm k did over all queries.
 func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
 	sum := ArmResult{Name: arm.Name, Density: arm.Density, Measures: map[string]Estimate{}}
 	took := make([]float64, len(r.Queries))
@@ -89,7 +88,6 @@ func latency(took []float64) Latency {
 	return Latency{percentile(0.50), percentile(0.95), percentile(0.99)}
 }
 
-// compare estimates a measure of all arms, and their gains over the first.
 func compare(r *Result, name string) {
 	var chance []float64
 	estimates := make([]Estimate, len(r.Arms))

@@ -88,7 +88,6 @@ func (l *located[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// known reports whether the file has anything of what can be read.
 func (f *jsonFile) known() bool {
 	return f.Requests != nil || f.Ratings != nil || f.QuerySet != nil || f.Queries != nil || f.Hits.Hits != nil
 }

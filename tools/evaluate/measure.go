@@ -1,8 +1,13 @@
 package evaluate
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // AveragePrecision is the mean of the precision at each relevant document, in
@@ -86,6 +91,57 @@ func relevantIn(ranking []string, grades map[string]int, k int) float64 {
 	return found
 }
 
+// Overlap is the share of documents that the first k of two rankings have in
+// common, in [0, 1], of as many as the longer of the two has there; it is 1 of
+// two empty rankings.
+func Overlap(a, b []string, k int) float64 {
+	a, b = a[:min(k, len(a))], b[:min(k, len(b))]
+	longer := max(len(a), len(b))
+	if longer == 0 {
+		return 1
+	}
+	common := 0
+	for _, id := range b {
+		if slices.Contains(a, id) {
+			common++
+		}
+	}
+	return float64(common) / float64(longer)
+}
+
+// RankBiasedOverlap is how alike two rankings are if each next rank counts p
+// times the one before, p in (0, 1), extrapolated from what is there of both:
+// with X_d common documents of the first d and D the shorter length,
+//
+//	(1−p)/p · Σ_{d≤D} X_d/d · p^d + X_D/D · p^D
+//
+// (Webber, Moffat and Zobel 2010, RBO_EXT of equation 32 for rankings of one
+// length). It is in [0, 1], 1 of two empty rankings, and 0 where one is empty.
+func RankBiasedOverlap(a, b []string, p float64) float64 {
+	depth := min(len(a), len(b))
+	if depth == 0 {
+		if len(a) == len(b) {
+			return 1
+		}
+		return 0
+	}
+	inA, inB := map[string]bool{}, map[string]bool{}
+	common, sum, agreement := 0.0, 0.0, 0.0
+	for d, x := range a[:depth] {
+		y := b[d]
+		inA[x], inB[y] = true, true
+		if inB[x] {
+			common++
+		}
+		if x != y && inA[y] {
+			common++
+		}
+		agreement = common / float64(d+1)
+		sum += agreement * math.Pow(p, float64(d+1))
+	}
+	return (1-p)/p*sum + agreement*math.Pow(p, float64(depth))
+}
+
 // share is part/whole, and 0 of nothing.
 func share(part, whole float64) float64 {
 	if whole == 0 {
@@ -105,4 +161,112 @@ func Relevant(grades map[string]int) []int {
 	slices.Sort(relevant)
 	slices.Reverse(relevant)
 	return relevant
+}
+
+// DefaultMeasures are those that are taken where none are asked for.
+func DefaultMeasures() []string { return []string{"nDCG@10", "MAP", "MRR", "P@10", "recall@100"} }
+
+// A Measure says how good a ranking is, in [0, 1].
+type Measure struct {
+	Name string
+	K    int // how many ranks it looks at; 0 is all
+	of   func(ranking []string, grades map[string]int) float64
+}
+
+// ParseMeasures returns the measures of names: MAP, MRR, and nDCG, MRR, P and
+// recall followed by @ and a number of ranks.
+func ParseMeasures(names []string) ([]Measure, error) {
+	measures := make([]Measure, len(names))
+	for i, name := range names {
+		var err error
+		if measures[i], err = parseMeasure(strings.TrimSpace(name)); err != nil {
+			return nil, err
+		}
+		for _, m := range measures[:i] {
+			if m.Name == measures[i].Name {
+				return nil, fmt.Errorf("the measure %s is there twice", m.Name)
+			}
+		}
+	}
+	return measures, nil
+}
+
+func parseMeasure(name string) (Measure, error) {
+	type atK = func(ranking []string, grades map[string]int, k int) float64
+	m := Measure{Name: name}
+	kind, ranks, cut := strings.Cut(name, "@")
+	k, err := strconv.Atoi(ranks)
+	of := map[string]atK{"nDCG": NDCG, "MRR": ReciprocalRank, "P": Precision, "recall": Recall}[kind]
+	switch {
+	case name == "MAP":
+		m.of = AveragePrecision
+	case name == "MRR":
+		m.of = func(r []string, g map[string]int) float64 { return of(r, g, len(r)) }
+	case of == nil || !cut || err != nil || k < 1 || strconv.Itoa(k) != ranks:
+		return m, fmt.Errorf("%q is no measure: want MAP, MRR, nDCG@10, MRR@10, P@10, recall@10 or with other numbers", name)
+	default:
+		m.K = k
+		m.of = func(r []string, g map[string]int) float64 { return of(r, g, k) }
+	}
+	return m, nil
+}
+
+// A condition is what a measure of an arm has to reach.
+type condition struct {
+	text, measure string
+	least         float64
+	over          bool // least is a change in percent of the first arm's mean
+}
+
+// Conditions are what arms have to reach.
+type Conditions []condition
+
+var conditionPattern = regexp.MustCompile(`^(.+)=(?:([0-9.]+)|([+-][0-9.]+)%)$`)
+
+// ParseConditions reads conditions such as "nDCG@10=0.35", the least mean, and
+// "nDCG@10=-1%", the least change from the first arm's.
+func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
+	all := make(Conditions, len(texts))
+	for i, text := range texts {
+		m := conditionPattern.FindStringSubmatch(text)
+		err := strconv.ErrSyntax
+		if m != nil && slices.ContainsFunc(measures, func(known Measure) bool { return known.Name == m[1] }) {
+			all[i] = condition{text: text, measure: m[1], over: m[3] != ""}
+			all[i].least, err = strconv.ParseFloat(m[2]+m[3], 64)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: want a measure that is asked for with the least mean, nDCG@10=0.35, or the least change from the first arm, nDCG@10=-1%%", text)
+		}
+	}
+	return all, nil
+}
+
+// NeedSecondArm reports whether a condition is about the change from the first
+// arm, which nothing has where there is no other.
+func (all Conditions) NeedSecondArm() bool {
+	return slices.ContainsFunc(all, func(c condition) bool { return c.over })
+}
+
+// A BelowError says which arms do not reach a condition.
+type BelowError struct{ error }
+
+// Check returns a [BelowError] for the arms that do not reach what is asked of
+// them: all but the first, where there are others.
+func (all Conditions) Check(r *Result) error {
+	var errs []error
+	for _, c := range all {
+		least := c.least
+		if first := r.Arms[0].Measures[c.measure].Mean; c.over {
+			least = first * (1 + c.least/100)
+		}
+		for _, arm := range r.Arms[min(1, len(r.Arms)-1):] {
+			if mean := arm.Measures[c.measure].Mean; mean < least {
+				errs = append(errs, fmt.Errorf("%s: arm %s has %.4f, want at least %.4f", c.text, arm.Name, mean, least))
+			}
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return BelowError{errors.Join(errs...)}
 }

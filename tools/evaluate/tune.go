@@ -90,7 +90,6 @@ func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score fu
 	return s.result(best), nil
 }
 
-// A study is the settings that were tried and what they scored.
 type study struct {
 	space   Space
 	options TuneOptions
@@ -213,7 +212,6 @@ func (s *study) result(best []trial) *TuneResult {
 	return r
 }
 
-// gain compares the scores of the queries with others.
 func (s *study) gain(scores, others []float64) TuneGain {
 	differences := make([]float64, len(scores))
 	for q := range scores {

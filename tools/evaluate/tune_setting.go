@@ -16,7 +16,6 @@ import (
 // A Space is the settings that may be tried: one value in each dimension.
 type Space struct{ dimensions []dimension }
 
-// A dimension is one thing that is tuned.
 type dimension struct {
 	name   string
 	values []string // in an order in which neighbors are alike

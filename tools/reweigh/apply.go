@@ -10,26 +10,18 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// evidence writes how much an entry was learned from into its origins: those
-// of the names "learned: 1 click", "learned: 2 clicks", "learned: 4 clicks"
-// and so on that add up to it, as far as there is room for.
-type evidence struct {
-	first int // the place of the first of the names
-	names []string
-}
-
-func newEvidence(origins []string, unit string) *evidence {
-	e := &evidence{first: len(origins)}
-	for k := range simmatrix.MaxOrigins - e.first {
-		e.names = append(e.names, simmatrix.EvidenceOrigin(1<<k, unit))
+// evidence returns the origins that stand for how much an entry was learned
+// from, behind those that a matrix has: of the names "learned: 1 click",
+// "learned: 2 clicks", "learned: 4 clicks" and so on, as far as there is room
+// for, bits returns those that add up to a count.
+func evidence(origins []string, unit string) (names []string, bits func(count int) uint8) {
+	first := len(origins)
+	for k := range simmatrix.MaxOrigins - first {
+		names = append(names, simmatrix.EvidenceOrigin(1<<k, unit))
 	}
-	return e
-}
-
-// bits returns the origins of a count.
-func (e *evidence) bits(count int) uint8 {
-	most := 1<<len(e.names) - 1
-	return uint8(min(max(count, 1), most) << e.first) //nolint:gosec // at most MaxOrigins bits
+	return names, func(count int) uint8 {
+		return uint8(min(max(count, 1), 1<<len(names)-1) << first) //nolint:gosec // at most MaxOrigins bits
+	}
 }
 
 // Changes count entries of a matrix.
@@ -50,11 +42,11 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 	if k := slices.Index(meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		fixed = 1 << k
 	}
-	e := newEvidence(meta.Origins, l.options.Unit)
-	meta.Origins = append(meta.Origins, e.names...)
-	maps.DeleteFunc(meta.Params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
+	names, bits := evidence(meta.Origins, l.options.Unit)
+	meta.Origins = append(meta.Origins, names...)
 	params := map[string]string{}
 	maps.Copy(params, meta.Params)
+	maps.DeleteFunc(params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
 	params["learned_searches"] = strconv.Itoa(searches)
 	if m.scale != 0 {
 		params["learned_scale"] = strconv.FormatFloat(m.scale, 'g', -1, 64)
@@ -67,7 +59,7 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 			n.Origins = max(n.Origins, 1)
 			before := n.Similarity
 			if n.Origins&fixed == 0 {
-				l.scale(&n, m, e)
+				l.scale(&n, m, bits)
 			}
 			switch n.Similarity {
 			case before:
@@ -80,7 +72,7 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 			learned.Neighbors = append(learned.Neighbors, n)
 		}
 		if i, ok := l.ids[term]; ok {
-			found := l.learned(i, len(learned.Neighbors), m, e)
+			found := l.learned(i, len(learned.Neighbors), m, bits)
 			learned.Neighbors = append(learned.Neighbors, found...)
 			c.New += len(found)
 		}
@@ -88,11 +80,10 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 	}
 	for i := range m.pairs {
 		if !l.hasRow[i] {
-			found := l.learned(i, 0, m, e)
-			if len(found) > 0 {
+			if found := l.learned(i, 0, m, bits); len(found) > 0 {
+				c.New += len(found)
 				rows = append(rows, simmatrix.TermRow{Term: l.terms[i], DocFreq: uint32(min(len(l.found[i]), math.MaxUint32)), Neighbors: found})
 			}
-			c.New += len(found)
 		}
 	}
 	changed, err = simmatrix.New(meta, rows)
@@ -100,7 +91,7 @@ func (l *learner) apply(m *model, searches int) (changed *simmatrix.Matrix, c Ch
 }
 
 // scale multiplies a similarity by its factor; 0 is none any more.
-func (l *learner) scale(n *simmatrix.Neighbor, m *model, e *evidence) {
+func (l *learner) scale(n *simmatrix.Neighbor, m *model, bits func(count int) uint8) {
 	j, ok := l.ids[n.Term]
 	if !ok || m.factors[j] == 0 {
 		return
@@ -111,17 +102,17 @@ func (l *learner) scale(n *simmatrix.Neighbor, m *model, e *evidence) {
 		n.Similarity = 0
 	}
 	if n.Similarity != before {
-		n.Origins |= e.bits(m.counts[j])
+		n.Origins |= bits(m.counts[j])
 	}
 }
 
 // learned returns the new neighbors of term i, as many as fit in behind so
 // many.
-func (l *learner) learned(i int32, behind int, m *model, e *evidence) []simmatrix.Neighbor {
+func (l *learner) learned(i int32, behind int, m *model, bits func(count int) uint8) []simmatrix.Neighbor {
 	var found []simmatrix.Neighbor
 	for _, p := range m.pairs[i] {
 		if s := p.similarity(m.scale); s > 0 && behind+len(found) < simmatrix.MaxNeighbors {
-			found = append(found, simmatrix.Neighbor{Term: l.terms[p.term], Similarity: float32(s), Origins: e.bits(p.count)})
+			found = append(found, simmatrix.Neighbor{Term: l.terms[p.term], Similarity: float32(s), Origins: bits(p.count)})
 		}
 	}
 	return found

@@ -123,72 +123,67 @@ func (l *ClickLog) Searches(bias float64) []Search {
 	return searches
 }
 
-// A UBI collects a log from documents of the indices ubi_queries and
-// ubi_events of OpenSearch's User Behavior Insights, specification 1.
-type UBI struct {
-	shown map[string]*Impression // by query id
-	log   ClickLog
-}
-
-// AddQuery adds a document of ubi_queries, given its source. Further pages
-// of a query have its id, too. One without a text or hits is left out.
-func (u *UBI) AddQuery(source []byte) error {
-	var q struct {
-		ID   string   `json:"query_id"`
-		Text string   `json:"user_query"`
-		Hits []string `json:"query_response_hit_ids"`
-	}
-	if err := json.Unmarshal(source, &q); err != nil {
-		return fmt.Errorf("ubi_queries: %w", err)
-	}
-	if q.ID == "" || q.Text == "" || len(q.Hits) == 0 {
+// ReadUBI reads a log from documents of the indices ubi_queries and ubi_events
+// of OpenSearch's User Behavior Insights, specification 1. sources calls f with
+// the sources of the documents of an index, of which some members are wanted.
+// Further pages of a query have its id, too. A click of a query that is not
+// there is one on what was not shown. The error wraps [ErrEmpty] where no query
+// has a text and hits.
+func ReadUBI(sources func(index string, members []string, f func(source []byte) error) error) (*ClickLog, error) {
+	shown := map[string]*Impression{} // by query id
+	err := sources("ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, func(source []byte) error {
+		var q struct {
+			ID   string   `json:"query_id"`
+			Text string   `json:"user_query"`
+			Hits []string `json:"query_response_hit_ids"`
+		}
+		if err := json.Unmarshal(source, &q); err != nil {
+			return fmt.Errorf("ubi_queries: %w", err)
+		}
+		if q.ID == "" || q.Text == "" || len(q.Hits) == 0 {
+			return nil
+		}
+		if shown[q.ID] == nil {
+			shown[q.ID] = &Impression{QueryID: q.ID, Query: q.Text}
+		}
+		shown[q.ID].Shown = append(shown[q.ID].Shown, q.Hits...)
 		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if u.shown == nil {
-		u.shown = map[string]*Impression{}
-	}
-	if u.shown[q.ID] == nil {
-		u.shown[q.ID] = &Impression{QueryID: q.ID, Query: q.Text}
-	}
-	u.shown[q.ID].Shown = append(u.shown[q.ID].Shown, q.Hits...)
-	return nil
-}
-
-// AddEvent adds a document of ubi_events, given its source, after all queries.
-// It counts where its action is a click. One of a query that is not there is a
-// click on what was not shown.
-func (u *UBI) AddEvent(source []byte) error {
-	var e struct {
-		Action     string `json:"action_name"`
-		Query      string `json:"query_id"`
-		Attributes struct {
-			Object struct {
-				ID string `json:"object_id"`
-			} `json:"object"`
-		} `json:"event_attributes"`
-	}
-	if err := json.Unmarshal(source, &e); err != nil {
-		return fmt.Errorf("ubi_events: %w", err)
-	}
-	if e.Action != "click" || e.Query == "" {
+	log := &ClickLog{}
+	err = sources("ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, func(source []byte) error {
+		var e struct {
+			Action     string `json:"action_name"`
+			Query      string `json:"query_id"`
+			Attributes struct {
+				Object struct {
+					ID string `json:"object_id"`
+				} `json:"object"`
+			} `json:"event_attributes"`
+		}
+		if err := json.Unmarshal(source, &e); err != nil {
+			return fmt.Errorf("ubi_events: %w", err)
+		}
+		if e.Action != "click" || e.Query == "" {
+			return nil
+		}
+		if i := shown[e.Query]; i != nil {
+			i.Clicked = append(i.Clicked, e.Attributes.Object.ID)
+		} else {
+			log.NotShown = append(log.NotShown, e.Attributes.Object.ID)
+		}
 		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if i := u.shown[e.Query]; i != nil {
-		i.Clicked = append(i.Clicked, e.Attributes.Object.ID)
-	} else {
-		u.log.NotShown = append(u.log.NotShown, e.Attributes.Object.ID)
+	for _, id := range slices.Sorted(maps.Keys(shown)) {
+		log.add(*shown[id])
 	}
-	return nil
-}
-
-// Log returns what was collected, by query id, and is called once. The error
-// wraps [ErrEmpty].
-func (u *UBI) Log() (*ClickLog, error) {
-	for _, id := range slices.Sorted(maps.Keys(u.shown)) {
-		u.log.add(*u.shown[id])
+	if len(log.Impressions) == 0 {
+		return nil, fmt.Errorf("ubi_queries: %w", ErrEmpty)
 	}
-	if len(u.log.Impressions) == 0 {
-		return nil, ErrEmpty
-	}
-	return &u.log, nil
+	return log, nil
 }

@@ -77,28 +77,27 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 }
 
 func TestUBIQueriesMeetTheirClicks(t *testing.T) {
-	var u UBI
-	for _, q := range []string{
-		`{"query_id":"q2","user_query":"wing","query_response_hit_ids":["a"]}`,
-		`{"query_id":"q1","user_query":"car","query_response_hit_ids":["a","b"]}`,
-		`{"query_id":"q1","user_query":"car","query_response_hit_ids":["c"]}`, // its second page
-		`{"query_id":"q3","user_query":"nothing found","query_response_hit_ids":[]}`,
-	} {
-		if err := u.AddQuery([]byte(q)); err != nil {
-			t.Fatal(err)
-		}
+	sources := map[string][]string{
+		"ubi_queries": {
+			`{"query_id":"q2","user_query":"wing","query_response_hit_ids":["a"]}`,
+			`{"query_id":"q1","user_query":"car","query_response_hit_ids":["a","b"]}`,
+			`{"query_id":"q1","user_query":"car","query_response_hit_ids":["c"]}`, // its second page
+			`{"query_id":"q3","user_query":"nothing found","query_response_hit_ids":[]}`,
+		},
+		"ubi_events": {
+			`{"action_name":"click","query_id":"q1","event_attributes":{"object":{"object_id":"c"}}}`,
+			`{"action_name":"hover","query_id":"q1","event_attributes":{"object":{"object_id":"a"}}}`,
+			`{"action_name":"click","query_id":"gone","event_attributes":{"object":{"object_id":"a"}}}`,
+			`{"action_name":"click","query_id":"q2","event_attributes":{}}`,
+		},
 	}
-	for _, e := range []string{
-		`{"action_name":"click","query_id":"q1","event_attributes":{"object":{"object_id":"c"}}}`,
-		`{"action_name":"hover","query_id":"q1","event_attributes":{"object":{"object_id":"a"}}}`,
-		`{"action_name":"click","query_id":"gone","event_attributes":{"object":{"object_id":"a"}}}`,
-		`{"action_name":"click","query_id":"q2","event_attributes":{}}`,
-	} {
-		if err := u.AddEvent([]byte(e)); err != nil {
-			t.Fatal(err)
+	each := func(index string, _ []string, f func(source []byte) error) (err error) {
+		for _, source := range sources[index] {
+			err = errors.Join(err, f([]byte(source)))
 		}
+		return err
 	}
-	log, err := u.Log()
+	log, err := ReadUBI(each)
 	want := &ClickLog{
 		Impressions: []Impression{{QueryID: "q1", Query: "car", Shown: []string{"a", "b", "c"}, Clicked: []string{"c"}}, {QueryID: "q2", Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"a", ""},
@@ -106,7 +105,8 @@ func TestUBIQueriesMeetTheirClicks(t *testing.T) {
 	if diff := cmp.Diff(want, log); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	if _, err := (&UBI{}).Log(); !errors.Is(err, ErrEmpty) {
+	sources["ubi_queries"] = nil
+	if _, err := ReadUBI(each); !errors.Is(err, ErrEmpty) {
 		t.Error(err)
 	}
 }

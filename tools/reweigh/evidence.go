@@ -85,19 +85,9 @@ func (s *Source) log(ctx context.Context) (*ClickLog, error) {
 	if !s.UBI {
 		return cli.Read(ctx, s.Clicks, ReadClicks)
 	}
-	var ubi UBI
-	api := documents.API{Client: s.Client}
-	if err := api.Sources(ctx, "ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, ubi.AddQuery); err != nil {
-		return nil, err
-	}
-	if err := api.Sources(ctx, "ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, ubi.AddEvent); err != nil {
-		return nil, err
-	}
-	log, err := ubi.Log()
-	if err != nil {
-		err = fmt.Errorf("ubi_queries: %w", err)
-	}
-	return log, err
+	return ReadUBI(func(index string, members []string, f func(source []byte) error) error {
+		return documents.API{Client: s.Client}.Sources(ctx, index, members, f)
+	})
 }
 
 // Collection reads the terms of all documents of the index.

@@ -59,7 +59,6 @@ const (
 	minDocuments = 5
 )
 
-// scales are those of the similarities of new pairs that are tried.
 func scales() []float64 { return []float64{0, 0.3, 0.6, 1.2} }
 
 // Learn returns m as it is better for searches of a collection, which must
@@ -94,7 +93,6 @@ func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []S
 	return result, err
 }
 
-// learn returns what to change, nil for nothing.
 func (l *learner) learn(ctx context.Context, all []*search, result *Result, progress simmatrix.Progress) (*model, error) {
 	epochs, tried := trials{}, trials{}
 	stage := simmatrix.NewStage(progress, "learning", 2*folds+1)
@@ -140,7 +138,6 @@ func (l *learner) learn(ctx context.Context, all []*search, result *Result, prog
 	return m, err
 }
 
-// split returns the searches without a fold, and that fold.
 func split(all []*search, fold int) (rest, held []*search) {
 	for i, s := range all {
 		if i%folds == fold {
@@ -156,7 +153,6 @@ func split(all []*search, fold int) (rest, held []*search) {
 // each, by setting. The first setting changes nothing.
 type trials [][]float64
 
-// try measures a setting on searches.
 func (l *learner) try(ctx context.Context, t *trials, setting int, held []*search, m *model) error {
 	for len(*t) <= setting {
 		*t = append(*t, nil)

@@ -193,11 +193,11 @@ func TestSlopesAreDerivatives(t *testing.T) {
 }
 
 func TestEvidenceAddsUp(t *testing.T) {
-	e := newEvidence([]string{"index"}, "click")
+	all, bits := evidence([]string{"index"}, "click")
 	for count, want := range map[int]string{1: "learned: 1 click", 31: "learned: 31 clicks", 127: "learned: 127 clicks", 5000: "learned: 127 clicks"} {
 		var names []string
-		for k, name := range e.names {
-			if e.bits(count)>>(e.first+k)&1 == 1 {
+		for k, name := range all {
+			if bits(count)>>(1+k)&1 == 1 {
 				names = append(names, name)
 			}
 		}

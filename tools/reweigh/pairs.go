@@ -78,17 +78,12 @@ func (l *learner) newNeighbors(i int32, with []*search, s *scorer) []pair {
 			cells[s.places[j]-1].share = 0 // it is a neighbor already
 		}
 	}
-	return significantPairs(cells, &all, len(with), s)
-}
-
-// significantPairs returns those of the cells of so many searches.
-func significantPairs(cells []cell, all *cell, searches int, s *scorer) []pair {
 	var pairs []pair
 	for k := range cells {
 		c := &cells[k]
 		s.places[c.term] = 0
-		if c.share > 0 && c.ratio(all) >= significant {
-			c.share /= float64(searches + 1)
+		if c.share > 0 && c.ratio(&all) >= significant {
+			c.share /= float64(len(with) + 1)
 			pairs = append(pairs, c.pair)
 		}
 	}

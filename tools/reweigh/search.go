@@ -64,6 +64,35 @@ type candidate struct {
 	most float64
 }
 
+type model struct {
+	factors []float64        // less 1, by term; nil for 1
+	pairs   map[int32][]pair // by their first term
+	scale   float64          // of the similarities of pairs
+	counts  []int            // by term, what its factor was learned from
+}
+
+// factor returns the factor of the entries in a term's column, in [0, 2].
+func (m *model) factor(term int32) float64 {
+	if m.factors == nil {
+		return 1
+	}
+	return min(max(1+m.factors[term], 0), 2)
+}
+
+// A pair is a new entry of the matrix, in the row of another term.
+type pair struct {
+	term  int32
+	share float64 // see propose
+	count int     // clicks or judgments on documents with the term
+}
+
+func (p *pair) similarity(scale float64) float64 {
+	if s := min(scale*p.share, 1); s >= 1.0/simmatrix.UnitsOfOne {
+		return s
+	}
+	return 0
+}
+
 // A learner ranks searches as their proxy would, and learns from that.
 type learner struct {
 	*Collection
@@ -124,7 +153,15 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 			p.pool = append(p.pool, d)
 		}
 	}
-	shares(p.pool)
+	useful, others := 0.0, 0.0
+	for _, d := range p.pool {
+		useful += d.gain
+		others += d.useless()
+	}
+	for k := range p.pool { // one with a gain below 1 is in part useful and in part not
+		d := &p.pool[k]
+		d.share = d.gain/useful - d.useless()/max(others, 1)
+	}
 	if p.ranked = p.pool; l.options.OnlyKnown {
 		p.ranked = p.pool[:known]
 	}
@@ -132,7 +169,6 @@ func (l *learner) prepare(s Search, scorer *scorer) *search {
 	return p
 }
 
-// origins returns the terms of a search that the collection has.
 func (l *learner) origins(terms []string) (origins []origin) {
 	for _, term := range terms {
 		id, ok := l.ids[term]
@@ -147,27 +183,11 @@ func (l *learner) origins(terms []string) (origins []origin) {
 	return origins
 }
 
-// shares sets what documents count as in [cell.share]. One with a gain below 1
-// is in part useful and in part not.
-func shares(docs []graded) {
-	useful, others := 0.0, 0.0
-	for _, d := range docs {
-		useful += d.gain
-		others += d.useless()
-	}
-	for k := range docs {
-		d := &docs[k]
-		d.share = d.gain/useful - d.useless()/max(others, 1)
-	}
-}
-
-// addable reports whether a term may be added to a search.
 func (l *learner) addable(p *search, term int32) bool {
 	return float64(len(l.found[term])) <= math.Ceil(l.options.MaxShare*float64(len(l.docs))) &&
 		!slices.ContainsFunc(p.origins, func(o origin) bool { return o.term == term })
 }
 
-// sums collects candidates.
 type sums struct {
 	places     map[int32]int
 	candidates []candidate
@@ -186,7 +206,6 @@ func (s *sums) add(term int32, from int, v float64) {
 	}
 }
 
-// best returns the n candidates with the largest v above 0, in their order.
 func (l *learner) best(all []candidate, n int) []candidate {
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.v <= 0 })
 	slices.SortFunc(all, func(a, b candidate) int {
@@ -195,7 +214,6 @@ func (l *learner) best(all []candidate, n int) []candidate {
 	return all[:min(n, len(all))]
 }
 
-// choose returns the terms that the model adds to a search.
 func (l *learner) choose(p *search, m *model) []added {
 	all := sums{places: make(map[int32]int, len(p.candidates)), candidates: make([]candidate, 0, len(p.candidates))}
 	for _, c := range p.candidates {
