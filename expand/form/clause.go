@@ -292,3 +292,83 @@ func (w *clauseWriter) end() {
 	}
 	w.put(`}}`)
 }
+
+// AddedName is what the name of every added clause begins with. Field and term
+// follow, as in "akin:title:automobile", so that a name stands for one query
+// in all of a search: engines keep one query for a name.
+const AddedName = "akin:"
+
+// name returns the name of the clause of an added term, "" for none.
+func (w *clauseWriter) name(field, term string) string {
+	if !w.named {
+		return ""
+	}
+	return AddedName + field + ":" + term
+}
+
+// added writes an added term.
+func (w *clauseWriter) added(field, term string, boost float64) {
+	w.namedTerm(field, term, boost, w.name(field, term))
+}
+
+// namedSet writes what finds and scores the same as [buffer.termSet], but whose
+// terms have names of their own.
+func (w *clauseWriter) namedSet(field string, i int, added []terms.Candidate, boost float64) {
+	w.comma()
+	w.put(`{"constant_score":{"filter":{"bool":{"should":[`)
+	for k := range added {
+		if added[k].In(i) {
+			w.added(field, added[k].Term, 1)
+		}
+	}
+	w.put(`]}}`)
+	w.boost(boost)
+	w.put(`}}`)
+}
+
+// onlyRescored reports whether the clause has terms that score in the rescore
+// and are not in the query.
+func (w *clauseWriter) onlyRescored() bool {
+	return w.c.hasFeedback() || slices.ContainsFunc(w.divided, func(d division) bool { return len(d.left) > 0 })
+}
+
+// nameRescored writes these terms behind the clause: they find nothing there
+// and add nothing to a score. Not all engines report names in a rescore.
+func (w *clauseWriter) nameRescored() {
+	w.put(`],"should":[{"constant_score":{"filter":{"bool":{"should":[`)
+	for i := range w.c.Fields {
+		f := &w.c.Fields[i]
+		for k := range w.divided[i].left {
+			w.added(f.Name, w.divided[i].left[k].Term, 1)
+		}
+		for k := range f.Feedback {
+			w.added(f.Name, f.Feedback[k].Term, 1)
+		}
+	}
+	w.put(`]}},"boost":0}}]}}`)
+}
+
+// exact writes the measure of field i, and a count of its words if asked for.
+func (w *clauseWriter) exact(i int, count bool) {
+	f := &w.c.Fields[i]
+	x, boost := f.Exact, w.c.Parsed.Boost*f.Boost
+	w.comma()
+	if count {
+		w.put(`{"bool":{"filter":[`)
+		w.words(i, i+1)
+		w.put(`],"should":[`)
+	}
+	w.put(`{"function_score":{"query":{"bool":{"should":[`)
+	for k := range f.Terms.Origins {
+		o := &f.Terms.Origins[k]
+		w.term(x.Field, o.Term, boost*x.boost(o.V, o.IDF))
+	}
+	for k := range f.Added {
+		a := &f.Added[k]
+		w.namedTerm(x.Field, a.Term, boost*x.boost(a.V, f.idf(a.DocFreq)), w.name(f.Name, a.Term))
+	}
+	w.put(`]}},"field_value_factor":{"field":`, text(x.Norm), `,"modifier":"reciprocal","missing":`, x.Missing, `},"boost_mode":"multiply"}}`)
+	if count {
+		w.put(`]}}`)
+	}
+}

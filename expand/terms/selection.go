@@ -26,8 +26,10 @@ package terms
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -495,4 +497,231 @@ func (sel *Selection) Terms(dst []string) []string {
 		dst = append(dst, sel.Candidates[k].Term)
 	}
 	return dst
+}
+
+// A table finds candidates by their term, at half the cost of a map.
+type table struct {
+	slots []int // 0 is free, k+1 stands for candidate k
+	seed  maphash.Seed
+}
+
+func (t *table) reset(n int) {
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	if cap(t.slots) >= size {
+		t.slots = t.slots[:size]
+		clear(t.slots)
+		return
+	}
+	t.slots, t.seed = make([]int, size), maphash.MakeSeed()
+}
+
+// slot returns the place of term, which is free where candidates lacks it.
+func (t *table) slot(term string, candidates []Candidate) *int {
+	mask := uint64(max(len(t.slots)-1, 0))
+	for at := maphash.String(t.seed, term) & mask; ; at = (at + 1) & mask {
+		if k := t.slots[at]; k == 0 || candidates[k-1].Term == term {
+			return &t.slots[at]
+		}
+	}
+}
+
+// KeepBest keeps the n candidates with the largest V > 0, ordered by
+// descending V, ties by term; words in the place of unknown ones come first.
+func (sel *Selection) KeepBest(n int) {
+	ranks := sel.ranks[:0]
+	for k := range sel.Candidates {
+		v := sel.Candidates[k].V
+		if v > 0 && sel.Candidates[k].Near {
+			v = math.Inf(1)
+		}
+		if v > 0 {
+			ranks = append(ranks, rank{v, k})
+		}
+	}
+	sel.ranks = ranks
+	if n < len(ranks) {
+		sel.partition(ranks, n)
+		ranks = ranks[:n]
+	}
+	slices.SortFunc(ranks, sel.compare)
+	kept := sel.kept[:0]
+	for _, r := range ranks {
+		kept = append(kept, sel.Candidates[r.candidate])
+	}
+	sel.Candidates, sel.kept = kept, sel.Candidates
+}
+
+// A rank is a candidate's place in the order, small enough to sort by.
+type rank struct {
+	v         float64
+	candidate int
+}
+
+func (sel *Selection) compare(a, b rank) int {
+	switch {
+	case a.v > b.v:
+		return -1
+	case a.v < b.v:
+		return 1
+	}
+	return strings.Compare(sel.Candidates[a.candidate].Term, sel.Candidates[b.candidate].Term)
+}
+
+// partition reorders r so that its n first come before all others
+// (quickselect; the order is total, so the set is unique).
+func (sel *Selection) partition(r []rank, n int) {
+	for lo, hi := 0, len(r)-1; lo < hi; {
+		pivot := r[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for sel.compare(r[i], pivot) < 0 {
+				i++
+			}
+			for sel.compare(r[j], pivot) > 0 {
+				j--
+			}
+			if i <= j {
+				r[i], r[j] = r[j], r[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}
+
+// Share divides total fairly: everybody gets the same, and what one does not
+// need goes to the others. sizes says how many each can use. Those who can use
+// more than quota get quota, and the first rest of them get one more. It sorts
+// sizes.
+func Share(sizes []int, total int) (quota, rest int) {
+	slices.Sort(sizes)
+	quota = total
+	for i, n := range sizes {
+		waiting := len(sizes) - i
+		if quota = total / waiting; n > quota {
+			return quota, total % waiting
+		}
+		total -= n
+	}
+	return quota, 0
+}
+
+// MaxLeftOut bounds the neighbors of a text that are noted as left out.
+const MaxLeftOut = 10
+
+// A LeftOut is a neighbor that is not added.
+type LeftOut struct {
+	Term string
+	// Origin is the number of the origin that it is a neighbor of, and Similarity
+	// the s_ij.
+	Origin     int
+	Similarity float64
+	// Frequent says that more documents have it than are let in; else none has it.
+	Frequent bool
+}
+
+// before reports whether l is noted rather than other: a limit can be changed,
+// and what no document has would find nothing.
+func (l *LeftOut) before(other *LeftOut) bool {
+	if l.Frequent != other.Frequent {
+		return l.Frequent
+	}
+	return l.Similarity > other.Similarity
+}
+
+// leaveOut notes a neighbor, once for all origins, by its largest similarity.
+func (sel *Selection) leaveOut(l LeftOut) {
+	if len(sel.LeftOut) == MaxLeftOut && !l.before(&sel.LeftOut[MaxLeftOut-1]) {
+		return
+	}
+	if at := slices.IndexFunc(sel.LeftOut, func(o LeftOut) bool { return o.Term == l.Term }); at >= 0 {
+		if !l.before(&sel.LeftOut[at]) {
+			return
+		}
+		sel.LeftOut = slices.Delete(sel.LeftOut, at, at+1)
+	}
+	at, _ := slices.BinarySearchFunc(sel.LeftOut, l, func(o, l LeftOut) int {
+		if o.before(&l) || !l.before(&o) {
+			return -1
+		}
+		return 1
+	})
+	sel.LeftOut = slices.Insert(sel.LeftOut, at, l)
+	sel.LeftOut = sel.LeftOut[:min(len(sel.LeftOut), MaxLeftOut)]
+}
+
+// Unknown reports whether a word has no row. A variant that an analyzer has
+// put beside another word is none: that word says what is meant.
+func (o *Origin) Unknown() bool { return o.Row.IsZero() && o.Alone }
+
+// TakeNearest gives an unknown word the row of the nearest known one, times
+// the similarity of the two, with that word itself. Of two words it is the
+// union, in which a neighbor has the larger similarity.
+func (o *Origin) TakeNearest(known []string, rows []simmatrix.Row, similarity float32) {
+	var all []simmatrix.Neighbor
+	docFreq := rows[0].DocFreq()
+	for k, word := range known {
+		docFreq = min(docFreq, rows[k].DocFreq())
+		all = append(all, simmatrix.Neighbor{Term: word, Similarity: similarity, DocFreq: rows[k].DocFreq()})
+		for n := range rows[k].All() {
+			if !slices.Contains(known, n.Term) {
+				n.Similarity, n.Origins = simmatrix.QuantizeSimilarity(float64(similarity*n.Similarity)), 0
+				all = append(all, n)
+			}
+		}
+	}
+	bySimilarity := func(a, b simmatrix.Neighbor) int { return cmp.Compare(b.Similarity, a.Similarity) }
+	slices.SortFunc(all, func(a, b simmatrix.Neighbor) int { return cmp.Or(cmp.Compare(a.Term, b.Term), bySimilarity(a, b)) })
+	all = slices.CompactFunc(all, func(a, b simmatrix.Neighbor) bool { return a.Term == b.Term })
+	slices.SortStableFunc(all, bySimilarity)
+	row, err := simmatrix.PackRow(docFreq, all[:min(len(all), simmatrix.MaxNeighbors)])
+	if err == nil { // else the word stays unknown
+		o.Row, o.Nearest = row, known
+	}
+}
+
+// Has reports whether a word is in the text or stands for one that is.
+func (sel *Selection) Has(word string) bool {
+	return slices.ContainsFunc(sel.Origins, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })
+}
+
+// Score returns what the term brings at λ. A word in the place of an unknown
+// one is a part of the text and counts in full.
+func (c *Candidate) Score(lambda float64) float64 {
+	if c.Near {
+		return c.V
+	}
+	return lambda * c.V
+}
+
+// docFreq returns the document frequency by which origin i is weighted. A
+// word that no document has counts as the nearest known one, the rarer of
+// two: its own frequency would make it the most telling word of the text.
+// Where no document has these any more, that in the row counts.
+func (sel *Selection) docFreq(i int, docFreqs []int64) int64 {
+	o := &sel.Origins[i]
+	if o.Nearest == nil {
+		return docFreqs[i]
+	}
+	least := int64(math.MaxInt64)
+	for k := range sel.Candidates {
+		if df := docFreqs[len(sel.Origins)+k]; df > 0 && slices.Contains(o.Nearest, sel.Candidates[k].Term) {
+			least = min(least, df)
+		}
+	}
+	if least == math.MaxInt64 {
+		least = int64(o.Row.DocFreq())
+	}
+	return max(least, docFreqs[i])
 }
