@@ -82,9 +82,6 @@ const (
 	noTerm         = -1
 )
 
-// least returns the smallest distance of the text so far, if b is not 0.
-func (b band) least() int { return bits.TrailingZeros64(uint64(b)) / laneBits }
-
 // An editSearcher finds the neighbors of one term, the query, at a time.
 type editSearcher struct {
 	tree *termTree
@@ -222,7 +219,8 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 		s.offer(n.term, state, depth)
 	}
 	const many = 16
-	if n.last-n.children > many && state.least() == s.reach[x] {
+	least := bits.TrailingZeros64(uint64(state)) / laneBits // the smallest distance of the text so far
+	if n.last-n.children > many && least == s.reach[x] {
 		s.walkSame(n, state, depth)
 		return
 	}
