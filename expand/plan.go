@@ -51,7 +51,11 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 		}
 		var count int
 		body, count = plan.Write(body)
-		switch limit := p.limit(plan); {
+		limit := a.clauseLimit // 0 where unknown
+		if plan.Exact() {      // there are as many terms as S has
+			limit = exactLimit(limit)
+		}
+		switch {
 		case limit > 0 && count > limit && plan.Changes():
 			clauses = dropTerms(plan, count-limit)
 		case plan.Unscored && !plan.MatchOnly:
@@ -59,29 +63,12 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 			// finds what a search with scores finds.
 			matchOnly = true
 		default:
-			return plan, p.result(plan, body, count)
+			return plan, &Result{
+				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
+				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.s.firstHits(), p.rerank != nil),
+			}
 		}
 	}
-}
-
-func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
-	res := &Result{
-		Rewritten:   true,
-		Parts:       []Part{{Index: p.s.req.Index, Rerank: p.rerank}},
-		Body:        body,
-		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
-		ClauseCount: clauses,
-	}
-	res.RawQuery = p.s.rawQuery(plan.NeedsDFS(), p.rerank != nil)
-	return res
-}
-
-// limit returns how many clauses the search may have, 0 where unknown.
-func (p *planner) limit(plan *form.Plan) int {
-	if plan.Exact() { // there are as many terms as S has
-		return exactLimit(p.clauseLimit)
-	}
-	return p.clauseLimit
 }
 
 // dropTerms returns fewer terms than those of a plan that has over clauses too
@@ -226,4 +213,40 @@ func (s *search) notRescored(limit int64) reason.Reason {
 		return reason.Named
 	}
 	return ""
+}
+
+// adjusted returns clauses in which what added terms count for is multiplied.
+func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
+	if len(by) == 0 {
+		return clauses
+	}
+	factor := func(term string) float64 {
+		for _, t := range by {
+			if t.Term == term {
+				return t.Factor
+			}
+		}
+		return 1
+	}
+	clauses = slices.Clone(clauses)
+	for i := range clauses {
+		clauses[i].Fields = slices.Clone(clauses[i].Fields)
+	}
+	for c, f := range form.Fields(clauses) {
+		had := len(f.Added) + len(f.Feedback)
+		f.Added, f.Feedback = slices.Clone(f.Added), slices.Clone(f.Feedback)
+		for k := range f.Added {
+			f.Added[k].V *= factor(f.Added[k].Term)
+		}
+		for k := range f.Feedback {
+			f.Feedback[k].Boost *= factor(f.Feedback[k].Term)
+		}
+		f.Added = slices.DeleteFunc(f.Added, func(t terms.Candidate) bool { return t.V == 0 })
+		f.Feedback = slices.DeleteFunc(f.Feedback, func(t terms.FeedbackTerm) bool { return t.Boost == 0 })
+		slices.SortStableFunc(f.Added, func(a, b terms.Candidate) int { return cmp.Compare(b.V, a.V) })
+		if had > 0 && len(f.Added)+len(f.Feedback) == 0 && f.Reason == "" && !c.Exact {
+			c.LeaveField(f, reason.NoNeighbors)
+		}
+	}
+	return clauses
 }
