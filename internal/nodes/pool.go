@@ -286,16 +286,25 @@ func (p *Pool) send(n *node, req *http.Request, safe bool) (*http.Response, erro
 func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kept := n.ended(sent); safe && !kept {
+	n.inFlight--
+	if _, kept := n.cancels[sent]; safe && !kept {
 		return false
 	}
+	delete(n.cancels, sent)
 	now := time.Now()
 	dial, unsent := errors.AsType[*dialError](err)
 	switch {
 	case err == nil:
-		n.answered(now, res.StatusCode)
-	case sent.Context().Err() != nil:
-		n.left()
+		n.heard(now)
+		if err := sick(res.StatusCode); err != nil {
+			n.fail(now, kindStatus, err)
+		} else {
+			n.works()
+		}
+	case sent.Context().Err() != nil: // the client did not wait, which says nothing of the node
+		if n.state == onTrial {
+			n.state = recovering
+		}
 	case unsent:
 		n.fail(now, dial.kind, err)
 	default:

@@ -16,29 +16,10 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/internal/cli"
-	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/store"
-)
-
-var (
-	_ expand.Cluster  = (*esclient.Cached)(nil)
-	_ expand.Matrices = matrices{}
-	_ expand.Pinned   = pinned{}
-	_ expand.Rows     = (*store.Rows)(nil)
-	_ proxy.Expander  = (*expand.Expander)(nil)
-
-	_ expand.WeightSource = weightSource{}
-	_ expand.Weights      = weights{}
-
-	_ expand.VectorSource = (*vectorSource)(nil)
-
-	_ soft.TermVectors = termVectors{}
-	_ proxy.Reranker   = (*soft.Reranker)(nil)
-	_ proxy.HitTerms   = (*soft.Reranker)(nil)
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its

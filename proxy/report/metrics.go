@@ -3,7 +3,7 @@
 // (exchange.go, record.go), in the explanations of the last searches
 // (explanations.go), and in what keeps searches from being expanded right
 // now (health.go). Lines are written in the background, so that no request
-// waits for a log (lines.go).
+// waits for a log.
 package report
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -130,21 +129,6 @@ func (m *Metrics) addClients(r registering) {
 	slow := r.counter("akin_slow_clients_total",
 		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
 	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
-}
-
-// countClauses counts what was done with each field of each clause, and
-// searches with words that are not in the matrix.
-func (m *Metrics) countClauses(res *expand.Result) {
-	for i := range res.Clauses {
-		outcome := Unchanged
-		if res.Clauses[i].Form != "" {
-			outcome = Rewritten
-		}
-		m.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
-	}
-	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
-		m.noRow.Inc()
-	}
 }
 
 // The searches that are compared, values of the label "search".
