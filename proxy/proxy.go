@@ -87,9 +87,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
 	if err == nil {
-		report.Answered(t.out.Context(), sent)
+		report.Answered(r.Context(), sent)
 		if s.judge.showsSecurity(res) {
-			s.access.secure(t.out.Context(), res.StatusCode)
+			s.access.secure(r.Context(), res.StatusCode)
 		}
 	}
 	s.answer(w, r, t, res, err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -14,6 +16,21 @@ var (
 	errTooDeep = errors.New("queries nested too deep")
 	errNotJSON = errors.New("not a JSON object")
 )
+
+// A Parser reads search bodies, one after the other with the same memory.
+// The zero Parser leaves phrases and rescore queries alone.
+type Parser struct {
+	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
+	Phrases, Rescores bool
+
+	json jsonspan.Reader
+	path []byte
+	// standards are the queries of the standard retrievers.
+	standards []jsonspan.Span
+	// texts is the number of clauses to expand, notes that of the others.
+	texts, notes int
+	search       Search
+}
 
 // Parse reads a body, which must be one JSON object, with the parameters of
 // its request, which go before what it says. It returns the reason to leave
@@ -310,4 +327,185 @@ func (p *Parser) rescore() error {
 	return p.only("query", func() error {
 		return p.only("rescore_query", func() error { return p.query(1) })
 	})
+}
+
+func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
+
+// members reads an object by f, with the path of the member in p.path, and
+// passes over what is none.
+func (p *Parser) members(f func(name []byte) error) error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	pathLen := len(p.path)
+	err := p.json.Object(func(name []byte) error {
+		if p.path = p.path[:pathLen]; pathLen > 0 {
+			p.path = append(p.path, '.')
+		}
+		p.path = append(p.path, name...)
+		return f(name)
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+// only reads the one member named of an object by f.
+func (p *Parser) only(member string, f func() error) error {
+	return p.members(func(name []byte) error {
+		if string(name) == member {
+			return f()
+		}
+		return p.json.Skip()
+	})
+}
+
+// oneOrMore reads a value, or each one of a list, by f.
+func (p *Parser) oneOrMore(f func() error) error {
+	if p.json.Kind() != '[' {
+		return f()
+	}
+	pathLen := len(p.path)
+	err := p.json.List(func(i int) error {
+		p.path = strconv.AppendInt(append(p.path[:pathLen], '['), int64(i), 10)
+		p.path = append(p.path, ']')
+		return f()
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+const (
+	// maxHighlights bounds the highlights of a search that is expanded.
+	maxHighlights = 64
+	// highlightRoom is what their queries may take together beyond the length
+	// of the body.
+	highlightRoom = 1 << 20
+)
+
+// highlight notes a highlight object that needs a highlight_query.
+func (p *Parser) highlight() error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	has, h := false, Highlight{Empty: true}
+	err := p.json.Object(func(name []byte) error {
+		if h.Empty {
+			h.At = p.json.Name().Start
+		}
+		h.Empty = false
+		has = has || string(name) == "highlight_query"
+		return p.json.Skip()
+	})
+	if h.Empty {
+		h.At = p.json.Offset() - 1
+	}
+	if s := &p.search; err == nil && !has && len(s.Highlights) <= maxHighlights { // one more says that there are too many
+		s.Highlights = append(s.Highlights, h)
+	}
+	return err
+}
+
+// hits reads the object of inner_hits or top_hits.
+func (p *Parser) hits() error { return p.only("highlight", p.highlight) }
+
+func (p *Parser) collapse() error {
+	return p.only("inner_hits", func() error { return p.oneOrMore(p.hits) })
+}
+
+func (p *Parser) aggregations(depth int) error {
+	if depth > maxDepth {
+		return p.json.Skip()
+	}
+	return p.members(func([]byte) error {
+		return p.members(func(name []byte) error {
+			switch string(name) {
+			case "aggs", "aggregations":
+				return p.aggregations(depth + 1)
+			case "top_hits":
+				return p.hits()
+			}
+			return p.json.Skip()
+		})
+	})
+}
+
+// mark sets the query of the highlights from number first on that have none,
+// and drops them where there is no query.
+func (s *Search) mark(first int, query jsonspan.Span) {
+	kept := s.Highlights[:first]
+	for _, h := range s.Highlights[first:] {
+		if h.Queries == nil && !query.IsZero() {
+			h.Queries = []jsonspan.Span{query}
+		}
+		if h.Queries != nil {
+			kept = append(kept, h)
+		}
+	}
+	s.Highlights = kept
+}
+
+// markHits sets the queries of the highlights that are of the search's hits:
+// the query of the search, or those of its standard retrievers.
+func (s *Search) markHits(standards []jsonspan.Span) {
+	if len(s.Highlights) == 0 {
+		return
+	}
+	queries := slices.Clone(standards)
+	if !s.Query.IsZero() {
+		queries = []jsonspan.Span{s.Query}
+	}
+	for i := range s.Highlights {
+		if h := &s.Highlights[i]; h.Queries == nil {
+			h.Queries = queries
+		}
+	}
+}
+
+// Crowded reports whether there are too many highlights, or whether their
+// queries would take too much room in the body.
+func (s *Search) Crowded() bool {
+	n := 0
+	for i := range s.Highlights {
+		n += s.Highlights[i].Len()
+	}
+	return len(s.Highlights) > maxHighlights || n > len(s.Body)+highlightRoom
+}
+
+// defaultSize is how many hits the engines return by default.
+const defaultSize = 10
+
+// A Page is what the client asks for of the hits: Size of them behind the
+// first From, and whether with sequence numbers and versions.
+type Page struct {
+	From, Size     int
+	SeqNo, Version bool
+}
+
+// Page returns the page that the client asks for, false where akin does not
+// know it for sure: the engines refuse some values, and take others for
+// something else.
+func (s *Search) Page(p *Parameters) (page Page, ok bool) {
+	ok = !p.oddPage
+	read := func(name string, at jsonspan.Span, otherwise string, valid func(string) bool) string {
+		text := p.Get(name) // which goes before the body
+		switch {
+		case text != "":
+		case at.IsZero():
+			text = otherwise
+		default:
+			bare, opened := strings.CutPrefix(string(at.Of(s.Body)), `"`)
+			bare, closed := strings.CutSuffix(bare, `"`)
+			text, ok = bare, ok && opened == closed
+		}
+		ok = ok && valid(text)
+		return text
+	}
+	from, errFrom := strconv.Atoi(read("from", s.Hits.From, "0", isCount))
+	size, errSize := strconv.Atoi(read("size", s.Hits.Size, strconv.Itoa(defaultSize), isCount))
+	page = Page{
+		From: from, Size: size,
+		SeqNo:   read("seq_no_primary_term", s.Hits.SeqNo, isFalse, isBoolean) == isTrue,
+		Version: read("version", s.Hits.Version, isFalse, isBoolean) == isTrue,
+	}
+	return page, ok && errFrom == nil && errSize == nil && size > 0
 }

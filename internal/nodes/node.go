@@ -66,13 +66,6 @@ type node struct {
 	awaited time.Time     // what the next ping waits for; zero for changed only
 }
 
-func newNode(base *url.URL, log *slog.Logger, failures *prometheus.CounterVec) *node {
-	return &node{
-		base: base, name: base.String(), log: log, failures: failures,
-		cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
-	}
-}
-
 // resolve returns the URL of asked, of which path and query count, at n.
 func (n *node) resolve(asked *url.URL) *url.URL {
 	target := *asked

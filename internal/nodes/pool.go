@@ -97,7 +97,10 @@ func New(o Options) (*Pool, error) {
 		}
 		name := base.String()
 		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
-			p.nodes = append(p.nodes, newNode(base, o.Logger, p.metrics.failures))
+			p.nodes = append(p.nodes, &node{
+				base: base, name: name, log: o.Logger, failures: p.metrics.failures,
+				cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
+			})
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -51,7 +51,11 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	p.shown.Store(a.metrics)
-	p.registry.MustRegister(&p.shown, o.Build.metric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "akin_build_info", Help: "1, with the version of akin, its commit, and the Go that built it.",
+		ConstLabels: prometheus.Labels{"version": o.Build.Version, "revision": o.Build.Commit, "goversion": o.Build.Go},
+	}, func() float64 { return 1 })
+	p.registry.MustRegister(&p.shown, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return a, nil
 }
 
@@ -193,7 +197,7 @@ func (a *App) proxyOptions() proxy.Options {
 	cfg := a.cfg
 	host, _, err := net.SplitHostPort(cfg.Admin.Address)
 	must(err) // configs lets no other address through
-	var trials []proxy.Trial
+	trials := make([]proxy.Trial, 0, len(cfg.Expansion.Trials))
 	for _, t := range cfg.Expansion.Trials {
 		trials = append(trials, proxy.Trial{
 			Name: t.Name, Covers: store.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,

@@ -1,6 +1,6 @@
 // Package report tells what became of requests: in metrics (metrics.go;
 // docs/metrics.md lists them), in the access log and in traces
-// (exchange.go, record.go), in the explanations of the last searches
+// (exchange.go, search.go), in the explanations of the last searches
 // (explanations.go), and in what keeps searches from being expanded right
 // now (health.go). Lines are written in the background, so that no request
 // waits for a log.

@@ -270,14 +270,6 @@ func (r *Regression) similarity(units []uint16) float64 {
 	return math.Pow(logit.Logistic(r.logOdds(units)-prior), regressionPower)
 }
 
-// fits returns an error unless the regression was fitted to these inputs.
-func (r *Regression) fits(inputs []Input) error {
-	if !slices.EqualFunc(r.Coefficients, inputs, func(c Coefficient, in Input) bool { return c.Name == in.Name }) {
-		return errors.New("regression: fitted to inputs of other names or in another order")
-	}
-	return nil
-}
-
 // logOdds returns β_0 + Σ_k β_k·s_k for similarities in units of 1/65535.
 func (r *Regression) logOdds(units []uint16) float64 {
 	z := r.Intercept.Value
