@@ -493,8 +493,12 @@ func (p *Error) Unwrap() error { return p.Err }
 // around it that the file has. A key counts once: what follows from its first
 // problem, or from one of a key around it, is not reported.
 func (d *decoder) add(key, format string, args ...any) {
+	at := key
+	for at != "" && d.lines[at] == 0 {
+		at = parent(at)
+	}
 	if !d.has(key) {
-		d.addAt(d.line(key), key, format, args...)
+		d.addAt(d.lines[at], key, format, args...)
 	}
 }
 
@@ -510,15 +514,6 @@ func (d *decoder) has(key string) bool {
 		key = parent(key)
 	}
 	return key != ""
-}
-
-// line returns the line of key or of the nearest key around it, 0 where the
-// file has none of them.
-func (d *decoder) line(key string) int {
-	for key != "" && d.lines[key] == 0 {
-		key = parent(key)
-	}
-	return d.lines[key]
 }
 
 // err joins the problems in the order of their lines, nil where there are none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,8 +117,8 @@ func (e *ItemError) AsError(status int) *Error {
 // index that is missing, closed or blocked, or for an analyzer that it does not
 // have.
 func IsUnknown(err error) bool {
-	var refused *Error
-	return errors.As(err, &refused) && !IsBarred(err) &&
+	refused, ok := errors.AsType[*Error](err)
+	return ok && !IsBarred(err) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound ||
 			refused.Status == http.StatusForbidden && isBlocked(refused))
 }
@@ -134,17 +135,11 @@ func IsBarred(err error) bool {
 // refused reports whether the cluster answered a call, and not to say that it
 // is overloaded: asking in another way may do.
 func refused(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return false
-	default:
-		return true
-	}
+	e, ok := errors.AsType[*Error](err)
+	return ok && !slices.Contains([]int{
+		http.StatusUnauthorized, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}, e.Status)
 }
 
 // isNo reports whether the cluster refuses a call for what it asks, and not for
@@ -162,6 +157,6 @@ func isBlocked(e *Error) bool { return e.Type == "cluster_block_exception" }
 // tokens: with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch
 // 8.
 func tooManyTokens(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
+	e, ok := errors.AsType[*Error](err)
+	return ok && strings.Contains(e.Reason, "index.analyze.max_token_count")
 }

@@ -89,7 +89,7 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 		Telling: telling, Life: life,
 	}), ttl: o.TTL}
 	c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
-	about := cache.Options[key]{Cost: key.cost, Loader: c.loader, Owner: key.owner}
+	about := cache.Options[key]{Cost: key.cost, Loader: c.loader, Owner: func(k key) string { return "index " + k.Expression }}
 	about.Bytes = o.AnalysisBytes
 	c.analysis = cache.New(about)
 	const share = 8 // five of them are for what is known of fields
@@ -134,7 +134,11 @@ func (c *Cached) Close() {
 // Forget drops what is known of an index expression, with all options, for when
 // the cluster refuses what that led to; at most once a second, since learning
 // it again takes calls. It reports whether it did.
-func (c *Cached) Forget(index string) bool { return c.generations.forget(index) }
+func (c *Cached) Forget(index string) bool {
+	forgot := c.generations.of(index)
+	now, last := int64(time.Since(c.generations.start))+1, forgot.Load()
+	return (last == 0 || now-last >= int64(forgetPause)) && forgot.CompareAndSwap(last, now)
+}
 
 func (c *Cached) key(indices Indices, field string) key {
 	return key{generation: c.generations.of(indices.Expression).Load(), Indices: indices, field: field}
@@ -319,13 +323,6 @@ type termList struct {
 	others unique.Handle[termList]
 }
 
-func listOf(terms []string) (list unique.Handle[termList]) {
-	for _, t := range slices.Backward(terms) {
-		list = unique.Make(termList{t, list})
-	}
-	return list
-}
-
 // clone returns a key that does not keep the memory of the request it came in.
 func (k key) clone() key {
 	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
@@ -382,9 +379,6 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// owner names what loads count for besides their client.
-func (k key) owner() string { return "index " + k.Expression }
-
 const (
 	slots       = 256         // index expressions that share one are forgotten together
 	forgetPause = time.Second // between two times that an expression is forgotten
@@ -400,9 +394,3 @@ type generations struct {
 func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }
 
 func (g *generations) of(index string) *atomic.Int64 { return &g.forgot[g.slot(index)] }
-
-// forget notes that an expression is forgotten now, at most once a second.
-func (g *generations) forget(index string) bool {
-	now, last := int64(time.Since(g.start))+1, g.of(index).Load()
-	return (last == 0 || now-last >= int64(forgetPause)) && g.of(index).CompareAndSwap(last, now)
-}

@@ -218,7 +218,11 @@ func (c *Client) send(ctx context.Context, call Call, read func(h http.Header, b
 		return refused
 	}
 	answer := &boundedReader{r: resp.Body, left: cmp.Or(call.Limit, maxAnswer), memory: c.memory}
-	defer answer.release() // what is read of it is decoded by then
+	defer func() { // what is read of it is decoded by then
+		if c.memory != nil {
+			c.memory.Give(answer.taken)
+		}
+	}()
 	return read(resp.Header, answer)
 }
 
@@ -261,12 +265,6 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 		b.taken += decodedSize * int64(n)
 	}
 	return n, err
-}
-
-func (b *boundedReader) release() {
-	if b.memory != nil {
-		b.memory.Give(b.taken)
-	}
 }
 
 // Info tells what a cluster runs.

@@ -2,7 +2,9 @@ package esclient
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"unique"
 
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -80,7 +82,9 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	_, _, failed := cache.Peek[any](c.statistics, k.as(failureOfField))
 	if failed == nil {
 		asked := k.as(countOfTerms)
-		asked.terms = listOf(names)
+		for _, name := range slices.Backward(names) {
+			asked.terms = unique.Make(termList{name, asked.terms})
+		}
 		counting = cache.Start(ctx, c.statistics, asked, 0, func(ctx context.Context) (termCount, error) { return c.count(ctx, k, names) })
 	}
 	scaling := cache.Start(ctx, c.statistics, k.as(scaleOfField), c.ttl, func(ctx context.Context) (learned[float64], error) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -257,8 +256,13 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 		if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
 			return err
 		}
-		if t.clause.Prefix {
-			analysis = withoutLast(analysis)
+		if t.clause.Prefix { // the terms at the last position begin words
+			n, trimmed := len(analysis.Terms), *analysis
+			for n > 0 && analysis.Positions[n-1] == analysis.Positions[len(analysis.Positions)-1] {
+				n--
+			}
+			trimmed.Terms, trimmed.Positions = analysis.Terms[:n], analysis.Positions[:n]
+			analysis = &trimmed
 		}
 		switch {
 		case analysis.NotWords != "" && !t.named:
@@ -273,17 +277,6 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 		}
 		return nil
 	})
-}
-
-// withoutLast leaves out the terms at the last position.
-func withoutLast(a *esclient.Analysis) *esclient.Analysis {
-	n := len(a.Terms)
-	for n > 0 && a.Positions[n-1] == a.Positions[len(a.Positions)-1] {
-		n--
-	}
-	trimmed := *a
-	trimmed.Terms, trimmed.Positions = a.Terms[:n], a.Positions[:n]
-	return &trimmed
 }
 
 // understand settles what the analyses of all its fields mean for a clause.

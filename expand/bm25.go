@@ -27,7 +27,15 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 	}
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
-		weighContext(open, a.s.firstHits())
+		for _, t := range open {
+			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // what the first hits speak of
+			if !t.follows() {
+				t.terms.Context = make(map[string]float64, len(t.Feedback))
+				for _, f := range t.Feedback {
+					t.terms.Context[f.Term] = f.Weight
+				}
+			}
+		}
 	}
 	for _, t := range leading(open) {
 		t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)

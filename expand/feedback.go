@@ -85,20 +85,6 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 	return p
 }
 
-// weighContext notes what the first hits speak of, for each target.
-func weighContext(open []*target, first []FirstHit) {
-	for _, t := range open {
-		t.Feedback = terms.Feedback(first, t.Name)
-		if t.follows() {
-			continue
-		}
-		t.terms.Context = make(map[string]float64, len(t.Feedback))
-		for _, f := range t.Feedback {
-			t.terms.Context[f.Term] = f.Weight
-		}
-	}
-}
-
 // settleFeedback keeps, of the terms that the first hits speak of, those that
 // are added to the targets, whose statistics are there.
 func (a *asker) settleFeedback(ctx context.Context, open []*target) error {

@@ -51,7 +51,11 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 		}
 		var count int
 		body, count = plan.Write(body)
-		switch limit := p.limit(plan); {
+		limit := a.clauseLimit // 0 where unknown
+		if plan.Exact() {      // there are as many terms as S has
+			limit = exactLimit(limit)
+		}
+		switch {
 		case limit > 0 && count > limit && plan.Changes():
 			clauses = dropTerms(plan, count-limit)
 		case plan.Unscored && !plan.MatchOnly:
@@ -59,29 +63,12 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 			// finds what a search with scores finds.
 			matchOnly = true
 		default:
-			return plan, p.result(plan, body, count)
+			return plan, &Result{
+				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
+				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.s.firstHits(), p.rerank != nil),
+			}
 		}
 	}
-}
-
-func (p *planner) result(plan *form.Plan, body []byte, clauses int) *Result {
-	res := &Result{
-		Rewritten:   true,
-		Parts:       []Part{{Index: p.s.req.Index, Rerank: p.rerank}},
-		Body:        body,
-		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
-		ClauseCount: clauses,
-	}
-	res.RawQuery = p.s.rawQuery(plan.NeedsDFS(), p.rerank != nil)
-	return res
-}
-
-// limit returns how many clauses the search may have, 0 where unknown.
-func (p *planner) limit(plan *form.Plan) int {
-	if plan.Exact() { // there are as many terms as S has
-		return exactLimit(p.clauseLimit)
-	}
-	return p.clauseLimit
 }
 
 // dropTerms returns fewer terms than those of a plan that has over clauses too

@@ -2,7 +2,6 @@ package expand
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A search is one search of a request as it was read, with the options that it
@@ -79,7 +79,8 @@ func (s *search) namesAdded() bool {
 	case p.HideFrom&^DiscloseSecured != 0, secured && (p.HideFrom != 0 || p.Feedback.documents(s.req.Feedback) > 0):
 		return false
 	}
-	return !namesLikeAdded(s.Body)
+	likeAdded := []string{`"` + form.AddedName, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} // a name as added clauses get them
+	return !namesQueries(s.Body) || !slices.ContainsFunc(likeAdded, func(name string) bool { return bytes.Contains(s.Body, []byte(name)) })
 }
 
 // usePIT takes the indices from the point in time, if it knows them. Engines
@@ -92,15 +93,6 @@ func (s *search) usePIT() bool {
 	names := p.names()
 	s.indices, s.pitShards = esclient.Indices{Expression: strings.Join(names, ",")}, p.shards
 	return len(names) > 0
-}
-
-// allowed returns the reason where the client may not search the indices.
-func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
-	if s.req.Allowed == nil {
-		return "", nil
-	}
-	why, err := reasonOf(s.req.Allowed(ctx, s.indices))
-	return why, failed(StageAccess, err)
 }
 
 func (s *search) notes() (out []Explanation) {
@@ -169,13 +161,6 @@ func namesQueries(query []byte) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
 }
 
-// namesLikeAdded reports whether a query may have a name as added clauses get
-// them.
-func namesLikeAdded(query []byte) bool {
-	likeAdded := []string{`"` + form.AddedName, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`}
-	return namesQueries(query) && slices.ContainsFunc(likeAdded, func(s string) bool { return bytes.Contains(query, []byte(s)) })
-}
-
 // searchesVectors reports whether a query has one in it that searches vectors,
 // also as a filter or a function. A field of such a name may look the same,
 // which costs no more than the rescore.
@@ -190,4 +175,73 @@ func searchesVectors(query []byte) bool {
 		}
 	}
 	return false
+}
+
+// discloses returns in which ways the answer to a search with a body would show
+// the terms that are added to it.
+func discloses(req *Request, body []byte) Disclosure {
+	d := req.Discloses
+	switch req.Endpoint {
+	case EndpointExplain:
+		d |= DiscloseExplain
+	case EndpointValidate:
+		if asksFor(req.RawQuery, "explain", "rewrite", "all_shards") {
+			d |= DiscloseValidate
+		}
+	default:
+		if asksFor(req.RawQuery, "explain") {
+			d |= DiscloseExplain
+		}
+		// "profile" stands at the top of a body, "explain" in inner hits and in
+		// aggregations, too. A field of such a name may be taken for that, and one
+		// search more is not expanded.
+		if slices.ContainsFunc([]string{`"explain"`, `"profile"`, `\u`}, func(s string) bool { return bytes.Contains(body, []byte(s)) }) {
+			var r jsonspan.Reader
+			r.Reset(body)
+			_ = d.read(&r, body, DiscloseExplain|DiscloseProfile) // the body was read before
+		}
+	}
+	return d
+}
+
+// asksFor reports whether one of the parameters is there and not "false".
+func asksFor(rawQuery string, parameters ...string) bool {
+	for part := range strings.SplitSeq(rawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if value != "false" && slices.Contains(parameters, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// read adds what a value asks for, of the ways given at its top.
+func (d *Disclosure) read(r *jsonspan.Reader, body []byte, ways Disclosure) error {
+	if r.Kind() == '[' {
+		return r.List(func(int) error { return d.read(r, body, DiscloseExplain) })
+	}
+	if r.Kind() != '{' {
+		return r.Skip()
+	}
+	return r.Object(func(name []byte) error {
+		var way Disclosure
+		switch string(name) {
+		case "explain":
+			way = DiscloseExplain
+		case "profile":
+			way = DiscloseProfile
+		}
+		if kind := r.Kind(); way&ways == 0 || kind != 't' && kind != '"' {
+			return d.read(r, body, DiscloseExplain)
+		}
+		at, err := r.Value()
+		on := at.Of(body)
+		if err == nil && on[0] == '"' {
+			on, err = jsonspan.Unquote(on)
+		}
+		if string(on) == "true" {
+			*d |= way
+		}
+		return err
+	})
 }

@@ -52,7 +52,14 @@ func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
 	if len(edits) == 0 {
 		return notes, nil
 	}
-	body, highlights, paths := s.Body, s.Highlights, s.pathsWith(found)
+	body, highlights := s.Body, s.Highlights
+	var paths []string // of the clauses in the client's search, twice of those with nested ones: they will follow each other
+	for i := range s.Clauses {
+		c := &s.Clauses[i]
+		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
+			paths = append(paths, c.Path)
+		}
+	}
 	_, why := a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
 	if s.nested = why == "" && s.FieldCount() <= dsl.MaxFields && !s.Crowded(); s.nested {
 		s.asBefore(body, highlights, paths)
@@ -65,18 +72,6 @@ func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
 		}
 	}
 	return notes, nil
-}
-
-// pathsWith returns where the clauses stand in the client's search, with those
-// that get nested ones twice: they will follow each other.
-func (s *search) pathsWith(found []nestable) (paths []string) {
-	for i := range s.Clauses {
-		c := &s.Clauses[i]
-		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {
-			paths = append(paths, c.Path)
-		}
-	}
-	return paths
 }
 
 // asBefore has people see the search as it came in body: the words of its own
@@ -108,7 +103,12 @@ func (s *search) nestables() (out []nestable) {
 		if c.Reason != "" || strings.Contains(c.Path, ".nested.") { // where the field is not
 			continue
 		}
-		fields := s.fieldsOf(c)
+		fields := c.Fields
+		if len(fields) == 0 {
+			for _, name := range s.profile.DefaultFields {
+				fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
+			}
+		}
 		for _, f := range fields {
 			at := slices.IndexFunc(s.profile.Segments, func(b form.Segments) bool { return b.Field == f.Name })
 			if at < 0 || unscored && !s.profile.Segments[at].Replace { // where only the order would change
@@ -123,17 +123,6 @@ func (s *search) nestables() (out []nestable) {
 		}
 	}
 	return out
-}
-
-// fieldsOf returns the fields that a clause names, or those configured.
-func (s *search) fieldsOf(c *dsl.Clause) (fields []dsl.BoostedField) {
-	if len(c.Fields) > 0 {
-		return c.Fields
-	}
-	for _, name := range s.profile.DefaultFields {
-		fields = append(fields, dsl.BoostedField{Name: name, Boost: 1})
-	}
-	return fields
 }
 
 // findSegments finds out whether the indices hold the segments as configured.

@@ -261,21 +261,17 @@ var identity = [...]string{
 	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
 }
 
-// identifies reports whether a header may tell who the client is.
-func identifies(name string) bool {
-	name = strings.ToLower(name)
-	return name != "user-agent" && slices.ContainsFunc(identity[:], func(part string) bool { return strings.Contains(name, part) })
-}
-
 // eachIdentity calls f with the names and values, in turn, of the headers that
 // may tell who the client is, in the order of the names.
 func eachIdentity(h http.Header, f func(text string)) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if identifies(name) {
-			for _, value := range h[name] {
-				f(name)
-				f(value)
-			}
+		lower := strings.ToLower(name)
+		if lower == "user-agent" || !slices.ContainsFunc(identity[:], func(part string) bool { return strings.Contains(lower, part) }) {
+			continue
+		}
+		for _, value := range h[name] {
+			f(name)
+			f(value)
 		}
 	}
 }

@@ -100,7 +100,12 @@ func (s *Server) condition(ctx context.Context) (c report.Condition) {
 	if s.draining.Load() {
 		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
 	}
-	c.Degraded = s.health.Report(ctx, append(c.Degraded, s.pause.degradation()...))
+	if s.pause.on.Load() {
+		c.Degraded = append(c.Degraded, report.Degradation{
+			Reason: report.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
+		})
+	}
+	c.Degraded = s.health.Report(ctx, c.Degraded)
 	return c
 }
 

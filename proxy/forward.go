@@ -15,10 +15,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/proxy/report"
 )
 
 // copyBufferSize is the size of the pieces in which answers are copied.
@@ -56,20 +54,6 @@ func (s *Server) depart(w http.ResponseWriter, r *http.Request) *trip {
 func (t *trip) end() {
 	t.interim.end()
 	t.lent.end()
-}
-
-// pass sends what is no search. It learns from the answer whether the cluster
-// has security.
-func (s *Server) pass(out *http.Request) (*http.Response, error) {
-	sent := time.Now()
-	res, err := s.transport.RoundTrip(markSafe(out, s.upstream, false))
-	if err == nil {
-		report.Answered(out.Context(), sent)
-		if s.judge.showsSecurity(res) {
-			s.access.secure(out.Context(), res.StatusCode)
-		}
-	}
-	return res, err
 }
 
 // answer copies the cluster's answer to a request to its client, or says that

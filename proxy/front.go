@@ -83,12 +83,6 @@ func (f *Front) serveProxy(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-func (f *Front) serveAdmin(w http.ResponseWriter, r *http.Request) {
-	s := f.enter()
-	defer s.inFlight.Add(-1)
-	s.admin.ServeHTTP(w, r)
-}
-
 // refuse returns the answer to a request that net/http cannot read.
 func (f *Front) refuse(status int, reason string) []byte {
 	if status == http.StatusRequestHeaderFieldsTooLarge {
@@ -169,7 +163,11 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	}
 	servers := []*http.Server{
 		newHTTPServer(limits.Handler(http.HandlerFunc(f.serveProxy)), s.opts.IdleTimeout, s.log),
-		newHTTPServer(limits.Handler(http.HandlerFunc(f.serveAdmin)), s.opts.IdleTimeout, s.log),
+		newHTTPServer(limits.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := f.enter()
+			defer s.inFlight.Add(-1)
+			s.admin.ServeHTTP(w, r)
+		})), s.opts.IdleTimeout, s.log),
 	}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	servers[0].ConnContext, servers[1].ConnContext = limits.Context, limits.Context

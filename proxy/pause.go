@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/proxy/answer"
-	"github.com/akin-search/akin/proxy/report"
 )
 
 const (
@@ -173,15 +172,4 @@ func (p *pause) enough(now time.Time, lost, again bool) bool {
 		return true
 	}
 	return false
-}
-
-// degradation returns what a pause means for the state of the process, nil
-// where there is none.
-func (p *pause) degradation() []report.Degradation {
-	if !p.on.Load() {
-		return nil
-	}
-	return []report.Degradation{{
-		Reason: report.Paused, Detail: "the cluster refuses rewritten searches with 429, 503 or the like: all are sent as they came",
-	}}
 }

@@ -14,6 +14,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/tracing"
@@ -83,7 +84,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	report.Note(r.Context(), report.PassedThrough, "")
 	t := s.depart(w, r)
 	defer t.end()
-	res, err := s.pass(t.out)
+	sent := time.Now()
+	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
+	if err == nil {
+		report.Answered(r.Context(), sent)
+		if s.judge.showsSecurity(res) {
+			s.access.secure(r.Context(), res.StatusCode)
+		}
+	}
 	s.answer(w, r, t, res, err)
 }
 

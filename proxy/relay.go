@@ -119,22 +119,20 @@ func (w *relay) flushSoon() {
 	switch {
 	case w.pending || w.ended:
 	case w.timer == nil:
-		w.timer = time.AfterFunc(flushDelay, func() { _ = w.guard.Do("sending an answer", w.flush) })
+		w.timer = time.AfterFunc(flushDelay, func() {
+			_ = w.guard.Do("sending an answer", func() error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.pending = false; w.ended {
+					return nil
+				}
+				return http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
+			})
+		})
 	default:
 		w.timer.Reset(flushDelay)
 	}
 	w.pending = true
-}
-
-// flush sends what was written.
-func (w *relay) flush() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pending = false
-	if w.ended {
-		return nil
-	}
-	return http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
 }
 
 // end ends the writing. The server sends the rest of a complete answer itself.

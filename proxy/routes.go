@@ -92,7 +92,12 @@ func (r *route) fit(path string) (m match, ok bool) {
 		segment, path, _ = strings.Cut(path, "/")
 		switch want {
 		case "{index}":
-			m.index, ok = indexOf(segment)
+			// Names of other things begin with an underscore: POST /_scripts/_search
+			// stores a script.
+			index, err := url.PathUnescape(segment)
+			if ok = err == nil && index != "" && (index[0] != '_' || index == "_all"); ok {
+				m.index = index
+			}
 		case "{id}":
 			ok = segment != ""
 		default:
@@ -107,14 +112,3 @@ func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_sear
 
 // isTemplate reports whether the cluster has to render the search.
 func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
-
-// indexOf unescapes a segment and reports whether it is an index expression.
-// Names of other things begin with an underscore: POST /_scripts/_search stores
-// a script.
-func indexOf(segment string) (string, bool) {
-	index, err := url.PathUnescape(segment)
-	if err != nil || index == "" || index[0] == '_' && index != "_all" {
-		return "", false
-	}
-	return index, true
-}

@@ -89,8 +89,8 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		why, err = s.readBody(w, r, x)
 		span.End()
 	}
-	if why != "" && err == nil {
-		err = s.keepBody(w, r, x)
+	if n := r.ContentLength; why != "" && err == nil && x.body.arriving == nil && n > 0 && n <= maxKeptBody && s.upstream.Several() {
+		_, err = s.takeBody(w, r, x, n) // so that another node can be sent the search
 	}
 	if err != nil { // the request itself is broken: there is nothing to forward
 		s.brokenBody(w, x.body.arriving.IsLate())
@@ -215,16 +215,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 		}
 	}
 	return "", nil
-}
-
-// keepBody reads a small body that akin does not look at, so that another node
-// can be sent the search. An error says that the body broke off.
-func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) error {
-	if x.body.arriving != nil || r.ContentLength <= 0 || r.ContentLength > maxKeptBody || !s.upstream.Several() {
-		return nil
-	}
-	_, err := s.takeBody(w, r, x, r.ContentLength)
-	return err
 }
 
 // takeBody reads a body of at most limit bytes, or returns why it does not.
@@ -365,7 +355,12 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
 		}
-		in.Body, in.Discloses = t.rendered, t.discloses()
+		in.Body = t.rendered
+		for _, template := range t.templates {
+			if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) { // besides its search
+				in.Discloses = expand.DiscloseProfile | expand.DiscloseExplain
+			}
+		}
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = e.Expand(ctx, in); err == nil && s.feedback.terms != nil && slices.ContainsFunc(made.Parts, wantsFirstPass) {

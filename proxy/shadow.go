@@ -3,13 +3,20 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
@@ -101,7 +108,11 @@ func (s *shadows) run(ctx context.Context, h http.Header, answer []byte, took ti
 	}
 	hits, expandedTook, outcome := expanded(ctx)
 	if outcome == report.ShadowCompared {
-		compareHits(s.metrics, original, hits, took, expandedTook)
+		noteAnswer(s.metrics, report.ShadowOriginal, original, took)
+		noteAnswer(s.metrics, report.ShadowExpanded, hits, expandedTook)
+		if share, ok := overlap(original, hits); ok {
+			s.metrics.Overlap.Observe(share)
+		}
 	}
 	return outcome
 }
@@ -146,4 +157,179 @@ func (k *keeper) Close() error {
 		closed(k.kept.Bytes(), k.outcome)
 	}
 	return k.ReadCloser.Close()
+}
+
+const (
+	// maxShadowed is the longest answer that is compared: 1000 hits of 1 KiB.
+	maxShadowed = 1 << 20
+	// overlapDepth is the number of hits that are compared, what most pages show.
+	overlapDepth = 10
+)
+
+// errUnreadable says that an answer shows no hits to compare.
+var errUnreadable = errors.New("no hits to compare")
+
+// shadowOutcome returns what an error of reading an answer means.
+func shadowOutcome(err error) string {
+	switch {
+	case errors.Is(err, limits.ErrNoRoom):
+		return report.ShadowDropped
+	case errors.Is(err, errUnreadable), errors.Is(err, limits.ErrTooLarge):
+		return report.ShadowUnreadable
+	}
+	return report.ShadowUnanswered
+}
+
+// topHits are what is compared of an answer.
+type topHits struct {
+	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
+	first []hitID
+	// failures are those of shards that count, nil where there are none.
+	failures *answer.Failure
+}
+
+// A hitID names a document.
+type hitID struct {
+	Index string `json:"_index"`
+	ID    string `json:"_id"`
+}
+
+// readTopHits reads an answer, decompressed into memory of hold. It returns
+// [errUnreadable] where it lists no hits, and [limits.ErrNoRoom].
+func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, err error) {
+	switch coding, known := answer.ContentEncoding(h); {
+	case !known:
+		return hits, errUnreadable
+	case coding != "":
+		if body, err = new(limits.Gunzip).Read(body, hold, maxShadowed); errors.Is(err, limits.ErrNoRoom) {
+			return hits, err
+		} else if err != nil {
+			return hits, errUnreadable
+		}
+	}
+	if !hold.Take(int64(len(body))) { // what is decoded are parts of it
+		return hits, limits.ErrNoRoom
+	}
+	var page struct {
+		Hits *struct {
+			Total json.RawMessage `json:"total"`
+			Hits  firstHits       `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
+		return hits, errUnreadable
+	}
+	hits.first = page.Hits.Hits
+	hits.failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
+	var total struct {
+		Value int64 `json:"value"`
+	}
+	// A number with rest_total_hits_as_int, else an object, or left out.
+	if json.Unmarshal(page.Hits.Total, &hits.total) != nil && json.Unmarshal(page.Hits.Total, &total) == nil {
+		hits.total = total.Value
+	}
+	hits.total = max(hits.total, 0)
+	return hits, nil
+}
+
+// firstHits are the first overlapDepth: all could take much more than their
+// text.
+type firstHits []hitID
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *firstHits) UnmarshalJSON(list []byte) error {
+	*f = firstHits{}
+	var r jsonspan.Reader
+	r.Reset(list, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return r.List(func(int) error {
+		hit, err := r.Value()
+		if err != nil || len(*f) == overlapDepth {
+			return err
+		}
+		*f = append(*f, hitID{})
+		return json.Unmarshal(hit.Of(list), &(*f)[len(*f)-1])
+	})
+}
+
+// overlap returns the share of common hits in the longer list, false for none.
+func overlap(a, b topHits) (share float64, ok bool) {
+	both := 0
+	for _, id := range b.first {
+		if slices.Contains(a.first, id) {
+			both++
+		}
+	}
+	longer := max(len(a.first), len(b.first))
+	return float64(both) / float64(max(longer, 1)), longer > 0
+}
+
+func noteAnswer(m *report.Shadows, search string, hits topHits, took time.Duration) {
+	m.Took.WithLabelValues(search).Observe(took.Seconds())
+	m.Hits.WithLabelValues(search).Add(float64(hits.total))
+	if len(hits.first) == 0 {
+		m.Empty.WithLabelValues(search).Inc()
+	}
+}
+
+const (
+	// maxInBackground bounds the searches with a shadow, and with maxShadowed their
+	// memory, and the scrolls to be cleared.
+	maxInBackground = 32
+	// backgroundWorkers bounds those that the cluster is asked for at a time.
+	backgroundWorkers = 4
+	// backgroundTimeout ends one that nobody would have waited for.
+	backgroundTimeout = 30 * time.Second
+)
+
+// A background owns goroutines that no client waits for, for concurrent use.
+type background struct {
+	ctx            context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
+	cancel         context.CancelFunc
+	slots, workers *semaphore.Weighted
+
+	mu      sync.Mutex // held to start and to close
+	running sync.WaitGroup
+}
+
+func newBackground() *background {
+	b := &background{slots: semaphore.NewWeighted(maxInBackground), workers: semaphore.NewWeighted(backgroundWorkers)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
+}
+
+// reserve takes a slot, if one is free.
+func (b *background) reserve() bool { return b.slots.TryAcquire(1) }
+
+// release gives a slot back in which nothing will run.
+func (b *background) release() { b.slots.Release(1) }
+
+// start runs f, as soon as there is a worker, with the slot that was reserved
+// for it, and calls done at the end, also where f does not run.
+func (b *background) start(f func(ctx context.Context), done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		b.release()
+		done()
+		return
+	}
+	b.running.Go(func() {
+		defer done()
+		defer b.release()
+		if b.workers.Acquire(b.ctx, 1) != nil { // the server ends
+			return
+		}
+		defer b.workers.Release(1)
+		ctx, cancel := context.WithTimeout(b.ctx, backgroundTimeout)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// close cuts off what runs and waits for its end.
+func (b *background) close() {
+	b.mu.Lock()
+	b.cancel()
+	b.mu.Unlock()
+	b.running.Wait()
 }

@@ -201,16 +201,6 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 	return options, err == nil && r.End()
 }
 
-// discloses returns what the templates ask for besides their searches.
-func (t *templateRendering) discloses() (d expand.Disclosure) {
-	for _, template := range t.templates {
-		if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) {
-			d = expand.DiscloseProfile | expand.DiscloseExplain
-		}
-	}
-	return d
-}
-
 // errSeal says that a result of the expander does not fit to the templates.
 var errSeal = errors.New("the rewritten searches do not fit to the templates")
 

@@ -67,7 +67,8 @@ func (p *Parser) member(name []byte) (err error) {
 		return p.collapse()
 	case "aggs", "aggregations":
 		at, err := p.json.Place(func() error { return p.aggregations(0) })
-		s.Scores.Aggregated = showsScores(at.Of(s.Body))
+		s.Scores.Aggregated = slices.ContainsFunc([]string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`},
+			func(name string) bool { return bytes.Contains(at.Of(s.Body), []byte(name)) })
 		return err
 	}
 	v, err := p.json.Value()
@@ -127,12 +128,6 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		return errNotJSON
 	}
 	return nil
-}
-
-// showsScores reports whether aggregations may depend on scores.
-func showsScores(aggregations []byte) bool {
-	return slices.ContainsFunc([]string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`},
-		func(name string) bool { return bytes.Contains(aggregations, []byte(name)) })
 }
 
 // query reads one query, {"kind": …}, and notes the clauses in it.

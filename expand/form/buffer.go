@@ -168,18 +168,6 @@ func boosted(name string, boost float64) text {
 	return text(name + "^" + strconv.FormatFloat(boost, 'g', -1, 32))
 }
 
-// addedTerms writes the terms added to c one by one, for highlighters.
-func addedTerms(b *buffer, c *Clause) {
-	for i := range c.Fields {
-		added := c.Fields[c.lead(i)].Added
-		for k := range added {
-			if added[k].In(i) {
-				b.term(c.Fields[i].Name, added[k].Term, 1)
-			}
-		}
-	}
-}
-
 // beginFields begins the queries of n fields of a clause, which are combined
 // as the clause combines its fields, and endFields ends them.
 func (w *clauseWriter) beginFields(n int) {

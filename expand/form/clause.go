@@ -185,14 +185,6 @@ func (w *clauseWriter) fields() {
 	w.endFields(n)
 }
 
-// scored returns the added terms of field i that are scored one by one.
-func (w *clauseWriter) scored(i int) []terms.Candidate {
-	if w.role == ordering {
-		return w.divided[i].rescored
-	}
-	return w.divided[i].scored
-}
-
 // field writes the queries of field i; repeat says that a repeated term is
 // written as often, to be counted as often.
 func (w *clauseWriter) field(i int, repeat bool) {
@@ -237,7 +229,10 @@ const maxRatio = 0.999
 // group writes origin k of field i with its neighbors; boost multiplies its
 // score.
 func (w *clauseWriter) group(i, k int, boost float64) {
-	f, added := &w.c.Fields[i], w.scored(i)
+	f, added := &w.c.Fields[i], w.divided[i].scored
+	if w.role == ordering {
+		added = w.divided[i].rescored
+	}
 	o := &f.Terms.Origins[k]
 	switch {
 	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }):

@@ -77,7 +77,13 @@ func (w *writer) highlight(h *dsl.Highlight) {
 	}
 	for i := range w.plan.Clauses {
 		if c := &w.plan.Clauses[i]; related && marksTermsOf(c, h) {
-			addedTerms(&w.buffer, &c.Clause)
+			for f := range c.Fields { // the added terms one by one
+				for _, added := range c.Fields[c.lead(f)].Added {
+					if added.In(f) {
+						w.term(c.Fields[f].Name, added.Term, 1)
+					}
+				}
+			}
 		}
 	}
 	if several {

@@ -59,7 +59,8 @@ func (d Documents) Sparse(y []Coordinate) ([]Coordinate, Cut) {
 	var cut Cut
 	kept, all := out[:0], total(out)
 	for _, c := range out {
-		if storable(c.Term) && (d.meta.Terms == 0 || len(kept) < d.meta.Terms) {
+		short := len(c.Term) <= maxName/len("%25") || len(FeatureName(c.Term)) <= maxName // enough for a feature
+		if short && (d.meta.Terms == 0 || len(kept) < d.meta.Terms) {
 			kept = append(kept, c)
 			continue
 		}

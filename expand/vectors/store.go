@@ -25,11 +25,6 @@ func FeatureName(term string) string {
 // feature.
 const maxName = 32_766
 
-// storable reports whether the name of a term is not too long for a feature.
-func storable(term string) bool {
-	return len(term) <= maxName/len("%25") || len(FeatureName(term)) <= maxName
-}
-
 // Feature returns what the field of a sparse vector is given for a value: the
 // nearest number of 9 significant bits, which are what Lucene's FeatureField
 // keeps, by cutting off the others. The error is at most 2⁻⁹ of the value.

@@ -98,7 +98,18 @@ func (a *heldAnswer) Read(p []byte) (int, error) {
 		return a.rest.Read(p)
 	}
 	n, err := a.Prefixed.Read(p)
-	a.next(n)
+	if a.client.Conn == nil {
+		return n, err
+	}
+	now := time.Now() // before the piece is written to the client
+	begins := a.pace.since.IsZero()
+	if begins {
+		a.pace.since = now
+	}
+	if a.pace.note(a.sent, now) || begins {
+		_ = a.client.Conn.SetWriteDeadline(a.pace.until()) // servers' connections have it
+	}
+	a.sent = n
 	return n, err
 }
 
@@ -108,22 +119,6 @@ func (a *heldAnswer) Close() error {
 		a.client.CutOff.Inc()
 	}
 	return a.Prefixed.Close()
-}
-
-// next is called before a piece of n bytes is written to the client.
-func (a *heldAnswer) next(n int) {
-	if a.client.Conn == nil {
-		return
-	}
-	now := time.Now()
-	first := a.pace.since.IsZero()
-	if first {
-		a.pace.since = now
-	}
-	if a.pace.note(a.sent, now) || first {
-		_ = a.client.Conn.SetWriteDeadline(a.pace.until()) // servers' connections have it
-	}
-	a.sent = n
 }
 
 // endPace ends the deadline, and reports whether it has passed.

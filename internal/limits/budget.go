@@ -2,7 +2,7 @@
 // such that no client takes more than it leaves to the others (budget.go),
 // bodies of requests and answers, by the pace at which a client sends and
 // takes (read.go, request.go, answer.go), and the connections of a listener
-// (connections.go, refused.go, tls.go).
+// (connections.go).
 //
 // No byte of a body is lost: what was read comes first for whoever reads
 // the body next.

@@ -66,13 +66,6 @@ type node struct {
 	awaited time.Time     // what the next ping waits for; zero for changed only
 }
 
-func newNode(base *url.URL, log *slog.Logger, failures *prometheus.CounterVec) *node {
-	return &node{
-		base: base, name: base.String(), log: log, failures: failures,
-		cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
-	}
-}
-
 // resolve returns the URL of asked, of which path and query count, at n.
 func (n *node) resolve(asked *url.URL) *url.URL {
 	target := *asked
@@ -101,38 +94,11 @@ func (n *node) sent(now time.Time, req *http.Request, cancel context.CancelCause
 	}
 }
 
-// ended notes that a request is over, and reports whether it could still have
-// been cancelled.
-func (n *node) ended(req *http.Request) bool {
-	n.inFlight--
-	_, ok := n.cancels[req]
-	delete(n.cancels, req)
-	return ok
-}
-
 // heard notes a sign of life.
 func (n *node) heard(now time.Time) {
 	n.silentSince = now
 	if n.inFlight == 0 {
 		n.silentSince = time.Time{}
-	}
-}
-
-// answered notes the status of an answer.
-func (n *node) answered(now time.Time, status int) {
-	n.heard(now)
-	if err := sick(status); err != nil {
-		n.fail(now, kindStatus, err)
-	} else {
-		n.works()
-	}
-}
-
-// left notes that a client did not wait for its answer, which says nothing of
-// the node.
-func (n *node) left() {
-	if n.state == onTrial {
-		n.state = recovering
 	}
 }
 

@@ -97,7 +97,10 @@ func New(o Options) (*Pool, error) {
 		}
 		name := base.String()
 		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
-			p.nodes = append(p.nodes, newNode(base, o.Logger, p.metrics.failures))
+			p.nodes = append(p.nodes, &node{
+				base: base, name: name, log: o.Logger, failures: p.metrics.failures,
+				cancels: map[*http.Request]context.CancelCauseFunc{}, changed: make(chan struct{}, 1),
+			})
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -286,16 +289,25 @@ func (p *Pool) send(n *node, req *http.Request, safe bool) (*http.Response, erro
 func (p *Pool) ended(n *node, sent *http.Request, safe bool, res *http.Response, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kept := n.ended(sent); safe && !kept {
+	n.inFlight--
+	if _, kept := n.cancels[sent]; safe && !kept {
 		return false
 	}
+	delete(n.cancels, sent)
 	now := time.Now()
 	dial, unsent := errors.AsType[*dialError](err)
 	switch {
 	case err == nil:
-		n.answered(now, res.StatusCode)
-	case sent.Context().Err() != nil:
-		n.left()
+		n.heard(now)
+		if err := sick(res.StatusCode); err != nil {
+			n.fail(now, kindStatus, err)
+		} else {
+			n.works()
+		}
+	case sent.Context().Err() != nil: // the client did not wait, which says nothing of the node
+		if n.state == onTrial {
+			n.state = recovering
+		}
 	case unsent:
 		n.fail(now, dial.kind, err)
 	default:
@@ -401,4 +413,47 @@ func (p *Pool) Reach(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+const (
+	// retryShare is the share of the requests that may be sent once more, in
+	// thousandths so that it is an integer.
+	retryShare = 100
+	token      = 1000 // one retry
+	// firstTokens are there from the start.
+	firstTokens = 10 * token
+	// spare is kept back for requests that were not answered at all: repeating what
+	// an overloaded cluster refused must not use it up.
+	spare = firstTokens - token
+	// maxTokens are for a node that dies under load with dozens of searches.
+	maxTokens = 50 * token
+)
+
+// A retryBudget keeps retries to a share of the requests. It is a token bucket:
+// each request adds the share, each retry takes a token.
+type retryBudget struct {
+	mu     sync.Mutex
+	share  int
+	tokens int
+}
+
+func newRetryBudget(share int) *retryBudget { return &retryBudget{share: share, tokens: firstTokens} }
+
+// note counts a request that is no retry.
+func (b *retryBudget) note() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+b.share, maxTokens)
+}
+
+// allow reports whether a retry may leave so many tokens or more, and takes one
+// for it.
+func (b *retryBudget) allow(leave int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens < leave+token {
+		return false
+	}
+	b.tokens -= token
+	return true
 }

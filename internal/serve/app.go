@@ -2,9 +2,9 @@
 // configuration wires it to, its start, its state, and its reloads.
 //
 // app.go says what an App is, wire.go makes one of a configuration, with
-// profiles.go and adapters.go, which connect rooms that know nothing of each
-// other. start.go serves it, warm.go has the caches filled first, ready.go says
-// how it is, reload.go replaces it.
+// adapters.go, which connects rooms that know nothing of each other. reload.go
+// serves it and replaces it, warm.go has the caches filled first, ready.go says
+// how it is.
 package serve
 
 import (

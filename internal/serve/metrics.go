@@ -32,13 +32,6 @@ func (b Build) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (b Build) metric() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "akin_build_info", Help: "1, with the version of akin, its commit, and the Go that built it.",
-		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Commit, "goversion": b.Go},
-	}, func() float64 { return 1 })
-}
-
 // shownMetrics are those of the App that is in use, which a reload replaces.
 type shownMetrics struct {
 	atomic.Pointer[prometheus.Registry]

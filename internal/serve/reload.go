@@ -2,9 +2,12 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/proxy"
 )
 
@@ -122,10 +126,13 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := next.awaitReady(ctx); err != nil {
+	reach, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	if err := next.awaitNode(reach); err != nil {
 		next.Close()
-		return nil, err
+		return nil, fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
 	}
+	next.warmUp(ctx) // so that the first searches find what they need in the caches
 	if shown != nil {
 		r.shown.replace(shown)
 	}
@@ -144,18 +151,6 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	return kept, nil
 }
 
-// awaitReady waits until a node of the cluster answers, and has the first
-// searches find what they need in the caches.
-func (a *App) awaitReady(ctx context.Context) error {
-	reach, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	if err := a.awaitNode(reach); err != nil {
-		return fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
-	}
-	a.warmUp(ctx)
-	return nil
-}
-
 // keepFixed gives next the values of old that cannot change while the process
 // runs, and returns the keys of those that are different.
 func keepFixed(next, old *configs.Config) (kept []string) {
@@ -172,4 +167,154 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
 	keep("admin.address", next.Admin.Address != old.Admin.Address, func() { next.Admin.Address = old.Admin.Address })
 	return kept
+}
+
+// Run serves until ctx ends as the file says, which was read as cfg, and reads
+// it again at each SIGHUP. build is this akin; the log goes to stderr, the
+// access log to stdout.
+func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stdout, stderr io.Writer) error {
+	hangup, stopHangup := onHangup()
+	defer stopHangup()
+	log := newLogger(cfg.Log, stderr)
+	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build, Stdout: stdout})
+	if err != nil {
+		return err
+	}
+	var shown *certificate // nil for plain HTTP
+	var encrypted *tls.Config
+	if cfg.Listen.TLS.CertFile != "" {
+		if shown, err = newCertificate(cfg.Listen.TLS, log); err != nil {
+			a.Close()
+			return err
+		}
+		encrypted = shown.config()
+	}
+	listener, admin, err := Listen(ctx, cfg)
+	if err != nil {
+		a.Close()
+		return err
+	}
+	front := proxy.NewFront(a.server, encrypted)
+	reloads := newReloader(file, a, shown, front, stderr)
+	defer reloads.close()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { reloads.run(ctx, hangup) })
+	log.InfoContext(ctx, "listening", "proxy", listener.Addr().String(), "admin", admin.Addr().String())
+	running.Go(func() { a.start(ctx) })
+	return front.Serve(ctx, listener, admin)
+}
+
+// Listen opens the listeners of clients and of operators, or none.
+func Listen(ctx context.Context, cfg *configs.Config) (clients, admin net.Listener, err error) {
+	if clients, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen.Address); err != nil {
+		return nil, nil, fmt.Errorf("listen: %w", err)
+	}
+	if admin, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin.Address); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("admin: %w", err), clients.Close())
+	}
+	return clients, admin, nil
+}
+
+// Serve answers on the two listeners until ctx ends. Requests are forwarded at
+// once; meanwhile the cluster is asked for what the first searches will need.
+func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
+	starting, stop := context.WithCancel(ctx)
+	var started sync.WaitGroup
+	defer started.Wait()
+	defer stop()
+	started.Go(func() { a.start(starting) })
+	return proxy.NewFront(a.server, nil).Serve(ctx, clients, admin)
+}
+
+// start says what has been started, waits for the cluster and warms up.
+func (a *App) start(ctx context.Context) {
+	info, err := a.ask(ctx)
+	a.announce(ctx, info, err)
+	if a.awaitNode(ctx) != nil {
+		return
+	}
+	if err != nil { // it may have been away
+		if info, err = a.ask(ctx); err == nil {
+			a.log.InfoContext(ctx, "the cluster answers", "cluster", describe(info))
+		}
+	}
+	a.warmUp(ctx)
+}
+
+// certificateEvery is how often it is seen whether the files of a certificate
+// have changed, at most: a handshake costs more than that.
+const certificateEvery = 3 * time.Second
+
+// A certificate is the one that clients are shown. It follows its files.
+type certificate struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	files   configs.ServerTLS
+	pair    *tls.Certificate
+	seen    [2]string // times and sizes of the files, when they were read
+	checked time.Time
+}
+
+func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{log: log, files: paths, seen: timesAndSizes(paths), checked: time.Now()}
+	var err error
+	c.pair, err = readPair(paths)
+	return c, err
+}
+
+// replace makes c what next is.
+func (c *certificate) replace(next *certificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log, c.files, c.pair, c.seen, c.checked = next.log, next.files, next.pair, next.seen, next.checked
+}
+
+// config is that of a listener which shows the certificate.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+}
+
+// get returns the pair that is in the files, or where they cannot be read, or
+// do not fit together, the last one that was.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.checked) < certificateEvery {
+		return c.pair, nil
+	}
+	c.checked = time.Now()
+	before := c.seen
+	if c.seen = timesAndSizes(c.files); c.seen == before {
+		return c.pair, nil
+	}
+	pair, err := readPair(c.files)
+	if err != nil { // once for each change, since the files are not read before the next one
+		c.log.Warn("the certificate for clients has changed and cannot be used, the old one stays", "err", err)
+		return c.pair, nil
+	}
+	c.pair = pair
+	c.log.Info("the certificate for clients was renewed", "not_after", pair.Leaf.NotAfter)
+	return pair, nil
+}
+
+func readPair(paths configs.ServerTLS) (*tls.Certificate, error) {
+	pair, err := cli.LoadPair(paths.CertFile, paths.KeyFile)
+	if err != nil {
+		return nil, cli.Usage(fmt.Errorf("listen.tls: %w", err))
+	}
+	return pair, nil
+}
+
+// timesAndSizes tells whether one of the files has changed.
+func timesAndSizes(paths configs.ServerTLS) (all [2]string) {
+	for i, name := range []string{paths.CertFile, paths.KeyFile} {
+		if info, err := os.Stat(name); err == nil {
+			all[i] = fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return all
 }

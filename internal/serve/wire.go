@@ -19,6 +19,7 @@ import (
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/soft"
+	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
@@ -50,7 +51,11 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	p.shown.Store(a.metrics)
-	p.registry.MustRegister(&p.shown, o.Build.metric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "akin_build_info", Help: "1, with the version of akin, its commit, and the Go that built it.",
+		ConstLabels: prometheus.Labels{"version": o.Build.Version, "revision": o.Build.Commit, "goversion": o.Build.Go},
+	}, func() float64 { return 1 })
+	p.registry.MustRegister(&p.shown, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return a, nil
 }
 
@@ -63,7 +68,10 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			a, err = nil, cli.Usage(err)
 		}
 	}()
-	a.trim(ctx)
+	trim, stop := context.WithCancel(context.WithoutCancel(ctx)) // gives memory back to the system after bursts
+	var trimming sync.WaitGroup
+	trimming.Go(func() { p.memory.Trim(trim) })
+	a.onClose(func() { stop(); trimming.Wait() })
 	if a.tracer, err = newTracer(ctx, a); err != nil {
 		return a, err
 	}
@@ -103,14 +111,6 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	a.onClose(a.server.Close)
 	a.metrics.MustRegister(c)
 	return a, nil
-}
-
-// trim has memory given back to the system after bursts, until Close.
-func (a *App) trim(ctx context.Context) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var trimming sync.WaitGroup
-	trimming.Go(func() { a.process.memory.Trim(ctx) })
-	a.onClose(func() { stop(); trimming.Wait() })
 }
 
 // newTracer returns what makes the spans of an App, nil where there is no
@@ -197,13 +197,19 @@ func (a *App) proxyOptions() proxy.Options {
 	cfg := a.cfg
 	host, _, err := net.SplitHostPort(cfg.Admin.Address)
 	must(err) // configs lets no other address through
+	trials := make([]proxy.Trial, 0, len(cfg.Expansion.Trials))
+	for _, t := range cfg.Expansion.Trials {
+		trials = append(trials, proxy.Trial{
+			Name: t.Name, Covers: store.Covers(t.Indices), Arms: [2]string(t.Arms), Share: t.Share, Header: t.Header,
+		})
+	}
 	return proxy.Options{
 		Nodes:  a.nodes,
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
-		Trials: trials(cfg.Expansion.Trials),
+		Trials: trials,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
 		Gate: proxy.Gate{
@@ -305,4 +311,71 @@ func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// expanders sets what rewrites searches: as the configuration says for all, and
+// as each profile says. All know together what has been learned of the cluster.
+func (a *App) expanders(options *proxy.Options, models []*vectors.Model) {
+	cfg := a.cfg
+	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
+	for name := range cfg.Profiles {
+		options.Profiles[name] = nil // known, and switched off
+	}
+	if a.store == nil {
+		return
+	}
+	rewriting := func(p expand.Profile) expand.Profile {
+		p.HideFrom = cfg.Expansion.HideFrom
+		return p
+	}
+	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Profile))
+	if a.weights != nil {
+		a.expander = a.expander.WithWeights(weightSource{a.weights, a.cluster})
+	}
+	if len(models) > 0 {
+		a.expander = a.expander.WithVectors(&vectorSource{models: models, cluster: a.cluster, log: a.log})
+	}
+	if cfg.Expansion.Enabled {
+		options.Expander = a.expander
+	}
+	for name, p := range cfg.Profiles {
+		if !p.Enabled {
+			continue
+		}
+		e := a.expander.With(rewriting(p.Profile))
+		if len(p.Matrices) > 0 {
+			e = e.WithMatrices(matrices{a.store, a.cluster, p.Matrices})
+		}
+		options.Profiles[name] = e
+	}
+	a.expander.Limits().OnChange = a.logLimit
+	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
+}
+
+// learn takes from a refusal what it teaches, and reports whether that was
+// news: a limit, about which the cluster is then asked, or that the indices
+// have changed.
+func (a *App) learn(r *expand.Refusal) bool {
+	limit, ok := r.Limit()
+	if !ok {
+		return r.Moved() && a.cluster.Forget(r.Index)
+	}
+	news := a.expander.Limits().Learn(limit)
+	if news {
+		setting := map[expand.LimitKind]string{
+			expand.LimitClauses: esclient.MaxClauses, expand.LimitRescore: esclient.MaxRescoreWindow, expand.LimitResults: esclient.MaxResultWindow,
+		}[limit.Kind]
+		a.cluster.AskLimit(setting, limit.Index, func(n int64) {
+			a.expander.Limits().Correct(expand.Limit{Kind: limit.Kind, Index: limit.Index, N: n})
+		})
+	}
+	return news
+}
+
+func (a *App) logLimit(l expand.Limit) {
+	if l.N == 0 {
+		a.log.Info("a limit of the cluster is to be learned again", "kind", l.Kind, "index", l.Index)
+		return
+	}
+	a.log.Info("searches are kept under a limit of the cluster", "kind", l.Kind, "index", l.Index, "limit", l.N)
 }

@@ -3,9 +3,9 @@
 // makes no calls and remembers nothing.
 //
 // Whether an answer will tell of failures at all is settled before it is asked
-// for, in visible.go. A failure is reported by an error object (refusal.go), by
-// the shards of one search (shards.go), or by the items of several
-// (several.go). page.go puts the hits in another order.
+// for, in visible.go. A failure is reported by an error object (refusal.go), or
+// by the shards of one search or of several (shards.go). page.go puts the hits
+// in another order.
 package answer
 
 import (

@@ -112,10 +112,16 @@ const (
 func Routes(o Options) map[string]http.HandlerFunc {
 	s := &searcher{o.Search, o.Explained, semaphore.NewWeighted(maxSearches)}
 	return map[string]http.HandlerFunc{
-		"GET " + Page:                    asset("playground.html", "text/html; charset=utf-8"),
-		"GET " + Page + ".js":            asset("playground.js", "text/javascript; charset=utf-8"),
-		"GET " + Page + ".css":           asset("playground.css", "text/css; charset=utf-8"),
-		"GET " + endpoint + "setup":      setup(o.Matrices),
+		"GET " + Page:          asset("playground.html", "text/html; charset=utf-8"),
+		"GET " + Page + ".js":  asset("playground.js", "text/javascript; charset=utf-8"),
+		"GET " + Page + ".css": asset("playground.css", "text/css; charset=utf-8"),
+		"GET " + endpoint + "setup": func(w http.ResponseWriter, r *http.Request) { // what there is to choose from
+			out, err := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}, error(nil)
+			if o.Matrices != nil {
+				out, err = o.Matrices.Setup(r.Context())
+			}
+			writeJSON(w, out, err)
+		},
 		"POST " + endpoint + "search":    post(s.search),
 		"POST " + endpoint + "analysis":  post(s.analyze),
 		"POST " + endpoint + "neighbors": post(neighbors(o.Matrices)),
@@ -195,18 +201,6 @@ func writeJSON(w http.ResponseWriter, out any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // nobody is left to tell
-}
-
-// setup answers with what there is to choose from.
-func setup(m Matrices) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		out := Setup{Indices: []Index{}, Profiles: []string{}, Matrices: []Matrix{}}
-		var err error
-		if m != nil {
-			out, err = m.Setup(r.Context())
-		}
-		writeJSON(w, out, err)
-	}
 }
 
 // asksNeighbors asks for a row.

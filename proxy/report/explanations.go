@@ -2,7 +2,10 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -339,4 +342,167 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		})
 	}
 	return kept, size, cut
+}
+
+// Forms returns the words that people write for terms of a matrix, as a clause
+// names it, by term, those that differ.
+type Forms func(ctx context.Context, matrix string, terms []string) map[string]string
+
+// patience bounds the look-up of all words that are shown at once.
+const patience = 2 * time.Second
+
+// Show returns clauses with the words of all their terms. Forms may be nil.
+func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expand.Explanation {
+	shown := make([]expand.Explanation, len(clauses))
+	terms, words := map[string]map[string]bool{}, map[string]map[string]string{} // by matrix
+	for i, c := range clauses {
+		c.Added, c.LeftOut, c.Feedback = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
+		c.Nearest = slices.Clone(c.Nearest)
+		shown[i] = c
+		of := terms[c.Matrix]
+		if of == nil {
+			of = map[string]bool{}
+			terms[c.Matrix] = of
+		}
+		for _, term := range c.Terms {
+			of[term] = true
+		}
+		eachListed(&c, func(term string, _ *string) { of[term] = true })
+	}
+	delete(terms, "") // no matrix has these
+	if forms != nil {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		for matrix, of := range terms {
+			words[matrix] = forms(ctx, matrix, slices.Sorted(maps.Keys(of)))
+		}
+	}
+	for i := range shown {
+		c := &shown[i]
+		of := words[c.Matrix]
+		c.Words = wordsOfText(c, of)
+		eachListed(c, func(term string, word *string) { *word = of[term] })
+	}
+	return shown
+}
+
+// eachListed calls f with each term that was added, left out or the nearest
+// known one, and the place of its word.
+func eachListed(c *expand.Explanation, f func(term string, word *string)) {
+	for k := range c.Added {
+		f(c.Added[k].Term, &c.Added[k].Word)
+	}
+	for k := range c.LeftOut {
+		f(c.LeftOut[k].Term, &c.LeftOut[k].Word)
+	}
+	for k := range c.Nearest {
+		f(c.Nearest[k].Known, &c.Nearest[k].Word)
+	}
+	for k := range c.Feedback {
+		f(c.Feedback[k].Term, &c.Feedback[k].Word)
+	}
+}
+
+// wordsOfText returns the words of the terms of a clause's text, as they are
+// there or else those of people.
+func wordsOfText(c *expand.Explanation, of map[string]string) map[string]string {
+	words := map[string]string{}
+	for k, term := range c.Terms {
+		word := of[term]
+		if k < len(c.Written) {
+			word = cmp.Or(c.Written[k], word)
+		}
+		if word != "" && word != term {
+			words[term] = word
+		}
+	}
+	return words
+}
+
+// endpoints are the endpoints as the admin port names them.
+var endpoints = map[expand.Endpoint]string{
+	expand.EndpointSearch:      "search",
+	expand.EndpointMultiSearch: "msearch",
+	expand.EndpointCount:       "count",
+	expand.EndpointValidate:    "validate",
+	expand.EndpointExplain:     "explain",
+	expand.EndpointRankEval:    "rank_eval",
+}
+
+// Endpoint returns the endpoint of a name, a search for "".
+func Endpoint(name string) (expand.Endpoint, bool) {
+	for e, n := range endpoints {
+		if n == name {
+			return e, true
+		}
+	}
+	return expand.EndpointSearch, name == ""
+}
+
+// Values of [Summary.Sent].
+const (
+	sentOriginal  = "original"
+	sentRewritten = "rewritten"
+)
+
+// A Summary is a search in a list.
+type Summary struct {
+	ID       string    `json:"id"`
+	Time     time.Time `json:"time"`
+	Endpoint string    `json:"endpoint"`
+	Index    string    `json:"index"`
+	// Text is that of the first clause that was analyzed, where searches are listed.
+	Text       string  `json:"text,omitempty"`
+	Profile    string  `json:"profile,omitempty"`
+	Outcome    string  `json:"outcome"`
+	Reason     string  `json:"reason,omitempty"`
+	Cause      string  `json:"cause,omitempty"`
+	AddedTerms int     `json:"added_terms"`
+	TookMillis float64 `json:"took_ms"`
+	// Trial is the trial that the search was in, and Arm the arm that it got.
+	Trial string `json:"trial,omitempty"`
+	Arm   string `json:"arm,omitempty"`
+	// Sent is what the client got the answer to: original or rewritten.
+	Sent    string `json:"sent"`
+	Refused bool   `json:"rejected,omitempty"`
+	// Reranked is what became of the hits that were to be reranked, a result of the
+	// metric akin_reranked_total, or of several searches "[0] reranked, [2] budget".
+	Reranked string `json:"reranked,omitempty"`
+}
+
+// A ShownMessage is a message in an explanation.
+type ShownMessage struct {
+	RawQuery string          `json:"raw_query"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	// Size is the size of a body that is not here because it is too large.
+	Size int `json:"body_size,omitempty"`
+}
+
+// An Explanation is all that is known of a search.
+type Explanation struct {
+	Summary
+
+	Original  ShownMessage         `json:"original"`
+	Rewritten *ShownMessage        `json:"rewritten,omitempty"`
+	Failures  []string             `json:"failures,omitempty"`
+	Clauses   []expand.Explanation `json:"clauses"`
+	// Cut is the number of clauses that are left out, or without their terms.
+	Cut int `json:"clauses_cut,omitempty"`
+}
+
+func (m ShownMessage) shown() ShownMessage {
+	if m.Body != nil {
+		m.Size = 0
+	}
+	m.Body = Body(m.Body)
+	return m
+}
+
+// Body returns a body for an answer, as a text where it is no JSON.
+func Body(body []byte) json.RawMessage {
+	if len(body) == 0 || json.Valid(body) {
+		return body
+	}
+	text, _ := json.Marshal(string(body)) // strings always encode
+	return text
 }

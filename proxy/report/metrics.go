@@ -1,18 +1,18 @@
 // Package report tells what became of requests: in metrics (metrics.go;
 // docs/metrics.md lists them), in the access log and in traces
-// (exchange.go, record.go), in the explanations of the last searches
+// (exchange.go, search.go), in the explanations of the last searches
 // (explanations.go), and in what keeps searches from being expanded right
 // now (health.go). Lines are written in the background, so that no request
-// waits for a log (lines.go).
+// waits for a log.
 package report
 
 import (
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -131,17 +131,129 @@ func (m *Metrics) addClients(r registering) {
 	m.SlowBodies, m.SlowRead = slow.WithLabelValues(SlowBody), slow.WithLabelValues(SlowResponse)
 }
 
-// countClauses counts what was done with each field of each clause, and
-// searches with words that are not in the matrix.
-func (m *Metrics) countClauses(res *expand.Result) {
-	for i := range res.Clauses {
-		outcome := Unchanged
-		if res.Clauses[i].Form != "" {
-			outcome = Rewritten
+// The searches that are compared, values of the label "search".
+const (
+	ShadowOriginal = "original"
+	ShadowExpanded = "expanded"
+)
+
+// What became of a search to be shadowed, values of the label "outcome".
+const (
+	ShadowCompared   = "compared"
+	ShadowDropped    = "dropped"     // all slots or all memory was taken, or the body is too long
+	ShadowClientGone = "client_gone" // the client did not read the original's answer to its end
+	ShadowUnchanged  = "unchanged"   // nothing would have been added
+	ShadowFailed     = "failed"      // the expansion failed, or took too long
+	ShadowRejected   = "rejected"    // the cluster refused the original or the shadow, wholly or on some shards
+	ShadowUnanswered = "unanswered"  // no node answered, or not in time
+	ShadowUnreadable = "unreadable"  // an answer is too long, or shows no hits
+)
+
+// ShadowOutcomes are all of them.
+var ShadowOutcomes = []string{ShadowCompared, ShadowDropped, ShadowClientGone, ShadowUnchanged, ShadowFailed, ShadowRejected, ShadowUnanswered, ShadowUnreadable}
+
+// Shadows tell how expanded searches differ from the original ones.
+type Shadows struct {
+	Searches *prometheus.CounterVec // by outcome
+	// By search: original or expanded.
+	Hits, Empty *prometheus.CounterVec
+	Took        *prometheus.HistogramVec
+	Overlap     prometheus.Observer
+}
+
+// Count counts what became of a search.
+func (s *Shadows) Count(outcome string) { s.Searches.WithLabelValues(outcome).Inc() }
+
+func (r registering) shadow() Shadows {
+	both := []string{ShadowOriginal, ShadowExpanded}
+	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
+	for _, search := range both {
+		took.WithLabelValues(search)
+	}
+	return Shadows{
+		Searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
+			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
+		Hits:  r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
+		Empty: r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
+		Took:  took,
+		Overlap: r.NewHistogram(prometheus.HistogramOpts{
+			Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
+			Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+		}),
+	}
+}
+
+// answered are answers by the first digit of their status, at 0 those that
+// broke off, and the time that they took.
+type answered struct {
+	codes [6]prometheus.Counter
+	took  prometheus.Observer
+}
+
+// traffic counts requests of clients and their answers.
+type traffic struct {
+	inFlight      prometheus.Gauge
+	search, other answered
+}
+
+func (r registering) traffic() (t traffic) {
+	t.inFlight = r.NewGauge(prometheus.GaugeOpts{
+		Name: "akin_requests_in_flight", Help: "Requests of clients whose answer is not sent to its end.",
+	})
+	codes := r.counter("akin_responses_total",
+		"Answers to clients by kind of request (search, other) and class of status (2xx); aborted ones broke off, as the client or the cluster went away.",
+		"kind", "code")
+	// From 250 µs to 37 s: a bulk request or a slow client takes long.
+	took := r.times("akin_request_duration_seconds",
+		"Time from the headers of a client's request until its answer was sent to its end, by kind of request.", 250e-6, 2.5, "kind")
+	of := func(kind string) (a answered) {
+		for class, code := range []string{"aborted", "1xx", "2xx", "3xx", "4xx", "5xx"} {
+			a.codes[class] = codes.WithLabelValues(kind, code)
 		}
-		m.clauses.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
+		a.took = took.WithLabelValues(kind)
+		return a
 	}
-	if slices.ContainsFunc(res.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
-		m.noRow.Inc()
+	t.search, t.other = of("search"), of("other")
+	return t
+}
+
+// Begin counts a request that has come and returns the time. It is followed by
+// one call of End.
+func (t *traffic) Begin() time.Time {
+	t.inFlight.Inc()
+	return time.Now()
+}
+
+// End counts the answer to a request that began at a time. status is 0 for one
+// that broke off.
+func (t *traffic) End(began time.Time, search bool, status int) {
+	t.inFlight.Dec()
+	a := &t.other
+	if search {
+		a = &t.search
 	}
+	a.codes[min(status/100, len(a.codes)-1)].Inc()
+	a.took.Observe(time.Since(began).Seconds())
+}
+
+// A registering makes metrics and registers them. It panics where a name is
+// taken.
+type registering struct{ promauto.Factory }
+
+func (r registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// by returns a counter with a label that has at least these values.
+func (r registering) by(label string, values []string, name, help string) *prometheus.CounterVec {
+	c := r.counter(name, help, label)
+	for _, value := range values {
+		c.WithLabelValues(value)
+	}
+	return c
+}
+
+// times returns a histogram of 14 buckets, each factor times the one before.
+func (r registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
+	return r.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, 14)}, labels)
 }

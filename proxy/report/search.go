@@ -2,7 +2,10 @@ package report
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // A Search is what became of a search. The goroutine that serves the search
@@ -81,7 +84,16 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		}
 	}
 	if s.Result != nil {
-		m.countClauses(s.Result)
+		for i := range s.Result.Clauses {
+			outcome := Unchanged
+			if s.Result.Clauses[i].Form != "" {
+				outcome = Rewritten
+			}
+			m.clauses.WithLabelValues(outcome, string(s.Result.Clauses[i].Reason)).Inc()
+		}
+		if slices.ContainsFunc(s.Result.Clauses, func(c expand.Explanation) bool { return len(c.NoRow) > 0 }) {
+			m.noRow.Inc()
+		}
 	}
 	if s.Expanded {
 		m.Expand.Observe(s.Took.Seconds())

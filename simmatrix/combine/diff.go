@@ -68,7 +68,13 @@ func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 		if a.DocFreqs[from] != b.DocFreqs[to] {
 			d.DocFreqsChanged++
 		}
-		if far := distance(g.gather(i)); far > 0 {
+		var smaller, larger uint64 // sums of [RowChange.Distance]
+		for _, n := range g.gather(i) {
+			smaller += uint64(min(n.units[0], n.units[1]))
+			larger += uint64(max(n.units[0], n.units[1]))
+		}
+		if larger > smaller {
+			far := float64(larger-smaller) / float64(larger)
 			sum += far
 			changes = append(changes, rowChange{int(from), int(to), far})
 		}
@@ -90,16 +96,6 @@ func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 type rowChange struct {
 	from, to int
 	distance float64
-}
-
-// distance returns [RowChange.Distance] of the neighbors in two matrices.
-func distance(row []gathered) float64 {
-	var smaller, larger uint64
-	for _, n := range row {
-		smaller += uint64(min(n.units[0], n.units[1]))
-		larger += uint64(max(n.units[0], n.units[1]))
-	}
-	return float64(larger-smaller) / float64(max(larger, 1))
 }
 
 func (c rowChange) describe(a, b *simmatrix.Table) RowChange {

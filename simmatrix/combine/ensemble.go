@@ -132,8 +132,12 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 		}
 		return weightedMean(weights), errors.Join(errs...)
 	case RuleRegression:
-		if o.Regression != nil {
-			return o.Regression.similarity, o.Regression.fits(inputs)
+		switch r := o.Regression; {
+		case r == nil:
+		case !slices.EqualFunc(r.Coefficients, inputs, func(c Coefficient, in Input) bool { return c.Name == in.Name }):
+			return nil, errors.New("regression: fitted to inputs of other names or in another order")
+		default:
+			return r.similarity, nil
 		}
 	}
 	return nil, nil

@@ -26,17 +26,6 @@ func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	return (f.Keep == nil || f.Keep.MatchString(term)) && (f.Drop == nil || !f.Drop.MatchString(term))
 }
 
-func (f *TermFilter) params(before map[string]string) map[string]string {
-	params := settings.With(before, "filter_", map[string]string{"min_doc_freq": strconv.FormatUint(uint64(f.MinDocFreq), 10)})
-	if f.Keep != nil {
-		params["filter_keep"] = f.Keep.String()
-	}
-	if f.Drop != nil {
-		params["filter_drop"] = f.Drop.String()
-	}
-	return params
-}
-
 // Apply returns m without the rows and columns of the terms that do not match,
 // and the number of these. Params of the result are those of m and the
 // settings, with "filter_" before the name. It returns
@@ -44,7 +33,13 @@ func (f *TermFilter) params(before map[string]string) map[string]string {
 func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix, dropped int, err error) {
 	m := matrix.Table()
 	out := &simmatrix.Table{Meta: m.Meta, Entries: simmatrix.NewEntries(len(m.Terms), 0, m.Origins != nil)}
-	out.Meta.Params = f.params(m.Meta.Params)
+	out.Meta.Params = settings.With(m.Meta.Params, "filter_", map[string]string{"min_doc_freq": strconv.FormatUint(uint64(f.MinDocFreq), 10)})
+	if f.Keep != nil {
+		out.Meta.Params["filter_keep"] = f.Keep.String()
+	}
+	if f.Drop != nil {
+		out.Meta.Params["filter_drop"] = f.Drop.String()
+	}
 	index := make([]uint32, len(m.Terms)) // of each term in out
 	for i, term := range m.Terms {
 		index[i] = leftOut

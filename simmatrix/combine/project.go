@@ -59,9 +59,15 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors))])
 	}
 	t := -1
-	out.TakeForms(func(string) string { // of each term in order
+	out.TakeForms(func(string) (form string) { // of each term in order
 		t++
-		return p.form(t)
+		docs := uint32(0)
+		for _, w := range p.words[t] { // ascending; the first of several counts
+			if df := m.DocFreqs[w]; df > docs {
+				form, docs = cmp.Or(m.Form(m.Terms[w]), m.Terms[w]), df
+			}
+		}
+		return form
 	})
 	projected, err := out.Matrix()
 	if err != nil {
@@ -109,19 +115,6 @@ func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, Projec
 	counts.Kept = len(p.terms)
 	counts.Merged = counts.Words - counts.NoToken - counts.MultiToken - counts.Kept
 	return p, counts
-}
-
-// form returns the word of term t that most documents have, the first of
-// several, and "" where none is known to have one.
-func (p *projection) form(t int) string {
-	form, docs := "", uint32(0)
-	for _, w := range p.words[t] { // ascending
-		if df := p.from.DocFreqs[w]; df > docs {
-			word := p.from.Terms[w]
-			form, docs = cmp.Or(p.from.Form(word), word), df
-		}
-	}
-	return form
 }
 
 // mergedRow returns the entries of term t in no order. best is all zero, before

@@ -42,16 +42,6 @@ func (o *SparsifyOptions) paired() bool { return o.Mutual || o.Symmetric }
 
 func (o *SparsifyOptions) room() int { return cmp.Or(o.Neighbors, simmatrix.MaxNeighbors) }
 
-// params returns before with the settings, in place of earlier ones.
-func (o *SparsifyOptions) params(before map[string]string) map[string]string {
-	before = maps.Clone(before)
-	maps.DeleteFunc(before, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
-	return settings.With(before, simmatrix.SparsifyPrefix, map[string]string{
-		"neighbors": strconv.Itoa(o.Neighbors), "threshold": settings.FormatFloat(o.Threshold), "mutual": strconv.FormatBool(o.Mutual),
-		"symmetric": strconv.FormatBool(o.Symmetric), "dominant": strconv.FormatBool(o.Dominant),
-	})
-}
-
 // Sparsify returns m with fewer entries. All terms keep their rows. The steps,
 // each on what the one before it has left:
 //
@@ -82,14 +72,28 @@ func Sparsify(matrix *simmatrix.Matrix, opts SparsifyOptions) (*simmatrix.Matrix
 	}
 	m := matrix.Table()
 	out := &simmatrix.Table{Meta: m.Meta, Terms: m.Terms, DocFreqs: m.DocFreqs, Forms: m.Forms}
-	out.Meta.Params = opts.params(m.Meta.Params)
+	params := maps.Clone(m.Meta.Params)
+	maps.DeleteFunc(params, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
+	out.Meta.Params = settings.With(params, simmatrix.SparsifyPrefix, map[string]string{
+		"neighbors": strconv.Itoa(opts.Neighbors), "threshold": settings.FormatFloat(opts.Threshold), "mutual": strconv.FormatBool(opts.Mutual),
+		"symmetric": strconv.FormatBool(opts.Symmetric), "dominant": strconv.FormatBool(opts.Dominant),
+	})
 	s := &sparsifier{Entries: m.Entries, from: m, opts: opts, marks: make([]uint8, len(m.Cols))}
 	s.cut()
 	if opts.paired() {
 		s.pair()
 	}
 	s.choose()
-	out.Entries = s.chosenEntries()
+	out.Entries = simmatrix.NewEntries(len(m.Terms), bytes.Count(s.marks, []byte{chosen}), s.Origins != nil)
+	for i := range m.Terms {
+		cols, sims := s.Row(i)
+		for k, j := range cols {
+			if s.marks[s.Offsets[i]+k] == chosen {
+				out.AppendEntry(simmatrix.Entry{Col: j, Units: sims[k], Origins: s.OriginsAt(i, k)})
+			}
+		}
+		out.Offsets = append(out.Offsets, len(out.Cols))
+	}
 	return out.Matrix()
 }
 
@@ -230,19 +234,4 @@ func (s *sparsifier) back(i uint32, at int) int {
 	}
 	cols, _ := s.Row(j) // short: Mutual has cut it to C
 	return s.Offsets[j] + slices.Index(cols, i)
-}
-
-// chosenEntries returns the entries that are chosen, in order.
-func (s *sparsifier) chosenEntries() simmatrix.Entries {
-	out := simmatrix.NewEntries(len(s.from.Terms), bytes.Count(s.marks, []byte{chosen}), s.Origins != nil)
-	for i := range s.from.Terms {
-		cols, sims := s.Row(i)
-		for k, j := range cols {
-			if s.marks[s.Offsets[i]+k] == chosen {
-				out.AppendEntry(simmatrix.Entry{Col: j, Units: sims[k], Origins: s.OriginsAt(i, k)})
-			}
-		}
-		out.Offsets = append(out.Offsets, len(out.Cols))
-	}
-	return out
 }

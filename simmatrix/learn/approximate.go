@@ -5,10 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // The settings of the approximate search.
@@ -33,11 +31,6 @@ type cellIndex struct {
 type approximation struct {
 	cells, probes int
 	recall        float64
-}
-
-func (a approximation) describe(params map[string]string, target float64) {
-	params["approximate"], params["recall"] = settings.FormatFloat(target), strconv.FormatFloat(a.recall, 'f', 4, 64)
-	params["cells"], params["probes"] = strconv.Itoa(a.cells), strconv.Itoa(a.probes)
 }
 
 // nearestApproximately is nearest among the members of as few cells as find the

@@ -239,13 +239,3 @@ func (v *vocabulary) order(sequence []int32) {
 		v.sequence = append(append(v.sequence, d...), endOfDocument)
 	}
 }
-
-func (v *vocabulary) documents() []int {
-	starts := []int{1}
-	for p, i := range v.sequence[1:] {
-		if i == endOfDocument {
-			starts = append(starts, p+2)
-		}
-	}
-	return starts
-}

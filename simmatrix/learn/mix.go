@@ -99,8 +99,13 @@ func (p *panels) mixed(ctx context.Context, o *Mix, opts nearestOptions, own sim
 		for _, col := range slices.Compact(cols) {
 			e = both.appendVector(e[:0], int(col))
 			byDocuments, byModel := dot(a[:p.dim], e[:p.dim]), max(0, dot(a[p.dim:], e[p.dim:]))
-			if m := byDocuments + byModel; m > 0 {
-				row = append(row, pair{col, m, origins(byDocuments, byModel)})
+			if n := (pair{col: col, m: byDocuments + byModel}); n.m > 0 {
+				for k, part := range []float32{byDocuments, byModel} {
+					if 3*part >= n.m { // a third of M
+						n.origins |= 1 << k
+					}
+				}
+				row = append(row, n)
 			}
 		}
 		slices.SortFunc(row, func(a, b pair) int { return cmp.Or(cmp.Compare(b.m, a.m), cmp.Compare(a.col, b.col)) })
@@ -122,16 +127,6 @@ type pair struct {
 
 // mixOrigins name what an entry of a mixed matrix comes from.
 var mixOrigins = []string{"documents", "model"}
-
-// origins returns the bits of those that give at least a third of M.
-func origins(byDocuments, byModel float32) (bits uint8) {
-	for k, part := range []float32{byDocuments, byModel} {
-		if 3*part >= byDocuments+byModel {
-			bits |= 1 << k
-		}
-	}
-	return bits
-}
 
 // asSimilar returns rows of M as entries, of which the k-th largest of all has
 // the k-th largest of sims, times mixedStrength.

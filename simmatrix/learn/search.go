@@ -103,7 +103,7 @@ func (s *searcher) load(rows []int) {
 func (s *searcher) scan(p *panels, lo, hi int) {
 	size := tileRows * s.dim
 	for k := lo; k < hi; k++ {
-		panel, ids := p.panel(k), p.ids[k*tileCols:][:tileCols]
+		panel, ids := p.values[k*tileCols*p.dim:][:tileCols*p.dim], p.ids[k*tileCols:][:tileCols]
 		for t := range s.tiles {
 			if s.multiply(&s.tiles[t], s.packed[t*size:][:size], panel) {
 				s.take(t, ids)
@@ -336,11 +336,6 @@ func (p *panels) add(id uint32, vector []float32) {
 }
 
 func (p *panels) len() int { return len(p.ids) / tileCols }
-
-func (p *panels) panel(k int) []float32 {
-	size := tileCols * p.dim
-	return p.values[k*size : (k+1)*size]
-}
 
 // start returns the place of a vector's first number of every tileCols.
 func (p *panels) start(place int) int {

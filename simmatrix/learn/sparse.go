@@ -292,7 +292,12 @@ func (c *contextCounter) add(j int32, distance int) {
 // as the weight, and every document scaled to unit length.
 func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *simmatrix.Stage) (*sparse, error) {
 	idf := v.idf()
-	starts := v.documents()
+	starts := []int{1} // of the documents
+	for p, i := range v.sequence[1:] {
+		if i == endOfDocument {
+			starts = append(starts, p+2)
+		}
+	}
 	return makeSparse(ctx, len(starts)-1, len(v.terms), room, func() func(int, *sparseBlock) {
 		var doc []int32
 		return func(row int, b *sparseBlock) {

@@ -42,10 +42,6 @@ func multiplyPortable(t *tile, rows, panel []float32) bool {
 			copy(t.dots[i+1][k:], []float32{b0, b1, b2, b3})
 		}
 	}
-	return t.mark()
-}
-
-func (t *tile) mark() bool {
 	some := false
 	for i, floor := range t.floors {
 		t.above[i] = 0

@@ -115,7 +115,8 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	} else {
 		var how approximation
 		m.Entries, how, err = p.nearestApproximately(ctx, rows, opts.Recall, progress)
-		how.describe(m.Meta.Params, opts.Recall)
+		m.Meta.Params["approximate"], m.Meta.Params["recall"] = settings.FormatFloat(opts.Recall), strconv.FormatFloat(how.recall, 'f', 4, 64)
+		m.Meta.Params["cells"], m.Meta.Params["probes"] = strconv.Itoa(how.cells), strconv.Itoa(how.probes)
 	}
 	if err != nil {
 		return nil, err

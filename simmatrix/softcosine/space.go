@@ -70,7 +70,7 @@ var (
 type Space struct {
 	weights []float64 // the diagonal of W
 	s       *Similarities
-	scratch sync.Pool // of *scratch over terms
+	scratch sync.Pool // of *[]float64 over terms, all 0
 }
 
 // NewSpace returns the space of the terms 0 to n-1 with the diagonal of W. The
@@ -86,9 +86,7 @@ func NewSpace(weights []float64, s *Similarities) (*Space, error) {
 		}
 	}
 	sp := &Space{weights: slices.Clone(weights), s: s}
-	sp.scratch.New = func() any {
-		return &scratch{values: make([]float64, s.Len()), marks: make([]uint64, (s.Len()+63)/64)}
-	}
+	sp.scratch.New = func() any { return new(make([]float64, s.Len())) }
 	return sp, nil
 }
 
@@ -110,42 +108,29 @@ func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
 }
 
-func (sp *Space) giveBack(d *scratch) {
-	d.clear()
-	sp.scratch.Put(d)
-}
-
 // InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of x
 // and C entries in a row of S, by algorithm 1 of the notes: the sum of
 // w_i·x_i·s_ij·w_j·y_j over the i with x_i ≠ 0 and the j with s_ij ≠ 0, with Wy
 // in a dense array.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
-	d := sp.scratch.Get().(*scratch)
+	wy := sp.scratch.Get().(*[]float64)
 	for l, j := range y.Terms {
-		d.add(j, sp.weights[j]*y.Values[l])
+		(*wy)[j] = sp.weights[j] * y.Values[l]
 	}
 	r := 0.0
 	for k, i := range x.Terms {
-		r += sp.weights[i] * x.Values[k] * d.row(sp.s, i)
-	}
-	sp.giveBack(d)
-	return r
-}
-
-// row returns Σ_j s_ij·d_j, and reads only the marked similarities.
-func (d *scratch) row(s *Similarities, i int32) float64 {
-	cols, sims := s.Row(int(i))
-	sims = sims[:len(cols)]
-	sum := 0.0
-	for k, j := range cols {
-		if d.has(j) {
-			sum += sims[k] * d.values[j]
+		row := (*wy)[i] // s_ii = 1
+		cols, sims := sp.s.Row(int(i))
+		for l, j := range cols {
+			row += sims[l] * (*wy)[j]
 		}
+		r += sp.weights[i] * x.Values[k] * row
 	}
-	if d.has(i) {
-		sum += d.values[i] // s_ii = 1
+	for _, j := range y.Terms {
+		(*wy)[j] = 0
 	}
-	return sum
+	sp.scratch.Put(wy)
+	return r
 }
 
 // HardNorm returns ‖Wx‖.

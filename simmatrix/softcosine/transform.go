@@ -10,19 +10,16 @@ import (
 // with documents stored as [Space.Weighted], and the largest soft cosines with
 // [Space.DotDocument] (theorem 4.2).
 func (sp *Space) DotQuery(x Vector) Vector {
-	d := sp.scratch.Get().(*scratch)
-	wx := sp.weigh(x)
+	sum, wx := map[int32]float64{}, sp.weigh(x)
 	for k, i := range wx.Terms {
 		v := wx.Values[k]
+		sum[i] += v
 		cols, sims := sp.s.Row(int(i))
-		d.add(i, v)
 		for l, j := range cols {
-			d.add(j, v*sims[l])
+			sum[j] += v * sims[l]
 		}
 	}
-	out := d.vector()
-	sp.giveBack(d)
-	return out.checked()
+	return NewVector(sum)
 }
 
 // DotDocument returns y' = Wy / √⟨y, y⟩, for which x'ᵀy' = √⟨x, x⟩·soft(x, y)

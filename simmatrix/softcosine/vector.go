@@ -17,7 +17,7 @@ type Vector struct {
 // NewVector returns the vector of the given coordinates without zeros. It
 // panics where a term is negative or a coordinate is not finite.
 func NewVector(values map[int32]float64) Vector {
-	v := Vector{Terms: make([]int32, 0, len(values)), Values: make([]float64, 0, len(values))}
+	var v Vector
 	for _, term := range slices.Sorted(maps.Keys(values)) {
 		value := values[term]
 		switch {
@@ -89,53 +89,4 @@ func (x Vector) checked() Vector {
 		panic(panicFinite)
 	}
 	return x
-}
-
-// A scratch is a dense vector of which only the marked coordinates are known;
-// the others are 0.
-type scratch struct {
-	values []float64
-	marks  []uint64
-	marked []int32 // the marked coordinates, in the order of their marking
-}
-
-// mark returns where the mark of coordinate i is: no word of marks where i < 0.
-func mark(i int32) (word uint32, bit uint64) {
-	u := uint32(i) //nolint:gosec // a negative number becomes one that is too large
-	return u / 64, 1 << (u % 64)
-}
-
-func (d *scratch) has(i int32) bool {
-	word, bit := mark(i)
-	return d.marks[word]&bit != 0
-}
-
-func (d *scratch) add(i int32, v float64) {
-	if d.has(i) {
-		d.values[i] += v
-		return
-	}
-	word, bit := mark(i)
-	d.values[i] = v
-	d.marks[word] |= bit
-	d.marked = append(d.marked, i)
-}
-
-func (d *scratch) clear() {
-	for _, i := range d.marked {
-		word, _ := mark(i)
-		d.marks[word] = 0
-	}
-	d.marked = d.marked[:0]
-}
-
-func (d *scratch) vector() Vector {
-	slices.Sort(d.marked)
-	out := Vector{Terms: make([]int32, 0, len(d.marked)), Values: make([]float64, 0, len(d.marked))}
-	for _, i := range d.marked {
-		if v := d.values[i]; v != 0 {
-			out.Terms, out.Values = append(out.Terms, i), append(out.Values, v)
-		}
-	}
-	return out
 }

@@ -41,11 +41,6 @@ func DefaultListOptions() ListOptions {
 	return ListOptions{Source: "given", Neighbors: simmatrix.MaxNeighbors}
 }
 
-// Validate reports every setting that is out of range.
-func (o *ListOptions) Validate() error {
-	return settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)
-}
-
 // A list collects the similarities of a file.
 type list struct {
 	*pairs
@@ -102,29 +97,11 @@ func (g *list) compact() error {
 	return nil
 }
 
-func (g *list) plainTerm(b []byte) (uint32, error) {
-	if id, ok := g.ids[string(b)]; ok {
-		return id, nil
-	}
-	if err := checkPlain(string(b)); err != nil {
-		return 0, err
-	}
-	return g.term(string(b))
-}
-
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
 		return fmt.Errorf("term %.40q holds a tab or an end of line", term)
 	}
 	return nil
-}
-
-func (g *list) matrix() (*simmatrix.Matrix, error) {
-	return g.pairs.matrix(simmatrix.Meta{Source: g.opts.Source, Params: map[string]string{
-		"clamp":     strconv.FormatBool(g.opts.Clamp),
-		"neighbors": strconv.Itoa(g.opts.Neighbors),
-		"symmetric": strconv.FormatBool(g.opts.Symmetric),
-	}}, g.opts.Neighbors)
 }
 
 // ReadTSV reads a list of similarities, plain or compressed by gzip: lines of
@@ -142,7 +119,7 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 // decimal number, out of range without [ListOptions.Clamp], or unlike that of
 // an earlier line, a line over 1 MiB; or [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
-	if err := opts.Validate(); err != nil {
+	if err := settings.InRange("neighbors", opts.Neighbors, simmatrix.MaxNeighbors); err != nil {
 		return nil, err
 	}
 	g := &list{opts: opts, pairs: newPairs()}
@@ -161,7 +138,9 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrList, err)
 	}
-	return g.matrix()
+	return g.matrix(simmatrix.Meta{Source: opts.Source, Params: map[string]string{
+		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(opts.Neighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
+	}}, opts.Neighbors)
 }
 
 func (g *list) addLine(line []byte, number int) error {
@@ -172,11 +151,17 @@ func (g *list) addLine(line []byte, number int) error {
 	neighbor, similarity, _ := bytes.Cut(rest, []byte("\t"))
 	var ids [2]uint32
 	for k, t := range [][]byte{term, neighbor} {
-		id, err := g.plainTerm(t)
+		id, known := g.ids[string(t)]
+		if ids[k] = id; known {
+			continue
+		}
+		err := checkPlain(string(t))
+		if err == nil {
+			ids[k], err = g.term(string(t))
+		}
 		if err != nil {
 			return err
 		}
-		ids[k] = id
 	}
 	field := strings.Trim(string(similarity), " ")
 	s, ok := lines.ParseDecimal(field, 64)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -60,4 +61,233 @@ func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOpti
 		return nil, err
 	}
 	return m.Matrix()
+}
+
+// A band is the state of comparing a query with a text letter by letter: the
+// automaton of Wu and Manber (1992, "Fast text searching allowing errors") for
+// whole texts, of which only the diagonals are kept that a distance of at most
+// k can reach. After t letters of the text, bit b of lane e says that the first
+// t-k+b letters of the query are within distance e of them. Lane e are the 2k+1
+// bits from laneBits·e on; bits outside of [k-e, k+e] are never set in it. A
+// band of 0 says that no text that goes on like this is within distance k.
+type band uint64
+
+const (
+	// laneBits are at least 2·MaxDistance+2, so that a bit that is shifted out
+	// of its lane does not get into another.
+	laneBits = 12
+	// everyLane times a lane is a band with that lane everywhere.
+	everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)
+	noLetter       = -1
+	noTerm         = -1
+)
+
+// An editSearcher finds the neighbors of one term, the query, at a time.
+type editSearcher struct {
+	tree *termTree
+	opts *SpellingOptions
+	k    int // MaxDistance
+
+	// The query. Lengths are in letters.
+	self              int32
+	letters           []rune // with k of noLetter before and 2k+1 behind
+	length            int
+	shortest, longest int // of the terms that may be neighbors
+	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
+	similarity [MaxDistance + 1][MaxDistance + 1]uint16
+
+	row   []simmatrix.Entry // found so far, in ascending column since the last cut
+	room  int               // length of row at which it is cut
+	floor uint16            // only similarities above it get into the row
+	best  bool              // only the largest similarity gets into the row
+	// reach[x] is the largest distance at which a term of at most length+x letters is above the floor, 0
+	// where none is; lanes[x] has all bits of the lanes up to it.
+	reach [MaxDistance + 1]int
+	lanes [MaxDistance + 1]band
+}
+
+func newEditSearcher(t *termTree, opts *SpellingOptions) *editSearcher {
+	return &editSearcher{tree: t, opts: opts, k: opts.MaxDistance}
+}
+
+// find returns the row of term i, valid until the next call.
+func (s *editSearcher) find(i int) []simmatrix.Entry {
+	s.self = int32(i) //nolint:gosec // less than MaxTerms
+	s.prepare(s.tree.terms[i], 0)
+	s.walkAll(false)
+	return s.row
+}
+
+// near returns the nearest terms of a text, above a similarity, for another
+// one that it is so many edits from. sameFirst leaves out terms that begin with
+// another letter, which is ten times as fast at two edits.
+func (s *editSearcher) near(text string, before int, sameFirst bool, above uint16) []simmatrix.Entry {
+	s.self, s.best = noTerm, true
+	s.prepare(text, before)
+	s.raise(above)
+	s.walkAll(sameFirst)
+	return s.row
+}
+
+func (s *editSearcher) walkAll(sameFirst bool) {
+	var start band
+	for e := range s.k + 1 {
+		start |= (1<<(e+1) - 1) << (s.k + laneBits*e) // 0 to e letters of the query are deleted
+	}
+	root := &s.tree.nodes[0]
+	switch shared := root.to > 0; { // what all terms begin with
+	case shared && (!sameFirst || root.first == s.letters[s.k]):
+		s.enter(root, start, 0)
+	case shared: // each begins with another letter
+	case sameFirst:
+		if child := s.tree.child(root, s.letters[s.k]); child != nil {
+			s.enter(child, start, 0)
+		}
+	default:
+		s.walk(root, start, 0)
+	}
+	s.cut()
+}
+
+func (s *editSearcher) prepare(text string, before int) {
+	s.letters = append(s.letters[:0], slices.Repeat([]rune{noLetter}, s.k)...)
+	for text != "" {
+		letter, size := s.tree.letter(text)
+		s.letters, text = append(s.letters, letter), text[size:]
+	}
+	s.length = len(s.letters) - s.k
+	s.letters = append(s.letters, slices.Repeat([]rune{noLetter}, 2*s.k+1)...)
+	s.shortest, s.longest = s.length, s.length
+	for s.longest < s.length+s.k && s.opts.near(s.longest+1, s.length) {
+		s.longest++
+	}
+	for s.shortest > max(s.length-s.k, 1) && s.opts.near(s.length, s.shortest-1) {
+		s.shortest--
+	}
+	for d := range s.k + 1 {
+		for x := range s.k + 1 {
+			s.similarity[d][x] = s.opts.units(max(before+max(d, x), 1), s.length+x)
+		}
+	}
+	s.row, s.room = s.row[:0], s.opts.Neighbors
+	s.raise(0)
+}
+
+// raise sets the floor and what follows from it.
+func (s *editSearcher) raise(floor uint16) {
+	s.floor = floor
+	s.reach, s.lanes = [MaxDistance + 1]int{}, [MaxDistance + 1]band{}
+	for x := range s.k + 1 {
+		if x > 0 {
+			s.reach[x], s.lanes[x] = s.reach[x-1], s.lanes[x-1]
+		}
+		for d := range s.k + 1 {
+			if s.similarity[d][x] > floor {
+				s.reach[x] = max(s.reach[x], d)
+				s.lanes[x] |= (1<<(2*s.k+1) - 1) << (laneBits * d)
+			}
+		}
+	}
+}
+
+// further returns the x of the longest term below a node.
+func (s *editSearcher) further(n *treeNode) int { return min(max(int(n.longest)-s.length, 0), s.k) }
+
+// enter offers the terms below a node, given the state before its label.
+func (s *editSearcher) enter(n *treeNode, state band, depth int) {
+	if int(n.longest) < s.shortest || int(n.shortest) > s.longest {
+		return
+	}
+	if state = s.step(state, depth, n.first) & s.lanes[s.further(n)]; state != 0 {
+		s.walk(n, state, depth+1)
+	}
+}
+
+// walk is enter after the first letter of the label.
+func (s *editSearcher) walk(n *treeNode, state band, depth int) {
+	x := s.further(n)
+	if n.from < n.to {
+		for text := s.tree.terms[n.term][n.from:n.to]; text != ""; depth++ {
+			letter, size := s.tree.letter(text)
+			if state = s.step(state, depth, letter) & s.lanes[x]; state == 0 {
+				return
+			}
+			text = text[size:]
+		}
+	}
+	if n.ends {
+		s.offer(n.term, state, depth)
+	}
+	const many = 16
+	least := bits.TrailingZeros64(uint64(state)) / laneBits // the smallest distance of the text so far
+	if n.last-n.children > many && least == s.reach[x] {
+		s.walkSame(n, state, depth)
+		return
+	}
+	for at := n.children; at < n.last && state&s.lanes[x] != 0; at++ {
+		s.enter(&s.tree.nodes[at], state, depth)
+	}
+}
+
+// walkSame is walk to children that begin with letters of the query.
+func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
+	var letters [2*MaxDistance + 1]rune
+	window := letters[:copy(letters[:], s.letters[depth:depth+2*s.k+1])]
+	slices.Sort(window)
+	for _, letter := range slices.Compact(window) {
+		if child := s.tree.child(n, letter); child != nil {
+			s.enter(child, state, depth)
+		}
+	}
+}
+
+// step returns the state after one more letter of a text of depth letters.
+func (s *editSearcher) step(state band, depth int, letter rune) band {
+	var same band // bit b: it is letter depth-k+b of the query
+	for b, r := range s.letters[depth : depth+2*s.k+1] {
+		if r == letter {
+			same |= 1 << b
+		}
+	}
+	next := state&(same*everyLane) | // the two letters are the same,
+		state<<laneBits | // or one replaces the other,
+		state<<(laneBits-1) // or that of the text is inserted,
+	for range s.k {
+		next |= next << (laneBits + 1) // or those of the query are deleted
+	}
+	return next
+}
+
+// offer adds a term, given the state of its depth letters, to the row. Terms
+// come in ascending order, so that one that only equals the floor loses.
+func (s *editSearcher) offer(term int32, state band, depth int) {
+	if term == s.self || s.tree.hidden[term] || depth < s.shortest || depth > s.longest {
+		return
+	}
+	d, whole := 0, s.length-depth+s.k // the bit of the whole query
+	for d <= s.k && state&(1<<(laneBits*d+whole)) == 0 {
+		d++
+	}
+	if d > s.k {
+		return
+	}
+	if sim := s.similarity[d][max(depth-s.length, 0)]; sim > s.floor {
+		s.row = append(s.row, simmatrix.Entry{Col: uint32(term), Units: sim}) //nolint:gosec // not negative
+		if s.best && sim > s.floor+1 {
+			s.raise(sim - 1) // so that others that are as near still get in
+		}
+		if len(s.row) == s.room {
+			s.cut()
+		}
+	}
+}
+
+// cut sorts the row and keeps its Neighbors largest.
+func (s *editSearcher) cut() {
+	slices.SortFunc(s.row, simmatrix.CompareEntries)
+	if len(s.row) >= s.opts.Neighbors {
+		s.row = s.row[:s.opts.Neighbors]
+		s.room = 2 * s.opts.Neighbors
+		s.raise(s.row[len(s.row)-1].Units)
+	}
 }

@@ -1,14 +1,21 @@
 package source
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // ReadVectors reads a file of words and their vectors as a stream, plain or
@@ -102,21 +109,14 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	if !keep {
 		return nil
 	}
-	if err := p.addNumbers(string(numbers)); err != nil {
-		return fmt.Errorf("word %.40q: %w", w, err)
-	}
-	p.keep(w)
-	return nil
-}
-
-func (p *vectorsParser) addNumbers(numbers string) error {
-	for number := range strings.FieldsFuncSeq(numbers, isBlank) {
+	for number := range strings.FieldsFuncSeq(string(numbers), isBlank) {
 		x, ok := lines.ParseDecimal(number, 32)
 		if !ok {
-			return notDecimal(number)
+			return fmt.Errorf("word %.40q: %w", w, notDecimal(number))
 		}
 		p.out.values = append(p.out.values, float32(x))
 	}
+	p.keep(w)
 	return nil
 }
 
@@ -161,4 +161,266 @@ func holdsNumber(word []byte) bool {
 		_, ok := lines.ParseDecimal(string(part), 32)
 		return ok
 	})
+}
+
+// MaxVectorDims is the largest number of dimensions of a vectors file.
+const MaxVectorDims = 65536
+
+// Vectors are words with their vectors, all of one dimension; immutable.
+type Vectors struct {
+	words   []string
+	dim     int
+	values  []float32 // dim for each word
+	skipped SkippedWords
+}
+
+// SkippedWords counts the words that [ReadVectors] has read and not kept.
+type SkippedWords struct {
+	Filtered int // refused by [ReadVectorsOptions.Keep]
+	Repeated int // kept from an earlier line
+	Invalid  int // they cannot have a row: empty, not UTF-8 or longer than [simmatrix.MaxTermBytes]
+}
+
+// Len returns the number of words.
+func (v *Vectors) Len() int { return len(v.words) }
+
+// Words returns the words in the order of the file, not to be modified.
+func (v *Vectors) Words() []string { return v.words }
+
+// Dim returns the number of dimensions.
+func (v *Vectors) Dim() int { return v.dim }
+
+// Vector returns the vector of word k, not to be modified.
+func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.dim] }
+
+// Skipped returns how many words of the file were read and not kept.
+func (v *Vectors) Skipped() SkippedWords { return v.skipped }
+
+// A VectorsFormat is a format of files with vectors.
+type VectorsFormat string
+
+// The formats that [ReadVectors] reads.
+const (
+	// VectorsDetect is binary where a header comes first and the 4·dimensions
+	// bytes (at most 4096) behind the first word are not text.
+	VectorsDetect VectorsFormat = ""
+	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
+	// files: a line for each word, the word first, then its numbers, separated
+	// by blanks or tabs. A first line of two whole numbers is a header, the
+	// numbers of words and of dimensions.
+	VectorsText VectorsFormat = "text"
+	// VectorsBinary is that of word2vec's .bin files: the header and a line
+	// feed, then each word, a blank, and its numbers as 32-bit floats, least
+	// byte first. Line feeds before a word are ignored.
+	VectorsBinary VectorsFormat = "binary"
+)
+
+// ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
+// every word in the format that the file is in.
+type ReadVectorsOptions struct {
+	Format   VectorsFormat          // of the file
+	Keep     func(word string) bool // reports whether a word is wanted; nil keeps all
+	MaxWords int                    // of the file, kept or not, to read: the first are the most frequent; 0 is all
+}
+
+// Validate reports every setting that is out of range.
+func (o *ReadVectorsOptions) Validate() error {
+	err := settings.NotNegative("max words", o.MaxWords)
+	if !slices.Contains([]VectorsFormat{VectorsDetect, VectorsText, VectorsBinary}, o.Format) {
+		err = errors.Join(fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary), err)
+	}
+	return err
+}
+
+type vectorsParser struct {
+	opts    ReadVectorsOptions
+	out     Vectors
+	seen    map[string]struct{}
+	claimed int // words by the header, -1 without one
+	read    int // words so far, kept or not
+}
+
+func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
+
+// take counts a word and returns it with whether it is to be kept.
+func (p *vectorsParser) take(word []byte) (string, bool) {
+	p.read++
+	if len(word) == 0 || len(word) > simmatrix.MaxTermBytes || !utf8.Valid(word) {
+		p.out.skipped.Invalid++
+		return "", false
+	}
+	w := string(word)
+	if p.opts.Keep != nil && !p.opts.Keep(w) {
+		p.out.skipped.Filtered++
+		return "", false
+	}
+	if _, twice := p.seen[w]; twice {
+		p.out.skipped.Repeated++
+		return "", false
+	}
+	return w, true
+}
+
+// keep adds a word whose numbers are already at the end of the table.
+func (p *vectorsParser) keep(w string) {
+	p.seen[w] = struct{}{}
+	p.out.words = append(p.out.words, w)
+}
+
+func (p *vectorsParser) setHeader(words, dim int) error {
+	p.claimed, p.out.dim = words, dim
+	if words < 1 || dim < 1 || dim > MaxVectorDims {
+		return fmt.Errorf("header: %d words of %d dimensions, want at least 1 of 1 to %d", words, dim, MaxVectorDims)
+	}
+	return nil
+}
+
+// blanks separate fields. Other Unicode spaces are parts of words.
+const blanks = " \t"
+
+func isBlank(r rune) bool { return r == ' ' || r == '\t' }
+
+// vectorsHeader reads a line of two whole numbers and nothing else.
+func vectorsHeader(line []byte) (words, dim int, ok bool) {
+	fields := bytes.FieldsFunc(line, isBlank)
+	if len(fields) != 2 {
+		return 0, 0, false
+	}
+	words, err := strconv.Atoi(string(fields[0]))
+	dim, err2 := strconv.Atoi(string(fields[1]))
+	return words, dim, err == nil && err2 == nil
+}
+
+const (
+	floatBytes  = 4
+	detectBytes = 4096 // most that decide, after the first word, between text and binary
+)
+
+// looksBinary looks ahead and detects the format as [VectorsDetect] says. It
+// returns an error where the first word does not end within its reach.
+func looksBinary(in *bufio.Reader) (bool, error) {
+	ahead, _ := in.Peek(lines.PeekSize) // the next read returns its error
+	header, body, ok := bytes.Cut(ahead, []byte("\n"))
+	if !ok {
+		return false, nil
+	}
+	_, dim, ok := vectorsHeader(bytes.TrimSpace(header))
+	if !ok || dim < 1 || dim > MaxVectorDims {
+		return false, nil
+	}
+	if len(ahead) == lines.PeekSize && !bytes.ContainsAny(bytes.TrimLeft(body, "\n"), " \t\n") {
+		return false, fmt.Errorf("word 1 at byte %d: neither a blank nor a line feed in the first %d bytes of the file", len(header)+1, lines.PeekSize)
+	}
+	_, numbers, ok := bytes.Cut(body, []byte(" "))
+	return ok && !isText(numbers[:min(len(numbers), floatBytes*dim, detectBytes)]), nil
+}
+
+// isText reports whether b is UTF-8, up to a character that its end cuts,
+// without control characters but tab and the ends of lines.
+func isText(b []byte) bool {
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return !utf8.FullRune(b)
+		case (r < ' ' && r != '\t' && r != '\n' && r != '\r') || r == 0x7f:
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+type countingReader struct {
+	*bufio.Reader
+	offset int64
+}
+
+// until returns what comes before the next delimiter, within peekSize bytes.
+func (c *countingReader) until(delimiter byte) ([]byte, error) {
+	b, err := c.ReadSlice(delimiter)
+	c.offset += int64(len(b))
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, fmt.Errorf("no %q within %d bytes", delimiter, lines.PeekSize)
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
+	case err != nil:
+		return nil, err
+	}
+	return b[:len(b)-1], nil
+}
+
+func (p *vectorsParser) readBinary(in *bufio.Reader) error {
+	c := &countingReader{Reader: in}
+	header, err := c.until('\n')
+	if err != nil {
+		return fmt.Errorf("line 1: header: %w", err)
+	}
+	words, dim, ok := vectorsHeader(bytes.TrimSpace(header))
+	if !ok {
+		return fmt.Errorf("line 1: header: %.40q is not the numbers of words and of dimensions", header)
+	}
+	if err := p.setHeader(words, dim); err != nil {
+		return fmt.Errorf("line 1: %w", err)
+	}
+	for p.read < p.claimed && !p.full() {
+		at, before := c.offset, p.read
+		switch err := p.addBinary(c); {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("byte %d: the file ends after %d of %d words: %w", c.offset, before, p.claimed, err)
+		case err != nil:
+			return fmt.Errorf("word %d at byte %d: %w", before+1, at, err)
+		}
+	}
+	if p.full() {
+		return nil
+	}
+	for ; ; c.offset++ {
+		switch b, err := c.ReadByte(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("byte %d: %w", c.offset, err)
+		case b != '\n':
+			return fmt.Errorf("byte %d: the file goes on after the words of the header", c.offset)
+		}
+	}
+}
+
+func (c *countingReader) skip(n int) error {
+	n, err := c.Discard(n)
+	c.offset += int64(n)
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (p *vectorsParser) addBinary(c *countingReader) error {
+	word, err := c.until(' ')
+	if err != nil {
+		return err
+	}
+	w, keep := p.take(bytes.TrimLeft(word, "\n"))
+	left := floatBytes * p.out.dim
+	if !keep {
+		return c.skip(left)
+	}
+	for left > 0 {
+		chunk, _ := c.Peek(min(left, lines.PeekSize)) // where it is short, skip fails
+		for b := chunk; len(b) >= floatBytes; b = b[floatBytes:] {
+			x := math.Float32frombits(binary.LittleEndian.Uint32(b))
+			if wide := float64(x); math.IsNaN(wide) || math.IsInf(wide, 0) {
+				return fmt.Errorf("%.40q: %v is not a finite number", w, x)
+			}
+			p.out.values = append(p.out.values, x)
+		}
+		if err := c.skip(min(left, lines.PeekSize)); err != nil {
+			return err
+		}
+		left -= len(chunk)
+	}
+	p.keep(w)
+	return nil
 }

@@ -350,13 +350,11 @@ func (a *Admin) Prune(ctx context.Context, name string, keep int) (pruned []stri
 	if err := checkName("matrix", name); err != nil {
 		return nil, err
 	}
-	if pruned, err = a.prune(ctx, name, keep); err != nil {
-		err = fmt.Errorf("prune matrix %s: %w", name, err)
-	}
-	return pruned, err
-}
-
-func (a *Admin) prune(ctx context.Context, name string, keep int) (pruned []string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("prune matrix %s: %w", name, err)
+		}
+	}()
 	if keep < 1 {
 		return nil, errKeep
 	}

@@ -25,20 +25,17 @@ const (
 // unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
 // or [ErrBadRow] unless Redis failed; they say how many rows are bad or
 // missing, and the terms of some.
-func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
+func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (m *simmatrix.Matrix, v Version, err error) {
 	id, err := a.resolve(ctx, name, version)
 	if err != nil {
 		return nil, Version{}, err
 	}
-	m, v, err := a.pull(ctx, name, id, progress)
-	if err != nil {
-		return nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", id, name, err)
-	}
-	return m, v, nil
-}
-
-func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
-	v, _, err := a.read(ctx, name, id, nil)
+	defer func() {
+		if err != nil {
+			m, v, err = nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", id, name, err)
+		}
+	}()
+	v, _, err = a.read(ctx, name, id, nil)
 	if err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, v, err
 	}
@@ -70,7 +67,7 @@ func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Pr
 	if err != nil {
 		return nil, v, err
 	}
-	m, err := simmatrix.FromRows(v.Meta, rows, forms)
+	m, err = simmatrix.FromRows(v.Meta, rows, forms)
 	if err != nil {
 		return nil, v, fmt.Errorf("%w: %w", ErrBadVersion, err)
 	}

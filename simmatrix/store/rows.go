@@ -95,20 +95,6 @@ func (c *rowCache) version(name string, v Version) *version {
 	return &version{Version: v, name: name, label: name + "@" + v.ID, number: c.versions.Add(1)}
 }
 
-// get sets rows[k] to the row of terms[k] and returns the indices of the
-// missing ones, nil if it has all.
-func (c *rowCache) get(v *version, terms []string, rows []simmatrix.Row) (missing []int) {
-	for k, term := range terms {
-		row, ok, _ := cache.Peek[simmatrix.Row](c.kept, question{v.number, term})
-		if c.kept.Tally(ok); !ok {
-			missing = append(missing, k)
-			continue
-		}
-		rows[k] = row
-	}
-	return missing
-}
-
 // add keeps the rows of the terms. It copies the terms, which may be parts of
 // a larger text.
 func (c *rowCache) add(v *version, terms []string, rows []simmatrix.Row) {
@@ -163,13 +149,18 @@ func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) e
 	if d := r.version.damage.Load(); d != nil {
 		return d.err
 	}
-	missing := r.cache.get(r.version, terms, rows)
+	var missing []int
+	var missed []string
+	for k, term := range terms {
+		row, ok, _ := cache.Peek[simmatrix.Row](r.cache.kept, question{r.version.number, term})
+		if r.cache.kept.Tally(ok); !ok {
+			missing, missed = append(missing, k), append(missed, term)
+			continue
+		}
+		rows[k] = row
+	}
 	if missing == nil {
 		return nil
-	}
-	missed := make([]string, len(missing))
-	for i, k := range missing {
-		missed[i] = terms[k]
 	}
 	fetched, err := r.version.fetch(ctx, missed)
 	if err != nil {
