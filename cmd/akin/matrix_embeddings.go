@@ -132,8 +132,8 @@ func (f *embeddingFlags) key(ctx context.Context) (string, error) {
 // file returns the file of word vectors that stands in the place of a model.
 func (f *embeddingFlags) file() (path string, ok bool) { return strings.CutPrefix(f.url, "file:") }
 
-// shareFor returns what a model counts for where documents have so many terms on
-// average.
+// shareFor returns what a model counts for where documents have so many terms
+// on average.
 func shareFor(length float64) float64 {
 	if length <= short {
 		return shortShare

@@ -256,8 +256,9 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 		}
 		return nil
 	}
+	random := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // has to give the same numbers every time
 	axes, roots, err := Leading(ctx, Symmetric{Size: o.Dim, Rank: o.Dim, Multiply: product}, min(commonComponents, o.Dim-1),
-		rand.New(rand.NewPCG(0, 0)), simmatrix.NewStage(progress, "components of the model", Products))
+		random, simmatrix.NewStage(progress, "components of the model", Products))
 	if err != nil {
 		return nil, nil, err
 	}

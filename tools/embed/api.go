@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -87,12 +88,15 @@ func (a *answer) vectors() [][]float32 {
 type object = map[string]any
 
 // check returns what is wrong with the vectors of a number of texts, of which
-// dim is the dimension, 0 where it is not known.
+// dim is the dimension, 0 where it is not known: before the first of them.
 func check(vectors [][]float32, texts, dim int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
 	}
+	isZero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
+	zeros := dim == 0
 	for _, v := range vectors {
+		zeros = zeros && isZero(v)
 		switch {
 		case len(v) == 0:
 			return errors.New("the model answers with an empty vector")
@@ -100,6 +104,9 @@ func check(vectors [][]float32, texts, dim int) error {
 			return fmt.Errorf("the model answers with vectors of %d and of %d numbers", dim, len(v))
 		}
 		dim = len(v)
+	}
+	if zeros {
+		return errors.New("the model answers with zeros only: look at its name and at how it is served")
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func (c *cache) check(tx *bbolt.Tx) error {
 	return nil
 }
 
-// try calls f, in which the database panics where a page of the file is damaged.
+// try calls f, in which the database panics where a page of the file is
+// damaged.
 func (*cache) try(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -118,7 +118,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	var mu sync.Mutex     // of Tell, progress, and the variables that follow, dim and vectors
 	done, largest := 0, 0 // words that are settled, and the size of the largest batch that was answered
 	var refused []string
-	inARow := 0 // of the refused
+	inARow, alone := 0, true // of the refused, and whether only one batch is under way
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -132,9 +132,6 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			return err
 		}
 		if dim == 0 {
-			if !slices.ContainsFunc(got, notZero) {
-				return errors.New("the model answers with zeros only: look at its name and at how it is served")
-			}
 			dim = len(got[0])
 			if err := m.Fits(dim); err != nil {
 				return err
@@ -150,10 +147,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
-		mu.Lock()
-		first := largest == 0
-		mu.Unlock()
-		got, err := m.ask(ctx, words, batch, first, again)
+		got, err := m.ask(ctx, words, batch, alone && largest == 0, again)
 		switch {
 		case err == nil:
 			return take(batch, got)
@@ -177,18 +171,14 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	// where it is no model or the key is wrong, little else is sent; by the second
 	// how many words it takes.
 	size, rest := firstWords, missing
-	for range 2 {
-		n := min(size, len(rest))
-		if n == 0 {
-			break
-		}
-		began := time.Now()
+	for k := 0; k < 2 && len(rest) > 0; k++ {
+		n, began := min(size, len(rest)), time.Now()
 		if err := inHalves(ctx, rest[:n]); err != nil {
 			return nil, err
 		}
 		size, rest = inTime(n, time.Since(began)), rest[n:]
 	}
-	size = max(1, min(size, largest))
+	size, alone = max(1, min(size, largest)), false
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(callsAtOnce)
 	for batch := range slices.Chunk(rest, size) {
@@ -200,9 +190,6 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	// Only now: a model that took others refuses these for what they are.
 	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
 }
-
-// notZero reports whether a vector has a number other than 0.
-func notZero(v []float32) bool { return slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
 
 // inTime returns how many words to send in a call where n took so long: at most
 // 256, and so few that four calls, if one processor answers them all, take
@@ -219,9 +206,9 @@ func tooMuch(err error) bool {
 	}, refused.Status)
 }
 
-// ask asks for the vectors of a batch, again while the model is overloaded; first
-// says that it has answered nothing yet, and then a connection that fails is a
-// mistake in the URL.
+// ask asks for the vectors of a batch, again while the model is overloaded.
+// first says that it has answered nothing yet, and then a connection that fails
+// is a mistake in the URL.
 func (m *Model) ask(ctx context.Context, words []string, batch []int, first bool, again backoff.Notify) ([][]float32, error) {
 	texts := make([]string, len(batch))
 	for i, k := range batch {
