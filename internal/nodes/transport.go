@@ -21,6 +21,10 @@ const (
 	// dialTimeout lets a lost SYN be sent again.
 	dialTimeout      = time.Second
 	handshakeTimeout = 2 * time.Second
+	// expectTimeout is how long the body of a request with Expect: 100-continue
+	// waits for the node, which always answers. A busy one took more than a second
+	// to refuse a body, and got it.
+	expectTimeout = 5 * time.Second
 	// idleConnTimeout is below the usual 60 s of load balancers: akin closes first.
 	idleConnTimeout = 50 * time.Second
 	// idleConnsPerNode is for as many clients; 2, the default, reconnects all the
@@ -80,7 +84,7 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    idleConnsPerNode,
 		MaxResponseHeaderBytes: maxAnswerHead,
 		IdleConnTimeout:        idleConnTimeout,
-		ExpectContinueTimeout:  time.Second,
+		ExpectContinueTimeout:  expectTimeout,
 		DisableCompression:     true, // else it asks for gzip and decodes it
 	}
 }
