@@ -309,7 +309,7 @@ func (s *termSet) has(term int32) bool {
 	return at < len(*s) && (*s)[at]&(1<<(term%64)) != 0
 }
 
-// addMissing adds the terms of all that are not in seen.
+// addMissing adds the terms that are in all and not in seen.
 func (s *termSet) addMissing(all, seen termSet) {
 	*s = append(*s, make(termSet, max(len(all)-len(*s), 0))...)
 	for i, word := range all {
