@@ -161,6 +161,9 @@ func relayTo(t *testing.T, cluster string, before func(r *http.Request) int) str
 			http.Error(w, `{"error":{"type":"node_closed_exception","reason":"the node is going away"},"status":500}`, status)
 			return
 		}
+		// The server must not close the body under the transport, which would break
+		// the answer now and then: akin would ask once more.
+		_ = http.NewResponseController(w).EnableFullDuplex()
 		relay.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
