@@ -288,7 +288,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 40 {
+	if limits != 41 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

@@ -146,7 +146,7 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:35: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
@@ -157,7 +157,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",

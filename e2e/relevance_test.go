@@ -51,27 +51,30 @@ type ranking struct {
 	form, in       string // what explanations have to name: the form and its phase
 	documents      int    // of feedback; 0 has none
 	model          bool   // one is mixed into the matrix
+	effort         string
 }
 
 // rankings are what is measured of an engine: the defaults, and on one
 // engine the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
-		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0, false}}
+		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0, false, "auto"}}
 	}
-	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0, false}
+	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0, false, "auto"}
 	if e.name != qualityEngine {
 		return []ranking{defaults}
 	}
 	return []ranking{
 		defaults,
-		{"linear", "linear", "auto", "linear", "query", 0, false},
-		{"grouped", "grouped", "auto", "grouped", "query", 0, false},
-		{"saturated", "saturated", "query", "saturated", "query", 0, false},
-		{"feedback", "auto", "auto", "saturated", "rescore", 10, false},
-		{"feedback-query", "saturated", "query", "saturated", "query", 10, false},
-		{"model", "auto", "auto", "saturated", "rescore", 0, true},
-		{"model-feedback", "auto", "auto", "saturated", "rescore", 10, true},
+		{"linear", "linear", "auto", "linear", "query", 0, false, "auto"},
+		{"grouped", "grouped", "auto", "grouped", "query", 0, false, "auto"},
+		{"saturated", "saturated", "query", "saturated", "query", 0, false, "auto"},
+		{"feedback", "auto", "auto", "saturated", "rescore", 10, false, "auto"},
+		{"feedback-query", "saturated", "query", "saturated", "query", 10, false, "auto"},
+		{"model", "auto", "auto", "saturated", "rescore", 0, true, "high"},
+		{"model-feedback", "auto", "auto", "saturated", "rescore", 10, true, "high"},
+		{"model-normal", "auto", "auto", "saturated", "rescore", 0, true, "auto"},
+		{"model-low", "auto", "auto", "linear", "query", 0, true, "low"},
 	}
 }
 
@@ -247,7 +250,7 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 	return section{
 		"cluster": section{"urls": []string{e.url}},
 		"expansion": section{
-			"scoring": r.scoring, "phase": r.phase, "feedback": section{"documents": r.documents}, "budget": "10s",
+			"effort": r.effort, "scoring": r.scoring, "phase": r.phase, "feedback": section{"documents": r.documents}, "budget": "10s",
 		},
 		"matrices": matrices,
 		"redis":    section{"url": redis.url, "timeout": "1s"},

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,6 +40,8 @@ type asker struct {
 	// fields of them that may be expanded.
 	clauses []form.Clause
 	targets []target
+	// recipe says how many terms are written.
+	recipe *form.Recipe
 }
 
 // A measure is what the hits of a search are ranked by. Each chooses what is
@@ -166,7 +169,7 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 }
 
 // bind returns the fields that may be expanded, with their matrices, and gives
-// the others their reason.
+// the others their reason. The recipe follows from the matrices.
 func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	n := 0
 	for i := range a.clauses {
@@ -192,6 +195,12 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 		open = append(open, &a.targets[len(a.targets)-1])
 	}
 	a.m.targets = a.targets
+	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
+	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
+	if a.s.profile.Mode != ModeBM25 { // which orders more hits than a normal effort scores
+		effort = form.High
+	}
+	a.recipe = effort.Recipe(mixed)
 	return open, nil
 }
 

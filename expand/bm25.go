@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 )
@@ -60,9 +61,9 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 	if a.s.nested { // segments have as many terms as the whole text
 		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return !t.clause.Segments })
 		open = slices.DeleteFunc(open, func(t *target) bool { return t.clause.Segments })
-		shareAdded(segments, a.s.profile.MaxAddedTerms)
+		shareAdded(segments, a.s.profile.MaxAddedTerms, a.recipe)
 	}
-	shareAdded(open, a.s.profile.MaxAddedTerms)
+	shareAdded(open, a.s.profile.MaxAddedTerms, a.recipe)
 	return nil
 }
 
@@ -112,11 +113,12 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 }
 
 // shareAdded divides the terms that may be added to the search between the
-// targets, and chooses those of each.
-func shareAdded(targets []*target, total int) {
-	sizes := make([]int, len(targets))
+// targets, chooses those of each, and keeps those that the recipe has room for.
+func shareAdded(targets []*target, total int, recipe *form.Recipe) {
+	sizes, all := make([]int, len(targets)), 0
 	for i, t := range targets {
 		sizes[i] = len(t.Terms.Candidates)
+		all += sizes[i]
 	}
 	quota, rest := terms.Share(sizes, total)
 	for _, t := range targets {
@@ -129,6 +131,6 @@ func shareAdded(targets []*target, total int) {
 			t.Reason = reason.TermLimit
 		}
 		t.Terms.Choose(n)
-		t.Added = t.Terms.Candidates
+		t.Added = recipe.KeepFew(t.Terms.Candidates, min(all, total))
 	}
 }

@@ -98,6 +98,7 @@ func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string
 type fakeMatrix struct {
 	docs  int64
 	power float64 // 0 is 1
+	mixed bool
 	rows  map[string]simmatrix.Row
 	err   error
 	// nearest are the known words nearest to others, at similarity 0.5.
@@ -118,6 +119,7 @@ func (*fakeMatrix) Version() string { return "test@1" }
 func (m *fakeMatrix) Docs() int64 { return m.docs }
 
 func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }
+func (m *fakeMatrix) Mixed() bool    { return m.mixed }
 
 func (m *fakeMatrix) Nearest(word string) ([]string, float32) {
 	if known := m.nearest[word]; known != "" {

@@ -216,7 +216,7 @@ func (r *Refusal) Limit() (Limit, bool) {
 			if at := l.sentence.SubexpIndex("asked"); at > 0 {
 				asked, _ = strconv.Atoi(m[at])
 			}
-			if n >= minLimit && n < asked && (l.kind != LimitRescore || asked == form.RescoreWindow) {
+			if n >= minLimit && n < asked && (l.kind != LimitRescore || asked <= form.LargestWindow) {
 				return Limit{l.kind, r.Index, int64(n)}, true
 			}
 		}

@@ -31,7 +31,7 @@ type planner struct {
 func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 	p := planner{asker: a}
 	if o := a.s.profile; !o.NoRescore {
-		p.noRescore = a.s.notRescored(a.limits.of(LimitRescore, a.s.req.Index))
+		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
 		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
 			p.noRescore = cmp.Or(p.noRescore, reason.Vectors) // which not all engines rescore
 		}
@@ -110,7 +110,7 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.plan = clauses
 	o := p.s.profile
 	return &form.Plan{
-		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Normalize: o.NormalizeScores,
+		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Recipe: p.recipe, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
 		NameAdded: p.s.named && !filtered(selected), // which hides what a client may not see
 		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,
@@ -148,7 +148,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 
 // scoring chooses the form, and says why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
-	wanted := p.s.profile.Scoring
+	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
 	if p.findOnly || c.Added() == 0 || wanted == form.Linear {
 		return form.Linear, ""
 	}
@@ -197,15 +197,16 @@ func (p *planner) findsMany(clauses []form.Clause) bool {
 	return !shows
 }
 
-// notRescored returns why the best hits cannot be rescored, "" where they can;
-// limit is how many the indices are known to take, 0 where that is not known.
-func (s *search) notRescored(limit int64) reason.Reason {
+// notRescored returns why the best hits, as many as window, cannot be rescored,
+// "" where they can; limit is how many the indices are known to take, 0 where
+// that is not known.
+func (s *search) notRescored(window int, limit int64) reason.Reason {
 	switch why := s.fixedOrder(); {
 	case s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
 		return reason.Endpoint
 	case why != "":
 		return why
-	case limit > 0 && form.RescoreWindow > limit:
+	case limit > 0 && int64(window) > limit:
 		return reason.RescoreWindow
 	case searchesVectors(s.Query.Of(s.Body)):
 		return reason.Vectors // a rescore has a copy of the query, which would search them once more

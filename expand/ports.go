@@ -68,6 +68,8 @@ type Rows interface {
 	Docs() int64
 	// Power is p, above 0, where similarities are cosines to the power of p.
 	Power() float64
+	// Mixed reports whether a language model is mixed into the matrix.
+	Mixed() bool
 	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
 	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error

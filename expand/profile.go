@@ -41,6 +41,8 @@ type Profile struct {
 	// VectorCandidates is how many nearest documents of each shard a query in dense
 	// vectors finds. Engines take 10000 at most.
 	VectorCandidates int `yaml:"vector_candidates" allowed:"1 10000"`
+	// Effort is how much a search may cost the cluster.
+	Effort form.Effort `yaml:"effort" allowed:"auto low normal high"`
 	// Scoring is the form to write.
 	Scoring form.Scoring `yaml:"scoring" allowed:"auto linear grouped saturated"`
 	// NoRescore has the saturated form be the query. Otherwise it rescores the
@@ -49,8 +51,8 @@ type Profile struct {
 	// SameMatches finds what the original finds, and changes only the order.
 	// Otherwise documents with only related words are found, too.
 	SameMatches bool `yaml:"matching" allowed:"widen same"`
-	// MaxAddedTerms is the largest number of terms added to one search, shared
-	// fairly between its clauses.
+	// MaxAddedTerms is the largest number of terms that are chosen for one search,
+	// shared fairly between its clauses. Low and normal efforts add the best of them.
 	MaxAddedTerms int `yaml:"max_added_terms" allowed:"0 200"`
 	// MaxQueryTerms is the largest number of terms of a text that is expanded. Every
 	// engine takes 1024 clauses.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 )
@@ -41,6 +42,8 @@ type Request struct {
 	Discloses Disclosure
 	// Feedback says whether terms of the first hits are added.
 	Feedback FeedbackWish
+	// Effort goes before that of the profile, but for auto.
+	Effort form.Effort
 	// Adjusted changes what added terms count for.
 	Adjusted []Adjustment
 	// NameAdded is [Profile.NameAdded] for this request.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -28,6 +29,7 @@ const (
 
 	controlFeedback   = "feedback"    // terms of the first hits are added
 	controlNoFeedback = "no-feedback" // none are
+	// The names of efforts say what the search may cost.
 )
 
 // A control is what a client asks of akin for one search; the zero value asks
@@ -35,6 +37,7 @@ const (
 type control struct {
 	off, dryRun, explain bool
 	feedback             expand.FeedbackWish
+	effort               form.Effort // 0 is the profile's
 	profile              string
 }
 
@@ -73,6 +76,11 @@ func (c *control) ask(list string) {
 		c.off = c.off || strings.EqualFold(value, controlOff)
 		c.dryRun = c.dryRun || strings.EqualFold(value, controlDryRun)
 		c.explain = c.explain || strings.EqualFold(value, controlExplain)
+		for e := form.Low; e <= form.High; e++ {
+			if strings.EqualFold(value, e.String()) {
+				c.effort = e
+			}
+		}
 		if strings.EqualFold(value, controlFeedback) {
 			c.feedback = expand.FeedbackOn
 		}

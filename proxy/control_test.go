@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -41,6 +42,9 @@ func TestControl(t *testing.T) {
 		{"header and parameter", "akin=explain", []string{"off"}, nil, "", control{off: true, explain: true}},
 		{"profile in a header", "", nil, []string{" fast ", "slow"}, "", control{profile: "fast"}},
 		{"profile in a parameter", "akin_profile=slow&akin_profile=other", nil, []string{"fast"}, "", control{profile: "slow"}},
+		{"effort", "akin=Low,+explain", nil, nil, "", control{effort: form.Low, explain: true}},
+		{"effort in a header", "", []string{"high"}, nil, "", control{effort: form.High}},
+		{"unknown effort", "akin=huge", nil, nil, "", control{}},
 		{"empty profile", "a=b&akin_profile=", nil, []string{""}, "a=b", control{}},
 	}
 	for _, tt := range tests {

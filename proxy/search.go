@@ -137,7 +137,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search
 	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
 	report.Name(r, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 {
+	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
@@ -342,7 +342,7 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	adjusted, tried := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: adjusted, NameAdded: tried, Fixed: s.fixed(x), Feedback: x.control.feedback,
+		Adjusted: adjusted, NameAdded: tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
 	}
 	if s.access.secured.Load() {
 		in.Allowed = s.access.checker(x.from, x.client.Name, x.asked)

@@ -4,10 +4,6 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// findRatio is the factor of λ of the saturated form where a rescore orders the
-// best hits.
-const findRatio = 3.2
-
 // Boost returns the factor of an added term before the boosts of clause and
 // field, with v and w as in package terms:
 //
@@ -38,9 +34,9 @@ func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bo
 
 func (p *Plan) lambda(finding bool) float64 {
 	if finding {
-		return min(findRatio*p.Strength.Saturated, 1)
+		return min(p.Recipe.FindFactor*p.Strength.Saturated, 1)
 	}
-	return p.Strength.Linear
+	return min(p.Recipe.LinearFactor*p.Strength.Linear, 1)
 }
 
 // boost returns the factor of a term that brings v, for the engine's idf.

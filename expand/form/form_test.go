@@ -37,7 +37,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	c := &ClausePlan{Clause: Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
 	}}}
-	p := &Plan{Strength: Lambda{Linear: 0.2}}
+	p := &Plan{Strength: Lambda{Linear: 0.2}, Recipe: High.Recipe(false)}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
 		for i, df := range docFreqs[cand.Term] {
@@ -89,9 +89,57 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 		}
 		return names.String()
 	}
-	d := (&Plan{Clauses: []ClausePlan{c}}).divisions()[0]
+	d := (&Plan{Clauses: []ClausePlan{c}, Recipe: High.Recipe(false)}).divisions()[0]
 	// The six that tell most find by their scores, those in at least 20 order.
 	if scored, set, order := names(d.scored), names(d.set), names(d.rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
 		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)
+	}
+}
+
+func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
+	var chosen []terms.Candidate
+	for i := range 30 { // by falling v, and the later ones are in more documents
+		chosen = append(chosen, terms.Candidate{Term: string(rune('A' + i)), DocFreq: int64(100 * (i + 1)), V: 1})
+	}
+	for _, tt := range []struct {
+		effort             Effort
+		mixed              bool
+		want               Effort
+		added, scored, set int
+		order              int
+	}{
+		{Low, false, Low, 12, 4, 8, 0},
+		{Normal, false, Normal, 12, 4, 8, 8},
+		{High, true, High, 30, 6, 24, 30},
+		{ByMatrix, true, Normal, 12, 4, 8, 8},
+		{ByMatrix, false, High, 30, 6, 24, 30},
+	} {
+		r := tt.effort.Recipe(tt.mixed)
+		if r != &recipes[tt.want] {
+			t.Errorf("%v, mixed %t: another recipe than that of %v", tt.effort, tt.mixed, tt.want)
+		}
+		c := ClausePlan{Scoring: Saturated, Rescored: true, Clause: Clause{Parsed: &dsl.Clause{}, Fields: []Field{{
+			Stats: esclient.FieldStatistics{DocCount: 10_000}, Added: r.KeepFew(chosen, len(chosen)),
+		}}}}
+		if r.Scoring == Linear {
+			c.Scoring, c.Rescored = Linear, false
+		}
+		d := (&Plan{Clauses: []ClausePlan{c}, Recipe: r}).divisions()[0]
+		if added := len(c.Fields[0].Added); added != tt.added || len(d.scored) != tt.scored || len(d.set) != tt.set || len(d.rescored) != tt.order {
+			t.Errorf("%v: of %d terms %d are scored, %d find and %d order", tt.effort, added, len(d.scored), len(d.set), len(d.rescored))
+		}
+		if d.scored[0].Term != "^" { // the last of all, in most documents
+			t.Errorf("%v: %q is scored first", tt.effort, d.scored[0].Term)
+		}
+	}
+}
+
+func TestFewTermsAreSharedByTheClauses(t *testing.T) {
+	four := []terms.Candidate{{Term: "a", V: 4, DocFreq: 1}, {Term: "b", V: 3, DocFreq: 100}, {Term: "c", V: 2, DocFreq: 1}, {Term: "d", V: 1, DocFreq: 1}}
+	for all, want := range map[int]int{4: 4, 12: 4, 16: 3, 24: 2, 1000: 1} {
+		kept := Low.Recipe(false).KeepFew(four, all)
+		if len(kept) != want || kept[min(1, want-1)].Term != "b" {
+			t.Errorf("of 4 in a search of %d terms it keeps %v, want %d, b among them and in their order", all, kept, want)
+		}
 	}
 }

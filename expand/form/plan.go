@@ -60,8 +60,10 @@ type Plan struct {
 	Clauses []ClausePlan
 	// Edits are what else is changed of the body, in its order.
 	Edits []jsonspan.Edit
-	// Strength is λ, the factor of what added terms count for.
+	// Strength is λ, the factor of what added terms count for, and Recipe says how
+	// many of them are written where.
 	Strength Lambda
+	Recipe   *Recipe
 	// Normalize divides scores so that the largest stays that of the original.
 	Normalize bool
 	// MarkRelated has highlighters mark the added terms, too.

@@ -12,26 +12,13 @@ import (
 // docs/performance.md says what engines do in a rescore, and where it is not
 // possible.
 const (
-	// RescoreWindow is how many of the best hits are ordered again, on every page
-	// of them.
-	RescoreWindow = 100
 	// queryWeight is what the score of the query counts for: less than the
 	// smallest score of the rescore, and enough to order what has none.
 	queryWeight = "0.000001"
 )
 
-// What finds and what orders, measured on five judged collections and 200,000
-// documents (docs/performance.md). A query that costs less than the whole form
-// scores some of the added terms one by one, those with the largest v_j·√df_j.
-// The others are a set that only finds: a document with any of them gets a
-// constant, a share of what a middling one of them brings.
 const (
-	// Where a rescore orders the best hits: how many terms of the search are
-	// scored, and the share.
-	findTerms = 6
-	findShare = 0.7
-	// Where the form is the query because the hits cannot be rescored.
-	wholeTerms = 12
+	// wholeShare is [Recipe.Share] where the saturated form is the query.
 	wholeShare = 0.5
 	// Of the added terms only those in at least one of rareShare documents are
 	// scored in a rescore: others are seldom in the window.
@@ -70,10 +57,14 @@ func (p *Plan) divisions() []division {
 // divide divides the added terms of a field; all is the number of those of all
 // fields of the search.
 func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
+	r := p.Recipe
 	switch {
 	case p.FindOnly, c.Rescored:
-		d := f.split(findTerms, all, findShare*p.lambda(true))
-		if d.rescored = f.Added; !c.Counted() { // which counts words by their terms
+		d := f.split(r.Find, all, r.Share*p.lambda(true))
+		switch d.rescored = f.Added; {
+		case r.Order > 0:
+			d.rescored = f.split(r.Order, all, 0).scored
+		case !c.Counted(): // which counts words by their terms
 			d.rescored, _ = f.common()
 		}
 		if p.FindsMany {
@@ -83,13 +74,27 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 			d.set = nil
 		}
 		return d
+	case c.Scoring == Linear && r.Few > 0:
+		return f.split(r.Find, all, r.Share*p.lambda(false))
 	case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
 		return division{scored: f.Added}
 	case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore
 		common, rare := f.common()
 		return division{scored: common, set: rare}
 	}
-	return f.split(wholeTerms, all, wholeShare*p.Strength.Saturated)
+	return f.split(r.Whole, all, wholeShare*p.Strength.Saturated)
+}
+
+// KeepFew returns those of the added terms that a search of all terms has room
+// for, in their order, and at least one.
+func (r *Recipe) KeepFew(added []terms.Candidate, all int) []terms.Candidate {
+	if r.Few == 0 || all <= r.Few {
+		return added
+	}
+	few := (&Field{Added: added}).split(r.Few, all, 0).scored
+	return slices.DeleteFunc(slices.Clone(added), func(a terms.Candidate) bool {
+		return !slices.ContainsFunc(few, func(f terms.Candidate) bool { return f.Term == a.Term })
+	})
 }
 
 // split leaves n of all terms of a search to be scored, or the field's share of

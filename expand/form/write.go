@@ -18,7 +18,7 @@ func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 		w.copy(0, query.End)
 		at, first = query.End, w.clauses
 		w.clauses, w.finding = 0, false
-		w.put(`,"rescore":{"window_size":`, float64(RescoreWindow), `,"query":{"query_weight":`+queryWeight+`,"rescore_query_weight":1,"rescore_query":`)
+		w.put(`,"rescore":{"window_size":`, float64(p.Recipe.Window), `,"query":{"query_weight":`+queryWeight+`,"rescore_query_weight":1,"rescore_query":`)
 		w.copy(query.Start, query.End)
 		w.put(`}}`)
 	}

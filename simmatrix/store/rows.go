@@ -122,6 +122,9 @@ func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 // Power is that of the matrix, see [simmatrix.Meta.Power].
 func (r *Rows) Power() float64 { return r.version.Power() }
 
+// Mixed reports whether a language model is mixed into the matrix.
+func (r *Rows) Mixed() bool { return r.version.Params[simmatrix.ModelParam] != "" }
+
 // Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
 // does: it is the same from a file and from Redis. It is not empty.
 func (r *Rows) Checksum() string { return r.version.Checksum }
