@@ -83,6 +83,8 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		// A search that runs out of time would go out as it came.
 		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
 		"profiles": section{
+			"low":       section{"effort": "low"},
+			"normal":    section{"effort": "normal"},
 			"fewest":    section{"scoring": "linear", "max_added_terms": 8},
 			"linear":    section{"scoring": "linear"},
 			"grouped":   section{"scoring": "grouped"},
@@ -99,6 +101,8 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
+		{name: "effort low", profile: "low", form: "linear", phase: "query"},
+		{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
 		{name: "linear", profile: "fewest", form: "linear", phase: "query"},
 		{name: "linear", profile: "linear", form: "linear", phase: "query"},
 		{name: "grouped", profile: "grouped", form: "grouped", phase: "query"},
