@@ -46,8 +46,8 @@ type Recipe struct {
 // The recipes, measured on five judged collections and 200,000 documents
 // (docs/performance.md).
 var recipes = [...]Recipe{
-	Low:    {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.8, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8, Scoring: Linear},
-	Normal: {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.8, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8},
+	Low:    {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8, Scoring: Linear},
+	Normal: {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8},
 	High:   {Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Window: LargestWindow, Whole: 12},
 }
 
