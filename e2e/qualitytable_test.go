@@ -44,7 +44,7 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 			name += ", phase " + r.in
 		}
 		if r.model {
-			name += ", model"
+			name += ", model, effort " + strings.Replace(r.effort, "auto", "normal", 1)
 		}
 		if r.documents > 0 {
 			name += ", feedback"
