@@ -118,7 +118,7 @@ func (everywhere) Version() string { return "none@1" }
 func (everywhere) Docs() int64 { return 1 }
 
 func (everywhere) Power() float64 { return 1 }
-func (everywhere) Mixed() bool { return false }
+func (everywhere) Mixed() bool    { return false }
 
 func (everywhere) Nearest(string) ([]string, float32) { return nil, 0 }
 

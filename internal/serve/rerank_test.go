@@ -61,7 +61,7 @@ func (oneRow) ID() string { return "one" }
 func (oneRow) Docs() int64 { return 10 }
 
 func (oneRow) Power() float64 { return 1 }
-func (oneRow) Mixed() bool { return false }
+func (oneRow) Mixed() bool    { return false }
 
 func (oneRow) Nearest(string) ([]string, float32) { return nil, 0 }
 
