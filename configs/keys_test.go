@@ -288,7 +288,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 41 {
+	if limits != 43 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

@@ -146,7 +146,7 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:35: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, effort, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, when, below, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
@@ -157,7 +157,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, effort, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, when, below, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
@@ -361,7 +361,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := expand.Profile{
-		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, VectorCandidates: 10000, Scoring: form.Linear, SameMatches: true,
+		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, VectorCandidates: 10000, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      form.Lambda{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
@@ -390,7 +390,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"wide": {
 				Enabled: true,
 				Profile: expand.Profile{
-					RerankWindow: 1, SoftWeight: 1, VectorCandidates: 1, Scoring: form.Saturated, NoRescore: true,
+					RerankWindow: 1, SoftWeight: 1, VectorCandidates: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true,
 					Strength: form.Lambda{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},

@@ -41,6 +41,10 @@ type Profile struct {
 	// VectorCandidates is how many nearest documents of each shard a query in dense
 	// vectors finds. Engines take 10000 at most.
 	VectorCandidates int `yaml:"vector_candidates" allowed:"1 10000"`
+	// When says when a search is expanded, and Below below how many hits of the
+	// original, with [FewHits].
+	When  When `yaml:"when" allowed:"always few_hits"`
+	Below int  `yaml:"below" allowed:"1 10000"`
 	// Effort is how much a search may cost the cluster.
 	Effort form.Effort `yaml:"effort" allowed:"auto low normal high"`
 	// Scoring is the form to write.
@@ -118,7 +122,7 @@ const (
 // tenth of the documents, λ as measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Below: 10, RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25}, NearestWords: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

@@ -63,7 +63,7 @@ type FeedbackWish uint8
 // The wishes.
 const (
 	FeedbackAsConfigured FeedbackWish = iota // where [FeedbackOptions.Documents] is set
-	FeedbackOn                               // of ten hits, where it is not
+	FeedbackOn                               // of five hits, where it is not
 	FeedbackOff
 )
 

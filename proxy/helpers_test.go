@@ -37,6 +37,8 @@ func (f expander) Expand(ctx context.Context, r *expand.Request) (*expand.Result
 	return f(ctx, r)
 }
 
+func (expander) Below(*expand.Request) []int { return nil }
+
 // leaveAlone expands nothing.
 func leaveAlone(context.Context, *expand.Request) (*expand.Result, error) {
 	return &expand.Result{Reason: "left alone"}, nil
@@ -356,6 +358,8 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 
 // fixedExpander answers every search with the same result.
 type fixedExpander struct{ result expand.Result }
+
+func (fixedExpander) Below(*expand.Request) []int { return nil }
 
 func (e fixedExpander) Expand(context.Context, *expand.Request) (*expand.Result, error) {
 	return &e.result, nil

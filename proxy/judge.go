@@ -83,6 +83,43 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	return v
 }
 
+// few returns which searches of a request find fewer hits than x.below by the
+// answer to the originals, and what became of each, values of the label
+// "result". It reads the answer, or its beginning, and puts it back.
+func (j *judge) few(x *search, res *http.Response) (few []int, results []string) {
+	var totals []answer.Total
+	read := func(r io.Reader) (err error) {
+		totals, err = answer.ReadTotals(r, x.endpoint)
+		return err
+	}
+	err := errUnchecked
+	switch {
+	case !answer.IsJSON(res.Header["Content-Type"]):
+	case x.endpoint != expand.EndpointMultiSearch:
+		err = j.peek(&x.client, res, maxLooked, read)
+	case len(res.Header["Content-Encoding"]) == 0: // which was not asked for
+		var whole []byte
+		if whole, err = x.client.Whole(j.memory, res); err == nil {
+			err = read(bytes.NewReader(whole))
+		}
+	}
+	for k, below := range x.below {
+		switch {
+		case res.StatusCode != http.StatusOK:
+			results = append(results, fewFailed)
+		case err != nil || len(totals) != len(x.below):
+			results = append(results, fewUnread)
+		case totals[k].Failed:
+			results = append(results, fewFailed)
+		case totals[k].Hits >= int64(below) || below == 0:
+			results = append(results, fewEnough)
+		default:
+			few, results = append(few, k), append(results, fewExpanded)
+		}
+	}
+	return few, results
+}
+
 // readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
 // it back.
 func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer.Failure) {

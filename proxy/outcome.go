@@ -45,6 +45,7 @@ const (
 	reasonOff            = "off"             // the client asked for it
 	reasonDisabled       = "disabled"        // there is no expander, or the profile is switched off
 	reasonUnknownProfile = "unknown_profile" // no profile has the name that the client gave
+	reasonEnoughHits     = "enough_hits"     // the original finds as many hits as it takes, or failed
 )
 
 // Reasons not to rewrite a search template.
@@ -85,6 +86,15 @@ const (
 	rerankUnreadable = "unreadable" // the answer is too long, or cannot be read or cut: the original search is sent
 )
 
+// What became of a search that is expanded where the original finds few hits,
+// values of the label "result".
+const (
+	fewEnough   = "enough"   // the client has the answer to the original
+	fewExpanded = "expanded" // the original finds few, or does not say how many
+	fewFailed   = "failed"   // the original failed, on a shard at least
+	fewUnread   = "unread"   // the answer to it cannot be read
+)
+
 // What the cluster says of a client, values of the label "result".
 const (
 	accessAllowed = "allowed"
@@ -112,6 +122,7 @@ func knownValues(causes map[string]string) report.Values {
 		Reasons:     reasons(),
 		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
 		Feedback:    []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
+		FewHits:     []string{fewEnough, fewExpanded, fewFailed, fewUnread},
 		Originals:   []string{originalAccepted, originalRejected, originalNotSent},
 		Authorizing: []string{accessAllowed, accessDenied, accessNoIndex, accessFailed},
 	}
@@ -121,7 +132,7 @@ func knownValues(causes map[string]string) report.Values {
 func reasons() []string {
 	return []string{
 		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
-		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile,
+		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile, reasonEnoughHits,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		reasonParameters, reasonBody, reasonTooMany, reasonNotRendered,
 	}

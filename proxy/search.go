@@ -53,6 +53,12 @@ type search struct {
 	rewritten *rewrittenSearch
 	// shadow rewrites it after the client has the answer to the original.
 	shadow Expander
+	// wait rewrites it where the original finds fewer hits than below, see
+	// [expand.Expander.Below]; nil for any other search. few are those of several
+	// that do.
+	wait   Expander
+	below  []int
+	few    []int
 	asked  *sync.Map // the accessKeys of the client
 	report report.Search
 }
@@ -116,9 +122,13 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		x.rewritten = s.rewrite(r.Context(), x, expander)
+		if x.below = s.waits(x, expander); x.below != nil {
+			x.wait = expander
+		} else {
+			x.rewritten = s.rewrite(r.Context(), x, expander)
+		}
 	}
-	if x.rewritten == nil { // what comes now is the cluster's affair, and may take long
+	if x.rewritten == nil && x.wait == nil { // what comes now is the cluster's affair, and may take long
 		s.tell(r.Context(), x, nil)
 	}
 	res, err := s.forward(t.out, x) //nolint:contextcheck // A shadow outlives the request of the client.
@@ -344,6 +354,9 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Adjusted: adjusted, NameAdded: tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
 	}
+	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
+		in.Body = expand.Only(in, x.few)
+	}
 	if s.access.secured.Load() {
 		in.Allowed = s.access.checker(x.from, x.client.Name, x.asked)
 	}
@@ -466,8 +479,10 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	switch {
 	case x.shadow != nil:
 		res, err = s.sendShadowed(out, x)
+	case x.wait != nil:
+		res, err = s.askFew(out, x)
 	case x.rewritten != nil:
-		res, err = s.ask(out, x)
+		res, err = s.ask(out, x, nil)
 	default:
 		res, err = s.sendOriginal(out, x)
 	}
@@ -491,18 +506,69 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 	return s.transport.RoundTrip(out)
 }
 
+// waits returns below how many hits of the originals a search is expanded, nil
+// where it is at once. What a template asks for is known when it is expanded.
+func (s *Server) waits(x *search, e Expander) []int {
+	if x.control.dryRun || x.isAsync() || x.isTemplate() {
+		return nil
+	}
+	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
+}
+
+// askFew sends the original search. Where it finds few hits, the rewritten one
+// answers in its place; of several searches, those that do.
+func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
+	several := x.endpoint == expand.EndpointMultiSearch
+	if several {
+		out.Header.Del("Accept-Encoding") // the answer is read and may be changed
+	}
+	original, err := s.sendOriginal(out, x)
+	if err != nil {
+		return nil, err
+	}
+	if x.few, x.report.FewHits = s.judge.few(x, original); len(x.few) > 0 {
+		x.rewritten = s.rewrite(out.Context(), x, x.wait)
+	} else {
+		x.made(&expand.Result{Reason: reasonEnoughHits})
+		x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks()
+	}
+	if x.rewritten == nil {
+		return original, nil
+	}
+	res, err := s.ask(out, x, original)
+	if err != nil || res == original || !several {
+		return res, err
+	}
+	defer res.Body.Close()
+	whole, err := x.client.Whole(s.opts.Memory, original)
+	others, errOthers := x.client.Whole(s.opts.Memory, res)
+	if cmp.Or(err, errOthers) == nil {
+		if joined := answer.ReplaceSearches(whole, others, x.few); joined != nil {
+			s.replace(x, original, joined)
+			return original, nil
+		}
+	}
+	x.report.Fail(out.Context(), report.Failure{What: failedSearch, Cause: causeUnchecked})
+	return original, nil
+}
+
 // ask sends the rewritten search. After a 4xx or 5xx, a failure inside a 200,
 // or an answer that the client's pages cannot be cut out of, it sends the
-// original once, and the client gets that answer. It does not if the client may
-// not search there, if no node answers, or if the cluster is overloaded and the
-// retry budget is spent.
-func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
+// original once, and the client gets that answer; where original is not nil, it
+// is that answer already. It does not if the client may not search there, if no
+// node answers, or if the cluster is overloaded and the retry budget is spent.
+func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
 	res, err := s.transport.RoundTrip(rewritten)
-	if err != nil {
+	switch {
+	case err == nil:
+	case original == nil || ctx.Err() != nil:
 		return nil, err
+	default:
+		x.report.Fail(ctx, report.Failure{What: failedSearch, Cause: s.cause(err)})
+		return original, nil
 	}
 	v := s.judge.verdict(x.sent(), res)
 	if v.err != nil && ctx.Err() == nil {
@@ -515,29 +581,40 @@ func (s *Server) ask(out *http.Request, x *search) (*http.Response, error) {
 	case refused == nil:
 		s.accepted(ctx, x)
 		fits = s.rerank(ctx, x, res)
-	case !s.sendsOriginal(ctx, x, refused): // the client gets this answer
+	case original == nil && !s.sendsOriginal(ctx, x, refused): // the client gets this answer
 		fits = refused.Status != 0 || s.rerank(ctx, x, res)
 		refused = nil
 	}
 	if fits {
+		if original != nil && x.endpoint != expand.EndpointMultiSearch {
+			drop(original)
+		}
 		return res, nil
 	}
-	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
-	_ = res.Body.Close()
+	drop(res)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if v.scroll != "" {
 		s.clearScroll(v.scroll, s.as(x.from.later(), nil)) //nolint:contextcheck // It goes on when the client has gone.
 	}
-	again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
-	res, err = s.sendOriginal(out.WithContext(again), x)
-	span.End()
+	if res = original; res == nil {
+		again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
+		res, err = s.sendOriginal(out.WithContext(again), x)
+		span.End()
+	}
 	if refused != nil { // an answer to the original that cannot be looked at counts as good
-		taken := err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
+		taken := original != nil || err == nil && res.StatusCode < http.StatusBadRequest && s.judge.verdict(x.sent(), res).refused == nil
 		s.refused(ctx, x, taken, refused)
 	}
 	return res, err
+}
+
+// drop closes an answer that nobody gets. It reads on to its end, if that is
+// near, so that the connection can be used again.
+func drop(res *http.Response) {
+	_, _ = io.CopyN(io.Discard, res.Body, maxDrained)
+	_ = res.Body.Close()
 }
 
 // asRewritten returns a copy of out with the rewritten search, of the same
@@ -607,12 +684,17 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false
 	}
-	x.client.Replace(s.opts.Memory, res, out)
-	if res.ContentLength >= 0 {
-		res.ContentLength = int64(len(out))
-		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
-	}
+	s.replace(x, res, out)
 	return true
+}
+
+// replace puts another body in the place of that of an answer to x.
+func (s *Server) replace(x *search, res *http.Response, body []byte) {
+	x.client.Replace(s.opts.Memory, res, body)
+	if res.ContentLength >= 0 {
+		res.ContentLength = int64(len(body))
+		res.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 }
 
 // sendsOriginal decides whether the original of a rejected search is sent, to

@@ -25,6 +25,8 @@ type Expander interface {
 	// Expand returns what becomes of r, until ctx ends at the latest. After an
 	// error the original is sent. It must not keep or modify r.
 	Expand(ctx context.Context, r *expand.Request) (*expand.Result, error)
+	// Below is [expand.Expander.Below].
+	Below(r *expand.Request) []int
 }
 
 // Options say what [New] builds a server from.

@@ -38,8 +38,8 @@ type Metrics struct {
 	Rejected, Authorizing *prometheus.CounterVec
 
 	// Of the hits that were to be reranked, or to add terms.
-	Reranked, Feedback *prometheus.CounterVec
-	RerankTook         prometheus.Observer
+	Reranked, Feedback, FewHits *prometheus.CounterVec
+	RerankTook                  prometheus.Observer
 
 	// Of clients' connections and what is wrong with them.
 	Connections                      *prometheus.GaugeVec
@@ -57,8 +57,8 @@ type Values struct {
 	// besides those of package reason, which [NewMetrics] adds.
 	Causes, Reasons []string
 	// Reranked and Feedback are the results that are no causes, and no
-	// reasons either.
-	Reranked, Feedback []string
+	// reasons either. FewHits are those of searches that wait for the original.
+	Reranked, Feedback, FewHits []string
 	// Originals are what the cluster says to the originals of rejected searches, and
 	// Authorizing what it says of a client.
 	Originals, Authorizing []string
@@ -82,6 +82,8 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 			"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order."),
 		Feedback: r.by("result", slices.Concat(known.Feedback, known.Causes), "akin_feedback_total",
 			"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback."),
+		FewHits: r.by("result", known.FewHits, "akin_few_hits_total",
+			"Searches that are expanded where the original finds few hits, by result. With any but expanded the client gets the answer to the original."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
 		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),

@@ -36,6 +36,9 @@ type Search struct {
 	Expanded bool
 	// Feedback is what became of each first pass.
 	Feedback []string
+	// FewHits is what became of each search that is expanded where the original
+	// finds few hits.
+	FewHits []string
 	// Unchecked says that the answer could not be looked at for failures.
 	Unchecked bool
 	// Fallback is what the cluster said to the original of a rejected search, a
@@ -100,6 +103,9 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	}
 	for _, result := range s.Feedback {
 		m.Feedback.WithLabelValues(result).Inc()
+	}
+	for _, result := range s.FewHits {
+		m.FewHits.WithLabelValues(result).Inc()
 	}
 	if s.Unchecked {
 		m.Unchecked.Inc()

@@ -1,0 +1,96 @@
+package expand
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A When says when a search is expanded.
+type When uint8
+
+// The choices.
+const (
+	Always  When = iota
+	FewHits      // where the original finds fewer than [Profile.Below] hits
+)
+
+// AtOnce stands in what [Expander.Below] returns for a search that is expanded
+// whatever the original finds.
+const AtOnce = math.MaxInt
+
+// Below returns, for each search of a request, below how many hits of the
+// original it is expanded: 0 for never, and [AtOnce]. It returns nil where all
+// are expanded at once.
+func (e *Expander) Below(req *Request) []int {
+	if e.profile.When != FewHits || !slices.Contains([]Endpoint{EndpointSearch, EndpointCount, EndpointMultiSearch}, req.Endpoint) {
+		return nil
+	}
+	parts := []dsl.Part{{At: jsonspan.Span{End: len(req.Body)}, RawQuery: req.RawQuery}}
+	if req.Endpoint == EndpointMultiSearch {
+		parts, _ = partsOf(req)
+	}
+	below := make([]int, len(parts))
+	for k, p := range parts {
+		if below[k] = AtOnce; !p.Odd {
+			below[k] = e.below(p.At.Of(req.Body), p.RawQuery)
+		}
+	}
+	if !slices.ContainsFunc(below, func(n int) bool { return n != AtOnce }) {
+		return nil
+	}
+	return below
+}
+
+// below returns it for one search. Whose hits go on over several requests, and
+// whose total says less than is asked, is expanded at once; what also searches
+// vectors finds enough by them.
+func (e *Expander) below(body []byte, rawQuery string) int {
+	parameters, why := dsl.ReadParameters(rawQuery)
+	if why == "" {
+		body, why = parameters.Body(body, len(bytes.TrimSpace(body)) == 0)
+	}
+	tracked := func(value string) bool { // the total is exact up to there
+		n, err := strconv.Atoi(value)
+		return value == "" || value == "true" || err == nil && n >= e.profile.Below
+	}
+	if why != "" || parameters.Get("scroll") != "" || !tracked(parameters.Get("track_total_hits")) {
+		return AtOnce
+	}
+	below := e.profile.Below
+	if err := jsonspan.Members(body, func(name, value []byte) error {
+		switch string(name) {
+		case "pit", "aggs", "aggregations", "terminate_after":
+			below = AtOnce
+		case "track_total_hits":
+			if !tracked(string(value)) {
+				below = AtOnce
+			}
+		case "knn", "retriever", "rank":
+			below = min(below, 0)
+		case "query":
+			if searchesVectors(value) {
+				below = min(below, 0)
+			}
+		}
+		return nil
+	}); err != nil || parameters.Get("terminate_after") != "" {
+		return AtOnce
+	}
+	return below
+}
+
+// Only returns the body of the request of several searches that has some of
+// those of req, by their numbers.
+func Only(req *Request, some []int) []byte {
+	parts, _ := partsOf(req)
+	var body []byte
+	for _, k := range some {
+		body = append(append(body, req.Body[parts[k].Header.Start:parts[k].At.End]...), '\n')
+	}
+	return body
+}

@@ -1,0 +1,133 @@
+package answer
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A Total is what the answer to a search says of how much it finds.
+type Total struct {
+	Hits   int64 // -1 where it does not say
+	Failed bool  // the search failed, on a shard at least, or was out of time
+}
+
+// ReadTotals returns the totals of the answer to a search, a count or several
+// searches. Of a single search it reads the beginning only.
+func ReadTotals(answer io.Reader, endpoint expand.Endpoint) (totals []Total, err error) {
+	d := newDecoder(answer)
+	if endpoint != expand.EndpointMultiSearch {
+		t, err := readTotal(d, errSeen)
+		if errors.Is(err, errSeen) {
+			err = nil
+		}
+		return []Total{t}, err
+	}
+	err = jsonspan.EachMember(d, func(name string) error {
+		if name != "responses" {
+			return d.SkipValue()
+		}
+		return jsonspan.EachElement(d, func() error {
+			t, err := readTotal(d, nil)
+			totals = append(totals, t)
+			return err
+		})
+	})
+	return totals, err
+}
+
+// readTotal reads the answer to a search that d comes to, and returns seen
+// behind its total.
+func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
+	t.Hits = -1
+	number := func() (n int64, err error) {
+		token, err := d.ReadToken()
+		if err == nil {
+			n, err = strconv.ParseInt(token.String(), 10, 64)
+		}
+		return n, err
+	}
+	err = jsonspan.EachMember(d, func(name string) (err error) {
+		kind := d.PeekKind()
+		switch {
+		case name == "error", name == "timed_out" && kind == 't':
+			t.Failed = true
+		case name == "count" && kind == '0':
+			t.Hits, err = number()
+			return err
+		case name == "_shards" && kind == '{':
+			return jsonspan.EachMember(d, func(name string) error {
+				if name != "failed" || d.PeekKind() != '0' {
+					return d.SkipValue()
+				}
+				n, err := number()
+				t.Failed = t.Failed || n > 0
+				return err
+			})
+		case name == "hits" && kind == '{':
+			return jsonspan.EachMember(d, func(name string) error {
+				switch kind := d.PeekKind(); {
+				case name == "total" && kind == '0':
+					t.Hits, err = number()
+				case name == "total" && kind == '{':
+					err = jsonspan.EachMember(d, func(name string) (err error) {
+						if name != "value" {
+							return d.SkipValue()
+						}
+						t.Hits, err = number()
+						return err
+					})
+				default:
+					return d.SkipValue()
+				}
+				if err == nil {
+					err = seen
+				}
+				return err
+			})
+		}
+		return d.SkipValue()
+	})
+	return t, err
+}
+
+// ReplaceSearches puts the answers to some of several searches, which are all of
+// those in others, in the place of theirs in an answer. It returns nil where
+// one of the two is not such an answer.
+func ReplaceSearches(answer, others []byte, some []int) []byte {
+	at, by := answersAt(answer), answersAt(others)
+	if len(by) != len(some) || len(some) == 0 || some[len(some)-1] >= len(at) {
+		return nil
+	}
+	edits := make([]jsonspan.Edit, 0, len(some))
+	for i, k := range some {
+		edits = append(edits, jsonspan.Edit{At: at[k], Text: string(by[i].Of(others))})
+	}
+	return jsonspan.AppendEdited(make([]byte, 0, len(answer)+len(others)), answer, 0, len(answer), edits)
+}
+
+// answersAt returns where the answers to the searches of a request stand.
+func answersAt(answer []byte) (at []jsonspan.Span) {
+	var r jsonspan.Reader
+	r.Reset(answer)
+	err := r.Object(func(name []byte) error {
+		if string(name) != "responses" || at != nil {
+			return r.Skip()
+		}
+		return r.List(func(int) error {
+			span, err := r.Value()
+			at = append(at, span)
+			return err
+		})
+	})
+	if err != nil {
+		return nil
+	}
+	return slices.Clip(at)
+}
