@@ -57,6 +57,22 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	}
 }
 
+// Where only the order of hits may change, the query needs no added term: the
+// rescore has them.
+func TestSameMatchesAreFoundByTheClientsQuery(t *testing.T) {
+	const match = `{"match":{"body":"car"}}`
+	for name, change := range map[string]func(o *Profile){"": func(*Profile) {}, "with names": named} {
+		r := expandBody(t, with(func(o *Profile) { o.SameMatches = true; change(o) }), `{"query":`+match+`}`)
+		query, rescore, _ := strings.Cut(string(r.Body), `,"rescore":`)
+		if name == "" && query != `{"query":`+match || !strings.Contains(rescore, "automobile") {
+			t.Errorf("%s: %s", name, r.Body)
+		}
+		if name != "" {
+			checkNamed(t, r)
+		}
+	}
+}
+
 // written returns what is explained of the clauses that were rewritten.
 func written(r *Result) []Explanation {
 	var out []Explanation

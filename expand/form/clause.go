@@ -20,7 +20,7 @@ func (w *clauseWriter) write() {
 	case len(c.Vectors) > 0:
 		w.vectors()
 		return
-	case c.Added() == 0 && !c.Exact:
+	case c.Added() == 0 && !c.Exact, w.role == finding && c.SameMatches:
 		w.original("", "")
 		return
 	case w.plan.MatchOnly:

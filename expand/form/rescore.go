@@ -67,7 +67,13 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 		case !c.Counted(): // which counts words by their terms
 			d.rescored, _ = f.common()
 		}
-		if p.FindsMany {
+		switch {
+		case c.SameMatches: // there is nothing to find
+			if p.NameAdded {
+				d.left = d.rescored
+			}
+			d.scored, d.set = nil, nil
+		case p.FindsMany:
 			if p.NameAdded {
 				d.left = slices.DeleteFunc(d.set, f.isRare)
 			}
