@@ -35,6 +35,43 @@ const (
 // after the command line, so it overrides that.
 const productionJVM = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC"
 
+// formsDefinition is that of an index for searches in two fields, with filters and
+// aggregations.
+const formsDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},
+	"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"},
+		"category":{"type":"keyword"},"price":{"type":"integer"}}}}`
+
+// A shape is how an application asks for texts of so many words.
+type shape struct {
+	name  string
+	words int
+	body  func(text string) string
+}
+
+// The shapes that efforts are compared in.
+var shapes = []shape{
+	{"1 word", 1, formsBody}, {"3 words", 3, formsBody}, {"8 words", 8, formsBody},
+	{"3 words in two fields", 3, twoFieldsBody}, {"8 words in two fields", 8, twoFieldsBody},
+	{"a realistic search of 3 words", 3, realisticBody}, {"of 8 words", 8, realisticBody},
+}
+
+// formsBody is the search as applications send it.
+func formsBody(text string) string {
+	return `{"query":{"match":{"body":` + quote(text) + `}}}`
+}
+
+func twoFieldsBody(text string) string {
+	return `{"query":{"multi_match":{"query":` + quote(text) + `,"fields":["title^2","body"]}}}`
+}
+
+// realisticBody is a search with filters, aggregations and highlighting.
+func realisticBody(text string) string {
+	return `{"size":20,"query":{"bool":{"must":{"match":{"body":` + quote(text) + `}},
+		"filter":[{"terms":{"category":["c1","c2","c3","c4","c5"]}},{"range":{"price":{"lte":800}}}]}},
+		"aggs":{"categories":{"terms":{"field":"category"}},"prices":{"histogram":{"field":"price","interval":100}},"mean":{"avg":{"field":"price"}}},
+		"highlight":{"fields":{"body":{}}}}`
+}
+
 // An entrant is a way of sending the same search.
 type entrant struct {
 	name string // in the table
@@ -57,10 +94,16 @@ func useProfiles(entrants []entrant, a *akin) {
 	}
 }
 
+// A cost is what the searches of an entrant took.
+type cost struct {
+	took         []time.Duration // of each, shortest first
+	engine, akin time.Duration   // processor time of all
+}
+
 // BenchmarkForms compares what searches cost in each form and phase, with
-// feedback and in the mode soft, with the same searches sent directly, in turn
-// within one run, and prints tables. It does everything once: run it with
-// -benchtime 1x.
+// feedback, in the mode soft and with each effort, with the same searches sent
+// directly, and prints tables. It does everything once: run it with -benchtime
+// 1x.
 func BenchmarkForms(b *testing.B) {
 	e := productionEngine(b)
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), formsSizes), ",") {
@@ -74,9 +117,9 @@ func BenchmarkForms(b *testing.B) {
 
 func compareForms(b *testing.B, e *engine, docs int) {
 	b.Helper()
-	texts := loadForms(b, e, judgedIndex, docs)
+	texts := loadForms(b, e, formsDefinition, docs)
 	matrices := []section{{
-		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"body"}, "file": formsMatrix(b, e),
+		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e),
 	}}
 	a := startAkin(b, section{
 		"cluster": section{"urls": []string{e.url}},
@@ -85,65 +128,67 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		"profiles": section{
 			"low":       section{"effort": "low"},
 			"normal":    section{"effort": "normal"},
-			"fewest":    section{"scoring": "linear", "max_added_terms": 8},
+			"high":      section{"effort": "high"},
 			"linear":    section{"scoring": "linear"},
 			"grouped":   section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"},
-			"rescore":   section{"scoring": "saturated", "phase": "rescore"},
+			"same":      section{"matching": "same"},
 			"feedback":  section{"feedback": section{"documents": 10}},
-			"soft":      section{"mode": "soft", "soft_weight": 1},
-			"blend":     section{"mode": "soft"},
+			"soft":      section{"mode": "soft"},
 		},
 		"matrices": matrices,
 		"caches":   section{"vectors": "256MiB"},
 	})
 	a.awaitMatrix(b, "forms")
-	entrants := []entrant{
+	efforts := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
 		{name: "effort low", profile: "low", form: "linear", phase: "query"},
 		{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
-		{name: "linear", profile: "fewest", form: "linear", phase: "query"},
-		{name: "linear", profile: "linear", form: "linear", phase: "query"},
-		{name: "grouped", profile: "grouped", form: "grouped", phase: "query"},
+		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
+		{name: "mode soft", profile: "soft", form: "saturated", phase: "rerank"},
+	}
+	forms := append(slices.Clone(efforts[:2]), []entrant{
+		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},
+		{name: "grouped, 30 terms", profile: "grouped", form: "grouped", phase: "query"},
 		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
-		{name: "saturated, phase rescore", profile: "rescore", form: "saturated", phase: "rescore"},
-		{name: "saturated, phase rescore, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
-		{name: "mode soft, `soft_weight: 1`", profile: "soft", form: "linear", phase: "rerank"},
-		{name: "mode soft", profile: "blend", form: "saturated", phase: "rerank"},
-		{name: "what the rescore writes, sent directly", at: e.cluster, bodies: map[string]string{}},
-	}
-	useProfiles(entrants, a)
-	fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
-		docs, segments(b, e), formsQueries, formsTurns)
-	at := func(profile string) int {
-		return slices.IndexFunc(entrants, func(c entrant) bool { return c.profile == profile })
-	}
+		{name: "effort high, `matching: same`", profile: "same", form: "saturated", phase: "rescore"},
+		{name: "effort high, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
+		{name: "what effort high writes, sent directly", at: e.cluster, bodies: map[string]string{}},
+	}...)
+	useProfiles(efforts, a)
+	useProfiles(forms, a)
 	for b.Loop() {
-		for _, length := range []int{3, 8} {
-			known := texts[length][:formsQueries]
-			added := addedTerms(b, a, entrants, known)
-			took := race(b, a, entrants, known)
-			p50 := func(profile string) float64 { return quantile(took[at(profile)], .5) }
-			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
-			fmt.Fprintf(os.Stdout, "\nfeedback: %.2f times the rescore, of which 2.2 are the aim; mode soft: %.2f times soft_weight 1, of which 1 is\n",
-				p50("feedback")/p50("rescore"), p50("blend")/p50("soft"))
+		for _, merged := range []bool{false, true} {
+			if merged {
+				e.must(b, http.MethodPost, "/"+formsIndex+"/_forcemerge?max_num_segments=1", "")
+				settle(b, e)
+			}
+			fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
+				docs, segments(b, e), formsQueries, formsTurns)
+			for _, s := range shapes {
+				known := texts[s.words][:formsQueries]
+				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, efforts, addedTerms(b, a, efforts, known, s.body), race(b, e, a, efforts, known, s.body)))
+			}
+			for _, s := range shapes[1:3] {
+				if merged {
+					break
+				}
+				known := texts[s.words][:formsQueries]
+				for _, text := range known {
+					forms[len(forms)-1].bodies[text] = string(a.explain(b, formsIndex+"?akin_profile=high", s.body(text)).Body)
+				}
+				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, forms, addedTerms(b, a, forms, known, s.body), race(b, e, a, forms, known, s.body)))
+			}
 		}
 		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, matrices, texts))
 	}
 }
 
 // productionEngine returns an OpenSearch 2 of its own that runs as in
-// production, or the engine that AKIN_E2E_ENGINE_URL names.
+// production.
 func productionEngine(b *testing.B) *engine {
 	b.Helper()
-	if os.Getenv("AKIN_E2E_ENGINE_URL") != "" {
-		all, err := engines()
-		if err != nil {
-			b.Fatal(err)
-		}
-		return all[0]
-	}
 	b.Setenv("_JAVA_OPTIONS", productionJVM)
 	e := newEngine(engineKinds[slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == "opensearch2" })])
 	e.require(b)
@@ -159,14 +204,22 @@ func loadForms(b *testing.B, e *engine, definition string, docs int) map[int][]s
 	const most = 5000
 	var batch []document
 	for n := range docs {
-		batch = append(batch, document{strconv.Itoa(n), map[string]any{"body": g.text()}})
+		body := g.text()
+		title := body[:strings.LastIndexByte(body[:40], ' ')] // texts are longer
+		batch = append(batch, document{strconv.Itoa(n), map[string]any{
+			"title": title, "body": body, "category": "c" + strconv.Itoa(n%10), "price": n * 7919 % 1000,
+		}})
 		if len(batch) == most || n == docs-1 {
 			e.index(b, formsIndex, batch)
 			batch = batch[:0]
 		}
 	}
 	settle(b, e)
-	return map[int][]string{3: g.queries(b, formsQueries+newTexts, 3), 8: g.queries(b, formsQueries+newTexts, 8)}
+	texts := map[int][]string{}
+	for _, words := range []int{1, 3, 8} {
+		texts[words] = g.queries(b, formsQueries+newTexts, words)
+	}
+	return texts
 }
 
 // settle waits until the index is as it stays, and makes that visible.
@@ -213,15 +266,9 @@ func segments(b *testing.B, e *engine) string {
 	return strconv.Itoa(answer.All.Total.Segments.Count)
 }
 
-// formsBody is the search as applications send it.
-func formsBody(text string) string {
-	return `{"query":{"match":{"body":` + quote(text) + `}}}`
-}
-
-// addedTerms returns the mean number of terms that each entrant adds, makes
-// sure that it writes what its name says, and gives the last one the bodies
-// that the rescore writes.
-func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string) []float64 {
+// addedTerms returns the mean number of terms that each entrant adds, and makes
+// sure that it writes what its name says.
+func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body func(string) string) []float64 {
 	b.Helper()
 	means := make([]float64, len(entrants))
 	for i, c := range entrants {
@@ -229,24 +276,23 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string) []flo
 			continue
 		}
 		for _, text := range texts {
-			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, formsBody(text))
-			if len(e.Clauses) != 1 || e.Clauses[0].Form != c.form || e.Clauses[0].Phase != c.phase {
-				b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
-			}
-			means[i] += float64(len(e.Clauses[0].Added)) / float64(len(texts))
-			if last := &entrants[len(entrants)-1]; c.profile == "rescore" {
-				last.bodies[text] = string(e.Body)
+			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, body(text))
+			for _, clause := range e.Clauses {
+				if c.form != "" && (clause.Form != c.form || clause.Phase != c.phase) {
+					b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
+				}
+				means[i] += float64(len(clause.Added)) / float64(len(texts))
 			}
 		}
 	}
 	return means
 }
 
-// race sends every text by every entrant in turn and returns how long each
-// entrant took, shortest first.
-func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Duration {
+// race sends the texts by every entrant in turn, so that a change of the
+// machine's speed meets all of them, and returns what each cost.
+func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, body func(string) string) []cost {
 	b.Helper()
-	took := make([][]time.Duration, len(entrants))
+	costs := make([]cost, len(entrants))
 	counted := func() [3]int { // rewritten, with feedback, and reranked
 		return [3]int{
 			int(a.metric(b, requestsMetric, rewrittenOutcome)),
@@ -256,22 +302,28 @@ func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Du
 	}
 	want := counted()
 	for turn := range formsWarmups + formsTurns {
-		for n, text := range texts {
-			for i := range entrants {
-				i = (i + turn + n) % len(entrants) // nobody is always behind the same
-				t, err := entrants[i].search(b.Context(), text)
+		for i := range entrants {
+			i = (i + turn) % len(entrants) // nobody is always behind the same
+			c := &costs[i]
+			engine, own := processorTime(b, e.proc), processorTime(b, a.proc)
+			for _, text := range texts {
+				t, err := entrants[i].search(b.Context(), text, body)
 				if err != nil {
 					b.Fatalf("%s: %v", entrants[i].name, err)
 				}
 				if turn >= formsWarmups {
-					took[i] = append(took[i], t)
+					c.took = append(c.took, t)
 				}
+			}
+			if turn >= formsWarmups {
+				c.engine += processorTime(b, e.proc) - engine
+				c.akin += processorTime(b, a.proc) - own
 			}
 		}
 	}
 	searches := len(texts) * (formsWarmups + formsTurns)
 	for i := range entrants {
-		slices.Sort(took[i])
+		slices.Sort(costs[i].took)
 		if entrants[i].profile != "" {
 			want[0] += searches
 		}
@@ -285,17 +337,17 @@ func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Du
 	if got := counted(); got != want {
 		b.Fatalf("%v searches were rewritten, had feedback, and were reranked, want %v", got, want)
 	}
-	return took
+	return costs
 }
 
 // search sends the search once and returns how long the whole answer took.
-func (c *entrant) search(ctx context.Context, text string) (time.Duration, error) {
-	body, ok := c.bodies[text]
+func (c *entrant) search(ctx context.Context, text string, body func(string) string) (time.Duration, error) {
+	sent, ok := c.bodies[text]
 	if !ok {
-		body = formsBody(text)
+		sent = body(text)
 	}
 	start := time.Now()
-	status, answer, err := c.at.call(ctx, http.MethodPost, "/"+formsIndex+"/_search?request_cache=false"+c.parameters, body)
+	status, answer, err := c.at.call(ctx, http.MethodPost, "/"+formsIndex+"/_search?request_cache=false"+c.parameters, sent)
 	took := time.Since(start)
 	if err == nil && (status != http.StatusOK || !strings.Contains(string(answer), `"failed":0`)) {
 		err = fmt.Errorf("%d: %.2000s", status, answer)
@@ -303,19 +355,45 @@ func (c *entrant) search(ctx context.Context, text string) (time.Duration, error
 	return took, err
 }
 
-// formsTable writes what race measured as Markdown, next to the first
-// entrant.
-func formsTable(length int, entrants []entrant, added []float64, took [][]time.Duration) string {
+// processorTime returns what the living threads of a process have used of the
+// processors so far. It reads it from Linux, to the nanosecond: the time of the
+// whole process is told in hundredths of a second only.
+func processorTime(b *testing.B, p *process) (used time.Duration) {
+	b.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	if err != nil || len(files) == 0 {
+		b.Fatalf("no processor times of %s, which Linux tells: %v", p.name, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		onProcessor, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(onProcessor, 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		used += time.Duration(ns)
+	}
+	return used
+}
+
+// formsTable writes what race measured as Markdown: ratios to the first entrant.
+func formsTable(name string, entrants []entrant, added []float64, costs []cost) string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "| %d words | added terms | p50 | p90 | ratio of p50 | ratio of p90 |\n|---|---|---|---|---|---|\n", length)
+	fmt.Fprintf(&t, "| %s | added terms | engine's processor time | ratio | overhead | p50 | ratio | akin's processor time |\n|---|---|---|---|---|---|---|---|\n", name)
+	direct := &costs[0]
 	for i, c := range entrants {
-		p50, p90 := quantile(took[i], .5), quantile(took[i], .9)
 		terms := "–"
 		if c.profile != "" {
 			terms = fmt.Sprintf("%.0f", added[i])
 		}
-		fmt.Fprintf(&t, "| %s | %s | %.2f ms | %.2f ms | %.2f | %.2f |\n", c.name, terms, p50*1e3, p90*1e3,
-			p50/quantile(took[0], .5), p90/quantile(took[0], .9))
+		each := func(d time.Duration) float64 { return float64(d) / float64(len(costs[i].took)) / 1e6 }
+		p50 := quantile(costs[i].took, .5)
+		fmt.Fprintf(&t, "| %s | %s | %.2f ms | %.2f | %.2f ms | %.2f ms | %.2f | %.2f ms |\n", c.name, terms,
+			each(costs[i].engine), float64(costs[i].engine)/float64(direct.engine), each(costs[i].engine-direct.engine),
+			p50*1e3, p50/quantile(direct.took, .5), each(costs[i].akin))
 	}
 	return t.String()
 }
