@@ -80,7 +80,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	r := expandBody(t, with(func(o *Profile) { o.Scoring = form.Linear }), carRental)
 	want := []Explanation{{
-		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
+		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Effort: "high", Terms: []string{"car", "rental"},
 		Added: []Added{
 			{Term: "automobile", From: "car", Similarity: 0.8, Fit: 0.4873, IDF: 4.5574, Weight: 3.3520, Boost: 0.1471},
 			{Term: "lease", From: "rental", Similarity: 0.4, Fit: 0.3781, IDF: 5.2040, Weight: 1.9330, Boost: 0.0743},

@@ -72,6 +72,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if e.Reason != "" {
 		return e
 	}
+	e.Effort = p.Recipe.Effort.String()
 	if e.Form, e.Reason = c.Scoring.String(), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
 		e.Reason = reason.Truncated
 	}

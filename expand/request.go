@@ -204,6 +204,17 @@ type RerankField struct {
 	Weights      Weights
 }
 
+// Effort returns that of the first clause that was rewritten, "" where none
+// was.
+func (r *Result) Effort() string {
+	for i := range r.Clauses {
+		if effort := r.Clauses[i].Effort; effort != "" {
+			return effort
+		}
+	}
+	return ""
+}
+
 // AddedTerms returns how many terms were added over all clauses.
 func (r *Result) AddedTerms() (n int) {
 	for i := range r.Clauses {
@@ -229,6 +240,9 @@ type Explanation struct {
 	// best hits of a simpler one, "rerank" where it finds the hits that the soft
 	// cosine orders, "" where nothing was written.
 	Phase string `json:"phase,omitempty"`
+	// Effort is how much the search may cost: "low", "normal" or "high", "" where
+	// nothing was written.
+	Effort string `json:"effort,omitempty"`
 	// Terms are those of the clause's text.
 	Terms []string `json:"terms,omitempty"`
 	// Words, and Word of what is listed here, are set where clauses are shown to

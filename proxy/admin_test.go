@@ -42,8 +42,8 @@ func TestMetricsShowTheInjectedRegistry(t *testing.T) {
 	status, answer := askAdmin(t, Options{Registry: registry}, http.MethodGet, "/metrics", "")
 	for _, want := range []string{
 		"akin_matrix_version 7\n",
-		"akin_requests_total{outcome=\"passed_through\",reason=\"\"} 0\n",
-		"akin_search_stage_duration_seconds_count{stage=\"expand\"} 0\n",
+		"akin_requests_total{effort=\"\",outcome=\"passed_through\",reason=\"\"} 0\n",
+		"akin_search_stage_duration_seconds_count{effort=\"\",stage=\"expand\"} 0\n",
 	} {
 		if status != http.StatusOK || !strings.Contains(answer, want) {
 			t.Errorf("got %d, without %q", status, want)

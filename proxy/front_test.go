@@ -269,7 +269,7 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 	if n := counter(t, registry, "akin_requests_total", "outcome", "passed_through"); n != 2 {
 		t.Errorf("%v requests are counted", n)
 	}
-	if !strings.Contains(get(admin+"/metrics"), `akin_requests_total{outcome="passed_through",reason=""} 2`) {
+	if !strings.Contains(get(admin+"/metrics"), `akin_requests_total{effort="",outcome="passed_through",reason=""} 2`) {
 		t.Error("/metrics does not go on")
 	}
 }

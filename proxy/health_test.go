@@ -290,8 +290,8 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
 	_, page := askAdmin(t, Options{Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
 	for _, want := range []string{
-		`akin_requests_total{outcome="failed_open",reason="rows"} 0`,
-		`akin_requests_total{outcome="failed_open",reason="panic"} 0`,
+		`akin_requests_total{effort="",outcome="failed_open",reason="rows"} 0`,
+		`akin_requests_total{effort="",outcome="failed_open",reason="panic"} 0`,
 		`akin_reranked_total{result="rows"} 0`,
 		`akin_reranked_total{result="unreadable"} 0`,
 		`akin_rejected_searches_total{original="accepted"} 0`,

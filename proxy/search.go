@@ -486,7 +486,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	default:
 		res, err = s.sendOriginal(out, x)
 	}
-	s.metrics.Upstream.Observe(time.Since(sent).Seconds())
+	x.report.Waited(s.metrics, time.Since(sent))
 	switch {
 	case err == nil:
 		report.Answered(out.Context(), sent)

@@ -70,7 +70,7 @@ func (r *checkReport) Print(out io.Writer) error {
 		}
 	}
 	if len(r.Fields) > 0 {
-		fmt.Fprintln(w, "\n\tINDEX\tFIELD\tMATRIX\tFORM\tADDED\tKNOWN TERMS\t")
+		fmt.Fprintln(w, "\n\tINDEX\tFIELD\tMATRIX\tEFFORT\tFORM\tADDED\tKNOWN TERMS\t")
 	}
 	for i := range r.Fields {
 		f := &r.Fields[i]
@@ -81,8 +81,8 @@ func (r *checkReport) Print(out io.Writer) error {
 		if f.Frequent > 0 {
 			known = fmt.Sprintf("%d of %d", f.Known, f.Frequent)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Verdict, cli.Visible(f.Index), cli.Visible(f.Field),
-			cli.Visible(f.Matrix), form, f.Added, known, f.Says)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", f.Verdict, cli.Visible(f.Index), cli.Visible(f.Field),
+			cli.Visible(f.Matrix), f.Effort, form, f.Added, known, f.Says)
 	}
 	if err := w.Flush(); err != nil {
 		return err

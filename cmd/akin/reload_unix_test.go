@@ -125,7 +125,7 @@ func TestSIGHUPLosesNoRequest(t *testing.T) {
 	close(gate)
 	under.Wait()
 	for _, want := range []string{
-		`akin_config_reloads_total{result="ok"} 3`, "akin_config_last_reload_successful 1", `akin_requests_total{outcome="passed_through",reason=""} 11`,
+		`akin_config_reloads_total{result="ok"} 3`, "akin_config_last_reload_successful 1", `akin_requests_total{effort="",outcome="passed_through",reason=""} 11`,
 	} {
 		if !strings.Contains(s.metrics(t), want) {
 			t.Errorf("no %s in the metrics", want)

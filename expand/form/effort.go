@@ -23,6 +23,7 @@ func (e Effort) String() string { return [...]string{"auto", "low", "normal", "h
 // A Recipe says what an effort sends. Of the terms that are added, those with
 // the largest v_j·√df_j go first: they find the most.
 type Recipe struct {
+	Effort Effort // one of the three
 	// Few is how many terms are added to a search, 0 where all that were chosen are.
 	Few int
 	// Find terms are scored one by one by the query, where the form is Linear or a
@@ -46,9 +47,9 @@ type Recipe struct {
 // The recipes, measured on five judged collections and 200,000 documents
 // (docs/performance.md).
 var recipes = [...]Recipe{
-	Low:    {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8, Scoring: Linear},
-	Normal: {Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8},
-	High:   {Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Window: LargestWindow, Whole: 12},
+	Low:    {Effort: Low, Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8, Scoring: Linear},
+	Normal: {Effort: Normal, Few: 12, Find: 4, Share: 0.2, LinearFactor: 1.25, FindFactor: 1.14, Order: 8, Window: 50, Whole: 8},
+	High:   {Effort: High, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Window: LargestWindow, Whole: 12},
 }
 
 // LargestWindow is the most hits that a rescore orders, on every page of them.

@@ -104,31 +104,31 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 	for _, tt := range []struct {
 		effort             Effort
 		mixed              bool
+		scoring            Scoring
 		want               Effort
 		added, scored, set int
 		order              int
 	}{
-		{Low, false, Low, 12, 4, 8, 0},
-		{Normal, false, Normal, 12, 4, 8, 8},
-		{High, true, High, 30, 6, 24, 30},
-		{ByMatrix, true, Normal, 12, 4, 8, 8},
-		{ByMatrix, false, High, 30, 6, 24, 30},
+		{Low, false, Linear, Low, 12, 4, 8, 0},
+		{Normal, false, Saturated, Normal, 12, 4, 8, 8},
+		{High, true, Saturated, High, 30, 6, 24, 30},
+		{ByMatrix, true, Saturated, Normal, 12, 4, 8, 8},
+		{ByMatrix, false, Saturated, High, 30, 6, 24, 30},
+		{Normal, true, Grouped, Normal, 12, 4, 8, 0},
+		{High, true, Grouped, High, 30, 30, 0, 0},
 	} {
 		r := tt.effort.Recipe(tt.mixed)
 		if r != &recipes[tt.want] {
 			t.Errorf("%v, mixed %t: another recipe than that of %v", tt.effort, tt.mixed, tt.want)
 		}
-		c := ClausePlan{Scoring: Saturated, Rescored: true, Clause: Clause{Parsed: &dsl.Clause{}, Fields: []Field{{
+		c := ClausePlan{Scoring: tt.scoring, Rescored: tt.scoring == Saturated, Clause: Clause{Parsed: &dsl.Clause{}, Fields: []Field{{
 			Stats: esclient.FieldStatistics{DocCount: 10_000}, Added: r.KeepFew(chosen, len(chosen)),
 		}}}}
-		if r.Scoring == Linear {
-			c.Scoring, c.Rescored = Linear, false
-		}
 		d := (&Plan{Clauses: []ClausePlan{c}, Recipe: r}).divisions()[0]
 		if added := len(c.Fields[0].Added); added != tt.added || len(d.scored) != tt.scored || len(d.set) != tt.set || len(d.rescored) != tt.order {
 			t.Errorf("%v: of %d terms %d are scored, %d find and %d order", tt.effort, added, len(d.scored), len(d.set), len(d.rescored))
 		}
-		if d.scored[0].Term != "^" { // the last of all, in most documents
+		if tt.set > 0 && d.scored[0].Term != "^" { // the last of all, in most documents
 			t.Errorf("%v: %q is scored first", tt.effort, d.scored[0].Term)
 		}
 	}

@@ -20,6 +20,8 @@ const (
 const (
 	// wholeShare is [Recipe.Share] where the saturated form is the query.
 	wholeShare = 0.5
+	// groupedShare is that in the grouped form.
+	groupedShare = 0.4
 	// Of the added terms only those in at least one of rareShare documents are
 	// scored in a rescore: others are seldom in the window.
 	rareShare = 500
@@ -82,6 +84,8 @@ func (p *Plan) divide(c *ClausePlan, f *Field, all int) division {
 		return d
 	case c.Scoring == Linear && r.Few > 0:
 		return f.split(r.Find, all, r.Share*p.lambda(false))
+	case c.Scoring == Grouped && r.Few > 0 && !c.Counted():
+		return f.split(r.Find, all, groupedShare*p.Strength.Grouped)
 	case c.Scoring != Saturated || c.ScoringReason == "" || c.Counted():
 		return division{scored: f.Added}
 	case c.ScoringReason == reason.Endpoint: // scores of one document or of ratings are those of the rescore

@@ -22,9 +22,11 @@ type FieldReport struct {
 	Field string `json:"field"`
 	// Matrix names the matrix and version that is bound, "" for none.
 	Matrix string `json:"matrix,omitempty"`
-	// Form and Phase say how added terms are scored; both are "" where none was added.
-	Form  string `json:"form,omitempty"`
-	Phase string `json:"phase,omitempty"`
+	// Effort, Form and Phase say how added terms are scored; all are "" where none
+	// was added.
+	Effort string `json:"effort,omitempty"`
+	Form   string `json:"form,omitempty"`
+	Phase  string `json:"phase,omitempty"`
 	// Reason says why nothing was added, or a simpler form was taken.
 	Reason reason.Reason `json:"reason,omitempty"`
 	// Segments says why the segments that are configured for the field are not
@@ -75,7 +77,7 @@ func (a *App) Preview(ctx context.Context, index, field string) (FieldReport, er
 		if err != nil {
 			return s, err
 		}
-		s.Matrix, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Form, found.Phase, found.Reason, len(found.Added)
+		s.Matrix, s.Effort, s.Form, s.Phase, s.Reason, s.Added = found.Matrix, found.Effort, found.Form, found.Phase, found.Reason, len(found.Added)
 		s.LeftOut = found.LeftOut
 		s.Segments = segments
 		if s.Added > 0 || s.ByVectors() {

@@ -244,7 +244,7 @@ const (
 	maxClauseBytes = 68 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 592
+	clauseBytes = 624
 	termBytes   = 16
 	addedBytes  = 88
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -28,10 +29,10 @@ type Metrics struct {
 	traffic // of all requests of clients
 
 	// What became of requests.
-	requests, clauses        *prometheus.CounterVec
-	PassedThrough, Rewritten prometheus.Counter
-	AddedTerms, noRow        prometheus.Counter
-	Expand, Upstream         prometheus.Observer // the time in akin and in the cluster
+	requests, clauses *prometheus.CounterVec
+	PassedThrough     prometheus.Counter
+	AddedTerms, noRow prometheus.Counter
+	stages            *prometheus.HistogramVec // the time in akin and in the cluster
 
 	// What the cluster did.
 	Errors, Unchecked     prometheus.Counter
@@ -95,13 +96,17 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 }
 
 func (m *Metrics) addSearches(r registering, known *Values) {
-	m.requests = r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
-	m.PassedThrough, m.Rewritten = m.requests.WithLabelValues(PassedThrough, ""), m.requests.WithLabelValues(Rewritten, "")
+	m.requests = r.counter("akin_requests_total",
+		"Requests by outcome; reason says why a search was not changed or what failed, effort what a rewritten one may cost.", "outcome", "reason", "effort")
+	m.PassedThrough = m.requests.WithLabelValues(PassedThrough, "", "")
+	for e := form.Low; e <= form.High; e++ {
+		m.requests.WithLabelValues(Rewritten, "", e.String())
+	}
 	for _, cause := range known.Causes {
-		m.requests.WithLabelValues(FailedOpen, cause)
+		m.requests.WithLabelValues(FailedOpen, cause, "")
 	}
 	for _, why := range known.Reasons {
-		m.requests.WithLabelValues(Unchanged, why)
+		m.requests.WithLabelValues(Unchanged, why, "")
 	}
 	m.clauses = r.counter("akin_clauses_total",
 		"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason")
@@ -114,9 +119,10 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 	m.noRow = r.counter("akin_searches_without_row_total",
 		"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues()
 	// From 50 µs, a search with warm caches, to 7.5 s.
-	stages := r.times("akin_search_stage_duration_seconds",
-		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
-	m.Expand, m.Upstream = stages.WithLabelValues("expand"), stages.WithLabelValues("upstream")
+	m.stages = r.times("akin_search_stage_duration_seconds",
+		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream), by effort of a rewritten one.", 50e-6, 2.5, "stage", "effort")
+	m.stages.WithLabelValues("expand", "")
+	m.stages.WithLabelValues("upstream", "")
 }
 
 func (m *Metrics) addClients(r registering) {

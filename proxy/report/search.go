@@ -69,6 +69,19 @@ func (s *Search) Fail(ctx context.Context, f Failure) {
 	}
 }
 
+// effort returns that of a rewritten search, "" for any other.
+func (s *Search) effort() string {
+	if s.Outcome != Rewritten || s.Result == nil {
+		return ""
+	}
+	return s.Result.Effort()
+}
+
+// Waited tells metrics how long the cluster took to begin its answer.
+func (s *Search) Waited(m *Metrics, took time.Duration) {
+	m.stages.WithLabelValues("upstream", s.effort()).Observe(took.Seconds())
+}
+
 // Tell tells metrics, access log, health and explanations of the search; after
 // the first time it does nothing.
 func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *Ring) {
@@ -77,13 +90,14 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	}
 	s.told = true
 
+	effort := s.effort()
 	for _, part := range append(s.Parts, Part{s.Outcome, s.Why}) {
 		switch part.Outcome {
 		case Rewritten:
-			m.Rewritten.Inc()
+			m.requests.WithLabelValues(Rewritten, "", effort).Inc()
 			m.AddedTerms.Add(float64(s.Result.AddedTerms()))
 		case Unchanged, FailedOpen:
-			m.requests.WithLabelValues(part.Outcome, part.Why).Inc()
+			m.requests.WithLabelValues(part.Outcome, part.Why, "").Inc()
 		}
 	}
 	if s.Result != nil {
@@ -99,7 +113,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		}
 	}
 	if s.Expanded {
-		m.Expand.Observe(s.Took.Seconds())
+		m.stages.WithLabelValues("expand", effort).Observe(s.Took.Seconds())
 	}
 	for _, result := range s.Feedback {
 		m.Feedback.WithLabelValues(result).Inc()

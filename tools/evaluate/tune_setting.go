@@ -55,8 +55,7 @@ func setting(key string, values ...string) dimension {
 func NewSpace() Space {
 	d := expand.DefaultProfile()
 	return Space{[]dimension{
-		setting("scoring", "linear", "grouped", "auto"),
-		setting("phase", "auto", "query"),
+		setting("effort", "low", "normal", "auto"),
 		choice("times strength", 1, func(s *expand.Profile, v float64) { // that of each form
 			times := func(strength float64) float64 { return min(math.Round(v*strength*1e4)/1e4, 1) }
 			s.Strength = form.Lambda{

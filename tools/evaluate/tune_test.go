@@ -26,7 +26,7 @@ func tuneOptions() TuneOptions {
 func noise(s *expand.Profile, q int) float64 {
 	h := fnv.New64a()
 	if s != nil {
-		fmt.Fprintf(h, "%v", []any{s.Scoring, s.Strength, s.MaxAddedTerms, s.MaxDocShare, s.SameMatches, s.NoRescore, s.Feedback, s.Mode, s.SoftWeight})
+		fmt.Fprintf(h, "%v", []any{uint8(s.Effort), s.Strength, s.MaxAddedTerms, s.MaxDocShare, s.SameMatches, s.Feedback, s.Mode, s.SoftWeight})
 	}
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(q))).Float64()
 }
@@ -68,7 +68,7 @@ func TestChanceIsNotRecommended(t *testing.T) {
 func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	r := run(t, 100, tuneOptions(), func(s *expand.Profile, q int) float64 {
 		score := 0.3 + 0.05*noise(s, q)
-		if s != nil && s.Scoring == form.Grouped {
+		if s != nil && s.Effort == form.Low {
 			score += 0.05
 		}
 		return score
@@ -76,7 +76,7 @@ func TestAGainThatHoldsUpIsRecommended(t *testing.T) {
 	if r.Advice != UseTuned {
 		t.Fatalf("advice %q: %+v", r.Advice, r)
 	}
-	if s := r.Recommended; s.Scoring != form.Grouped {
+	if s := r.Recommended; s.Effort != form.Low {
 		t.Errorf("recommended %s", r.Chosen)
 	}
 	if r.HeldOut.Low <= 0 || r.HeldOut.P > 0.05 || r.Tuned.P != 0 {
