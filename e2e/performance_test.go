@@ -133,7 +133,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"grouped":   section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"},
 			"same":      section{"matching": "same"},
-			"feedback":  section{"feedback": section{"documents": 10}},
+			"feedback":  section{"feedback": section{"documents": 5}},
 			"soft":      section{"mode": "soft"},
 		},
 		"matrices": matrices,

@@ -39,17 +39,7 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 	values(heldOutCollections, direct)
 	t.WriteString("\n")
 	for _, r := range rankings(&engine{engineKind: engineKind{name: qualityEngine, scripts: true}}) {
-		name := r.form
-		if r.form == "saturated" {
-			name += ", phase " + r.in
-		}
-		if r.model {
-			name += ", model, effort " + strings.Replace(r.effort, "auto", "normal", 1)
-		}
-		if r.documents > 0 {
-			name += ", feedback"
-		}
-		fmt.Fprintf(&t, "| %s |", name)
+		fmt.Fprintf(&t, "| %s |", r.title)
 		values(tunedCollections, r.name)
 		mean, _ := stats.meanGain(qualityEngine, suffix, r.name, m)
 		fmt.Fprintf(&t, " %+.2f |", mean)

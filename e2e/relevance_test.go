@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,35 +47,40 @@ func judgedCollections(t *testing.T) []*collection {
 
 // A ranking is a way of searching to measure.
 type ranking struct {
-	name           string // in rank_stats.txt
-	scoring, phase string // keys of the configuration
-	form, in       string // what explanations have to name: the form and its phase
-	documents      int    // of feedback; 0 has none
-	model          bool   // one is mixed into the matrix
-	effort         string
+	name      string  // in rank_stats.txt
+	title     string  // in docs/performance.md
+	expansion section // of the configuration
+	form, in  string  // what explanations have to name: the form and its phase
+	model     bool    // one is mixed into the matrix
 }
+
+// feedback reports whether terms of the first hits are added.
+func (r *ranking) feedback() bool { return r.expansion["feedback"] != nil }
 
 // rankings are what is measured of an engine: the defaults, and on one
 // engine the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
-		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0, false, "auto"}}
+		return []ranking{{"grouped", "grouped", section{}, "grouped", "query", false}}
 	}
-	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0, false, "auto"}
+	const saturated, rescore = "saturated", "rescore"
+	defaults := ranking{rescore, "saturated, phase rescore", section{}, saturated, rescore, false}
 	if e.name != qualityEngine {
 		return []ranking{defaults}
 	}
+	feedback := section{"documents": 5}
 	return []ranking{
 		defaults,
-		{"linear", "linear", "auto", "linear", "query", 0, false, "auto"},
-		{"grouped", "grouped", "auto", "grouped", "query", 0, false, "auto"},
-		{"saturated", "saturated", "query", "saturated", "query", 0, false, "auto"},
-		{"feedback", "auto", "auto", "saturated", "rescore", 10, false, "auto"},
-		{"feedback-query", "saturated", "query", "saturated", "query", 10, false, "auto"},
-		{"model", "auto", "auto", "saturated", "rescore", 0, true, "high"},
-		{"model-feedback", "auto", "auto", "saturated", "rescore", 10, true, "high"},
-		{"model-normal", "auto", "auto", "saturated", "rescore", 0, true, "auto"},
-		{"model-low", "auto", "auto", "linear", "query", 0, true, "low"},
+		{"linear", "linear", section{"scoring": "linear"}, "linear", "query", false},
+		{"grouped", "grouped", section{"scoring": "grouped"}, "grouped", "query", false},
+		{saturated, "saturated, phase query", section{"scoring": saturated, "phase": "query"}, saturated, "query", false},
+		{"same", "saturated, phase rescore, `matching: same`", section{"matching": "same"}, saturated, rescore, false},
+		{"feedback", "saturated, phase rescore, feedback", section{"feedback": feedback}, saturated, rescore, false},
+		{"feedback-query", "saturated, phase query, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", false},
+		{"model", "model, effort high", section{"effort": "high"}, saturated, rescore, true},
+		{"model-feedback", "model, effort high, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, true},
+		{"model-normal", "model, effort normal", section{}, saturated, rescore, true},
+		{"model-low", "model, effort low", section{"effort": "low"}, "linear", "query", true},
 	}
 }
 
@@ -145,7 +151,7 @@ func TestRelevance(t *testing.T) {
 		model := languageModel(t)
 		for _, r := range rankings(e) {
 			if r.model && model.fake {
-				if r.documents > 0 { // as without a model
+				if r.feedback() { // as without a model
 					continue
 				}
 				r.name = "fake-" + r.name
@@ -247,13 +253,13 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 		}
 		matrices = append(matrices, matrix)
 	}
+	expansion := section{"budget": "10s"}
+	maps.Copy(expansion, r.expansion)
 	return section{
-		"cluster": section{"urls": []string{e.url}},
-		"expansion": section{
-			"effort": r.effort, "scoring": r.scoring, "phase": r.phase, "feedback": section{"documents": r.documents}, "budget": "10s",
-		},
-		"matrices": matrices,
-		"redis":    section{"url": redis.url, "timeout": "1s"},
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": expansion,
+		"matrices":  matrices,
+		"redis":     section{"url": redis.url, "timeout": "1s"},
 	}
 }
 
@@ -279,7 +285,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	if r.form == "saturated" { // another where the cluster does not say that it runs scripts
 		counts = append(counts, count{"rewritten to the form", "akin_clauses_total", []string{rewrittenOutcome, `reason=""`}})
 	}
-	if r.documents > 0 {
+	if r.feedback() {
 		counts = append(counts, count{"with feedback", feedbackMetric, []string{`result="used"`}})
 	}
 	before := make([]float64, len(counts))

@@ -25,7 +25,7 @@ func (f FeedbackOptions) documents(wish FeedbackWish) int {
 	case wish == FeedbackOff:
 		return 0
 	case wish == FeedbackOn && f.Documents == 0:
-		return 10
+		return 5
 	}
 	return f.Documents
 }
