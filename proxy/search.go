@@ -536,8 +536,12 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 		return original, nil
 	}
 	res, err := s.ask(out, x, original)
-	if err != nil || res == original || !several {
-		return res, err
+	if err != nil {
+		_ = original.Body.Close() // nobody gets it
+		return nil, err
+	}
+	if res == original || !several {
+		return res, nil
 	}
 	defer res.Body.Close()
 	whole, err := x.client.Whole(s.opts.Memory, original)
