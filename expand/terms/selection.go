@@ -28,7 +28,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -210,22 +209,10 @@ func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, kee
 // cosineOf returns what makes c of s = c^power, where s is as in a row.
 func cosineOf(power float64) func(s float64) float64 {
 	if power == 3 { // as matrices are learned by default
-		roots := cubeRoots()
-		return func(s float64) float64 { return float64(roots[simmatrix.ToUnits(s)]) }
+		return math.Cbrt // a table of all would not be in the processor's cache when a search comes
 	}
 	return func(s float64) float64 { return math.Pow(s, 1/power) }
 }
-
-// cubeRoots returns those of all similarities that a row can hold, by their
-// units: math.Cbrt for each neighbor would make a whole rewriting 15 %
-// slower.
-var cubeRoots = sync.OnceValue(func() *[simmatrix.UnitsOfOne + 1]float32 {
-	roots := new([simmatrix.UnitsOfOne + 1]float32)
-	for units := range roots {
-		roots[units] = float32(math.Cbrt(float64(units) / simmatrix.UnitsOfOne))
-	}
-	return roots
-})
 
 // norm returns √(Σ_i u_i²).
 func (sel *Selection) norm() float64 {

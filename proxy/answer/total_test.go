@@ -1,0 +1,69 @@
+package answer
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+func TestReadTotalsOfSeveralSearches(t *testing.T) {
+	const answer = `{"took":1,"responses":[
+		{"timed_out":false,"_shards":{"total":3,"failed":0},"hits":{"total":{"relation":"gte","value":10000},"hits":[{"_source":{"hits":{"total":1}}}]}},
+		{"hits":{"total":4,"hits":[]}}, {"hits":{"hits":[]}}, {"error":{"type":"x"},"status":400},
+		{"_shards":{"total":3,"failed":1},"hits":{"total":{"value":2}}}, {"timed_out":true,"hits":{"total":{"value":2}}}]}`
+	got, err := ReadTotals(strings.NewReader(answer), expand.EndpointMultiSearch)
+	want := []Total{{10000, false}, {4, false}, {-1, false}, {-1, true}, {2, true}, {2, true}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Whatever comes as an answer, the total is the one that is in it, or none.
+func FuzzReadTotals(f *testing.F) {
+	f.Add(`{"hits":{"total":{"value":3}}}`)
+	f.Add(`{"_shards":{"failed":2},"hits":{"total":7}}`)
+	f.Add(`{"hits":{"total":1e3}}`)
+	f.Add(`{"responses":[{"hits":{}}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, _ = ReadTotals(strings.NewReader(text), expand.EndpointMultiSearch)
+		totals, err := ReadTotals(strings.NewReader(text), expand.EndpointSearch)
+		if err != nil || totals[0].Hits < 0 || strings.Contains(text, "count") || strings.Count(text, "hits") > 1 || strings.Contains(text, `\u`) {
+			return
+		}
+		var answer struct{ Hits struct{ Total any } }
+		if json.Unmarshal([]byte(text), &answer) != nil {
+			return // only the beginning is read
+		}
+		n, _ := answer.Hits.Total.(float64)
+		if object, ok := answer.Hits.Total.(map[string]any); ok {
+			n, _ = object["value"].(float64)
+		}
+		if int64(n) != totals[0].Hits {
+			t.Errorf("%q: %d hits, want %v", text, totals[0].Hits, n)
+		}
+	})
+}
+
+func TestReplaceSearchesLeavesOddAnswersAlone(t *testing.T) {
+	const three = `{"responses":[ {"a":1}, {"b":2},{"c":3} ]}`
+	for name, tt := range map[string]struct {
+		answer, others string
+		some           []int
+		want           string
+	}{
+		"two of three":    {three, `{"responses":[{"x":1},{"y":2}]}`, []int{0, 2}, `{"responses":[ {"x":1}, {"b":2},{"y":2} ]}`},
+		"too few":         {three, `{"responses":[{"x":1}]}`, []int{0, 2}, ""},
+		"not in it":       {three, `{"responses":[{"x":1}]}`, []int{3}, ""},
+		"none":            {three, `{"responses":[]}`, nil, ""},
+		"no answer":       {three, `{"error":{}}`, []int{0}, ""},
+		"one that breaks": {`{"responses":[{}`, `{"responses":[{"x":1}]}`, []int{0}, ""},
+	} {
+		if got := string(ReplaceSearches([]byte(tt.answer), []byte(tt.others), tt.some)); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
