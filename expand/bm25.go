@@ -38,8 +38,16 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 			}
 		}
 	}
-	for _, t := range leading(open) {
-		t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
+	leads := leading(open)
+	for k, t := range leads {
+		same := slices.IndexFunc(leads[:k], func(o *target) bool { // another field for the same text
+			return !feedback && o.rows == t.rows && o.Weighting() == t.Weighting() && o.terms.Alike(t.terms)
+		})
+		if same >= 0 {
+			t.terms.Copy(leads[same].terms)
+		} else {
+			t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
+		}
 		if len(t.terms.Candidates) == 0 && !feedback {
 			t.leave(t.whyNoNeighbor())
 		}

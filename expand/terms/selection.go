@@ -142,6 +142,22 @@ func (sel *Selection) Start(terms []string, positions []int) {
 	}
 }
 
+// Alike reports whether another selection is of the same text, so that with the
+// same rows both propose the same.
+func (sel *Selection) Alike(other *Selection) bool {
+	return slices.EqualFunc(sel.Origins, other.Origins, func(a, b Origin) bool {
+		return a.Term == b.Term && a.X == b.X && a.Plain == b.Plain && a.Nearest == nil && b.Nearest == nil
+	})
+}
+
+// Copy takes what another selection, which is alike, has proposed.
+func (sel *Selection) Copy(from *Selection) {
+	sel.Origins = append(sel.Origins[:0], from.Origins...)
+	sel.Candidates = append(sel.Candidates[:0], from.Candidates...)
+	sel.entries = append(sel.entries[:0], from.entries...)
+	sel.LeftOut = append(sel.LeftOut[:0], from.LeftOut...)
+}
+
 // Expanded calls f for each origin whose neighbors are looked for.
 func (sel *Selection) Expanded(f func(o *Origin)) {
 	for i := range sel.Origins {
