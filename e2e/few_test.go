@@ -2,8 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,7 +26,7 @@ func TestExpandedOnlyWhereLittleIsFound(t *testing.T) {
 			case n < 9:
 				text = "automobile"
 			}
-			docs = append(docs, document{fmt.Sprint(n), map[string]any{"body": text + " thing", "uid": fmt.Sprint(n)}})
+			docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": text + " thing", "uid": strconv.Itoa(n)}})
 		}
 		e.index(t, fewIndex, docs)
 		a := startAkin(t, section{
@@ -71,7 +71,9 @@ func TestExpandedOnlyWhereLittleIsFound(t *testing.T) {
 			}
 		}
 		var several struct {
-			Responses []struct{ Hits struct{ Total struct{ Value int } } }
+			Responses []struct {
+				Hits struct{ Total struct{ Value int } }
+			}
 		}
 		text := a.must(t, http.MethodPost, "/"+fewIndex+"/_msearch", "{}\n{"+red+"}\n{}\n{"+car+"}\n{}\n{"+red+"}\n")
 		if err := json.Unmarshal(text, &several); err != nil || len(several.Responses) != 3 {

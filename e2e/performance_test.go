@@ -50,9 +50,13 @@ type shape struct {
 
 // The shapes that efforts are compared in.
 var shapes = []shape{
-	{"1 word", 1, formsBody}, {"3 words", 3, formsBody}, {"8 words", 8, formsBody},
-	{"3 words in two fields", 3, twoFieldsBody}, {"8 words in two fields", 8, twoFieldsBody},
-	{"a realistic search of 3 words", 3, realisticBody}, {"of 8 words", 8, realisticBody},
+	{"1 word", 1, formsBody},
+	{"3 words", 3, formsBody},
+	{"8 words", 8, formsBody},
+	{"3 words in two fields", 3, twoFieldsBody},
+	{"8 words in two fields", 8, twoFieldsBody},
+	{"a realistic search of 3 words", 3, realisticBody},
+	{"of 8 words", 8, realisticBody},
 }
 
 // formsBody is the search as applications send it.
@@ -278,7 +282,7 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body 
 		for _, text := range texts {
 			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, body(text))
 			for _, clause := range e.Clauses {
-				if c.form != "" && (clause.Form != c.form || clause.Phase != c.phase) {
+				if clause.Form != "" && (clause.Form != c.form || clause.Phase != c.phase) {
 					b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
 				}
 				means[i] += float64(len(clause.Added)) / float64(len(texts))

@@ -29,8 +29,10 @@ func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
 		"a hybrid search":     {EndpointSearch, "", `{"query":{"hybrid":{"queries":[]}}}`, []int{0}},
 		"no JSON":             {EndpointSearch, "", `{`, nil},
 		"a validation":        {EndpointValidate, "", `{` + match + `}`, nil},
-		"several": {EndpointMultiSearch, "", "{}\n{" + match + "}\n{}\n{\"aggs\":{}," + match + "}\n{}\n{\"knn\":{}}\n",
-			[]int{10, AtOnce, 0}},
+		"several": {
+			EndpointMultiSearch, "", "{}\n{" + match + "}\n{}\n{\"aggs\":{}," + match + "}\n{}\n{\"knn\":{}}\n",
+			[]int{10, AtOnce, 0},
+		},
 		"several at once": {EndpointMultiSearch, "", "{}\n{\"aggs\":{}," + match + "}\n", nil},
 	} {
 		req := &Request{Endpoint: tt.endpoint, Index: "docs", RawQuery: tt.rawQuery, Body: []byte(tt.body)}

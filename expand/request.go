@@ -43,7 +43,7 @@ type Request struct {
 	// Feedback says whether terms of the first hits are added.
 	Feedback FeedbackWish
 	// Effort goes before that of the profile, but for auto.
-	Effort form.Effort
+	Effort Effort
 	// Adjusted changes what added terms count for.
 	Adjusted []Adjustment
 	// NameAdded is [Profile.NameAdded] for this request.
@@ -56,6 +56,12 @@ type Request struct {
 	// empty in the first call.
 	FirstHits [][]FirstHit
 }
+
+// An Effort is how much a search may cost the cluster for what it gains.
+type Effort = form.Effort
+
+// Efforts are those to choose from, in rising order.
+var Efforts = []Effort{form.Low, form.Normal, form.High}
 
 // A FeedbackWish says whether a request is to have feedback.
 type FeedbackWish uint8

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy/answer"
 )
 
@@ -37,7 +36,7 @@ const (
 type control struct {
 	off, dryRun, explain bool
 	feedback             expand.FeedbackWish
-	effort               form.Effort // 0 is the profile's
+	effort               expand.Effort // 0 is the profile's
 	profile              string
 }
 
@@ -76,7 +75,7 @@ func (c *control) ask(list string) {
 		c.off = c.off || strings.EqualFold(value, controlOff)
 		c.dryRun = c.dryRun || strings.EqualFold(value, controlDryRun)
 		c.explain = c.explain || strings.EqualFold(value, controlExplain)
-		for e := form.Low; e <= form.High; e++ {
+		for _, e := range expand.Efforts {
 			if strings.EqualFold(value, e.String()) {
 				c.effort = e
 			}

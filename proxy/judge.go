@@ -11,13 +11,9 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 )
 
-// Bounds of what is read of an answer that streams on.
-const (
-	// maxRefusal is what is read of a rejection, maxLooked of another answer for
-	// shards that failed: identifiers of several kilobytes may come before them.
-	maxRefusal = 64 << 10
-	maxLooked  = 64 << 10
-)
+// maxLooked is what is read of an answer that streams on, for failed shards and
+// its total: identifiers of several kilobytes may come before them.
+const maxLooked = 64 << 10
 
 // errUnchecked says that an answer cannot be looked at.
 var errUnchecked = errors.New("no JSON, or in a coding that is not known")
@@ -58,7 +54,7 @@ func (j *judge) verdict(to *sentSearch, res *http.Response) (v judgment) {
 	case !readable:
 		return judgment{err: errUnchecked}
 	case !answer.TellsInside(to.endpoint): // failures of shards stand at the beginning
-		v.err = j.peek(to.client, res, maxLooked, func(r io.Reader) (err error) {
+		v.err = j.peek(to.client, res, func(r io.Reader) (err error) {
 			v.refused, v.scroll, err = answer.ReadSearch(r)
 			return err
 		})
@@ -96,7 +92,7 @@ func (j *judge) few(x *search, res *http.Response) (few []int, results []string)
 	switch {
 	case !answer.IsJSON(res.Header["Content-Type"]):
 	case x.endpoint != expand.EndpointMultiSearch:
-		err = j.peek(&x.client, res, maxLooked, read)
+		err = j.peek(&x.client, res, read)
 	case len(res.Header["Content-Encoding"]) == 0: // which was not asked for
 		var whole []byte
 		if whole, err = x.client.Whole(j.memory, res); err == nil {
@@ -123,7 +119,7 @@ func (j *judge) few(x *search, res *http.Response) (few []int, results []string)
 // readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
 // it back.
 func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer.Failure) {
-	if j.peek(to.client, res, maxRefusal, func(r io.Reader) error {
+	if j.peek(to.client, res, func(r io.Reader) error {
 		refused = answer.ReadRefusal(r, res.StatusCode, to.strict)
 		return nil
 	}) != nil {
@@ -140,7 +136,7 @@ func (j *judge) tellsOfBlock(to *sentSearch, res *http.Response) bool {
 		return j.readRefusal(to, res).Blocks()
 	}
 	var text []byte
-	err := j.peek(to.client, res, maxRefusal, func(r io.Reader) (err error) {
+	err := j.peek(to.client, res, func(r io.Reader) (err error) {
 		text, err = io.ReadAll(r)
 		return err
 	})
@@ -164,24 +160,24 @@ func (j *judge) showsSecurity(res *http.Response) bool {
 	}{io.MultiReader(bytes.NewReader(text), res.Body), res.Body}
 	if coding, _ := answer.ContentEncoding(res.Header); coding != "" {
 		_ = j.gunzip.With(bytes.NewReader(text), func(r io.Reader) error { // only the beginning of it may be here
-			text, _ = io.ReadAll(io.LimitReader(r, maxRefusal))
+			text, _ = io.ReadAll(io.LimitReader(r, maxLooked))
 			return nil
 		})
 	}
 	return len(text) > 0 && !bytes.Contains(text, []byte("cluster_block_exception"))
 }
 
-// peek has the beginning of an answer read, at most limit bytes, decompressed
-// as many, and puts all of it back.
-func (j *judge) peek(client *limits.Recipient, res *http.Response, limit int64, read func(io.Reader) error) error {
+// peek has the beginning of an answer read, at most maxLooked bytes, and as
+// many decompressed, and puts all of it back.
+func (j *judge) peek(client *limits.Recipient, res *http.Response, read func(io.Reader) error) error {
 	coding, known := answer.ContentEncoding(res.Header)
 	if !known {
 		return errUnchecked
 	}
-	return client.Peek(j.memory, res, limit, func(r io.Reader) error {
+	return client.Peek(j.memory, res, maxLooked, func(r io.Reader) error {
 		if coding == "" {
 			return read(r)
 		}
-		return j.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
+		return j.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, maxLooked)) })
 	})
 }

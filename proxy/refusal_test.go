@@ -34,7 +34,7 @@ func neverTold(t *testing.T) func(*expand.Refusal) bool {
 // may not search, reaches the client as it came. More searches would make it
 // worse.
 func TestOverloadIsNotAmplified(t *testing.T) {
-	reason := `{"error":{"type":"x","reason":"` + strings.Repeat("y", 2*maxRefusal) + `"}}`
+	reason := `{"error":{"type":"x","reason":"` + strings.Repeat("y", 2*maxLooked) + `"}}`
 	for _, tt := range []struct {
 		status, most int
 		header, body string

@@ -122,7 +122,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		if x.below = s.waits(x, expander); x.below != nil {
+		if x.below = x.waits(expander); x.below != nil {
 			x.wait = expander
 		} else {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
@@ -508,7 +508,7 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 
 // waits returns below how many hits of the originals a search is expanded, nil
 // where it is at once. What a template asks for is known when it is expanded.
-func (s *Server) waits(x *search, e Expander) []int {
+func (x *search) waits(e Expander) []int {
 	if x.control.dryRun || x.isAsync() || x.isTemplate() {
 		return nil
 	}

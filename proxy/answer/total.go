@@ -97,9 +97,9 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 	return t, err
 }
 
-// ReplaceSearches puts the answers to some of several searches, which are all of
-// those in others, in the place of theirs in an answer. It returns nil where
-// one of the two is not such an answer.
+// ReplaceSearches puts the answers in others, which are to some of several
+// searches, in the places of these in an answer. It returns nil where one of
+// the two is not such an answer.
 func ReplaceSearches(answer, others []byte, some []int) []byte {
 	at, by := answersAt(answer), answersAt(others)
 	if len(by) != len(some) || len(some) == 0 || some[len(some)-1] >= len(at) {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -99,7 +99,7 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 	m.requests = r.counter("akin_requests_total",
 		"Requests by outcome; reason says why a search was not changed or what failed, effort what a rewritten one may cost.", "outcome", "reason", "effort")
 	m.PassedThrough = m.requests.WithLabelValues(PassedThrough, "", "")
-	for e := form.Low; e <= form.High; e++ {
+	for _, e := range expand.Efforts {
 		m.requests.WithLabelValues(Rewritten, "", e.String())
 	}
 	for _, cause := range known.Causes {
