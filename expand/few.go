@@ -90,6 +90,9 @@ func Only(req *Request, some []int) []byte {
 	parts, _ := partsOf(req)
 	var body []byte
 	for _, k := range some {
+		if len(body) == 0 && parts[k].Header.Len() == 0 {
+			body = append(body, "{}"...) // a body does not begin with an empty line
+		}
 		body = append(append(body, req.Body[parts[k].Header.Start:parts[k].At.End]...), '\n')
 	}
 	return body

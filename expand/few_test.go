@@ -47,7 +47,7 @@ func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
 
 func TestOnlyKeepsSomeOfSeveralSearches(t *testing.T) {
 	const first, second, third = "{\"index\":\"a\"}\n{\"query\":{}}\n", "{}\n{}\n", "\n{\"size\":3}\n"
-	for want, some := range map[string][]int{first: {0}, second + third: {1, 2}, first + third: {0, 2}, "": {}} {
+	for want, some := range map[string][]int{first: {0}, second + third: {1, 2}, first + third: {0, 2}, "{}" + third: {2}, "": {}} {
 		if got := string(Only(&Request{Endpoint: EndpointMultiSearch, Body: []byte(first + second + third)}, some)); got != want {
 			t.Errorf("of %v: %q, want %q", some, got, want)
 		}

@@ -70,6 +70,9 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				sent = append(sent, string(body))
+				if r.URL.Path != "/prefix"+tt.path {
+					t.Errorf("sent to %s", r.URL.Path)
+				}
 				w.Header().Set("Content-Type", "application/json")
 				status, text := tt.status, tt.answer
 				if string(body) == rewritten {
@@ -85,7 +88,7 @@ func TestFewHitsAreAnsweredByTheExpandedSearch(t *testing.T) {
 			if e == nil {
 				e = rewriteTo(rewritten)
 			}
-			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: waiting{e, []int{tt.below}}})
+			addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL + "/prefix"), Expander: waiting{e, []int{tt.below}}})
 			got := exchangeRaw(t, addr, searchOf(tt.path, jsonType, original))
 			_, body, _ := strings.Cut(got, "\r\n\r\n")
 			if want := tt.want; want == "" && body != tt.answer || want != "" && body != want {
@@ -134,13 +137,30 @@ func TestOfSeveralSearchesThoseWithFewHitsAreExpanded(t *testing.T) {
 			}))
 			defer node.Close()
 			e := func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-				return &expand.Result{Rewritten: true, Body: append([]byte("rewritten "), r.Body...), Parts: make([]expand.Part, strings.Count(string(r.Body), "{}"))}, nil
+				res := &expand.Result{Rewritten: true, Body: append([]byte("rewritten "), r.Body...), Parts: make([]expand.Part, strings.Count(string(r.Body), "{}"))}
+				for k := range res.Parts {
+					res.Clauses = append(res.Clauses, expand.Explanation{Path: fmt.Sprintf("[%d].query.match", k), Form: "linear"})
+				}
+				return res, nil
 			}
-			addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: waiting{e, []int{10, 10, 10}}})
-			got := exchangeRaw(t, addr, searchOf("/i/_msearch", "Content-Type: application/x-ndjson\nAccept-Encoding: gzip\n", first+second+third))
+			s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: waiting{e, []int{10, 10, 10}}})
+			addr := startServer(t, s)
+			got := exchangeRaw(t, addr, searchOf("/i/_msearch", "X-Akin: explain\nContent-Type: application/x-ndjson\nAccept-Encoding: gzip\n", first+second+third))
 			_, body, _ := strings.Cut(got, "\r\n\r\n")
 			if diff := cmp.Diff(tt.want, body); diff != "" || again != tt.again || !strings.Contains(got, fmt.Sprintf("Content-Length: %d\r\n", len(tt.want))) {
 				t.Errorf("the node got %q again, the client %q", again, got)
+			}
+			_, id, _ := strings.Cut(got, "X-Akin-Explanation: ")
+			id, _, _ = strings.Cut(id, "\r\n")
+			var record struct{ Clauses []struct{ Path string } }
+			getAdmin(t, s, "/_akin/explanations/"+id, &record)
+			for k, c := range record.Clauses { // by the numbers that the client knows
+				if want := fmt.Sprintf("[%d].query.match", strings.Index("123", tt.again[strings.Index(tt.again, `"a":"`)+5+k*len(first):][:1])); c.Path != want {
+					t.Errorf("clause %d of %q is explained as %s, want %s", k, tt.again, c.Path, want)
+				}
+			}
+			if len(record.Clauses) != strings.Count(tt.again, "{}") {
+				t.Errorf("%d clauses are explained", len(record.Clauses))
 			}
 		})
 	}

@@ -122,8 +122,9 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		if x.below = x.waits(expander); x.below != nil {
+		if x.below = x.waits(r.Context(), expander); x.below != nil {
 			x.wait = expander
+			x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks() // until it is known to be few
 		} else {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
 		}
@@ -452,6 +453,15 @@ func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request
 func (x *search) made(res *expand.Result) {
 	shown := *res
 	shown.RawQuery = answer.Known(res.RawQuery) // the rest may be credentials
+	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
+		shown.Clauses = slices.Clone(res.Clauses)
+		for i := range shown.Clauses { // they are numbered among those that were expanded
+			number, rest, _ := strings.Cut(strings.TrimPrefix(shown.Clauses[i].Path, "["), "]")
+			if k, err := strconv.Atoi(number); err == nil && k < len(x.few) {
+				shown.Clauses[i].Path = "[" + strconv.Itoa(x.few[k]) + "]" + rest
+			}
+		}
+	}
 	x.report.Result, x.report.Reason = &shown, reasonOf(res)
 }
 
@@ -486,7 +496,11 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	default:
 		res, err = s.sendOriginal(out, x)
 	}
-	x.report.Waited(s.metrics, time.Since(sent))
+	waited := time.Since(sent)
+	if x.few != nil { // it was expanded meanwhile
+		waited -= x.report.Took
+	}
+	x.report.Waited(s.metrics, waited)
 	switch {
 	case err == nil:
 		report.Answered(out.Context(), sent)
@@ -508,8 +522,8 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 
 // waits returns below how many hits of the originals a search is expanded, nil
 // where it is at once. What a template asks for is known when it is expanded.
-func (x *search) waits(e Expander) []int {
-	if x.control.dryRun || x.isAsync() || x.isTemplate() {
+func (x *search) waits(ctx context.Context, e Expander) []int {
+	if _, tried := playground.Adjusted(ctx); tried || x.control.dryRun || x.isAsync() || x.isTemplate() {
 		return nil
 	}
 	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
@@ -526,13 +540,11 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.few, x.report.FewHits = s.judge.few(x, original); len(x.few) > 0 {
-		x.rewritten = s.rewrite(out.Context(), x, x.wait)
-	} else {
+	if x.few, x.report.FewHits = s.judge.few(x, original); len(x.few) == 0 {
 		x.made(&expand.Result{Reason: reasonEnoughHits})
-		x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks()
+		return original, nil
 	}
-	if x.rewritten == nil {
+	if x.rewritten = s.rewrite(out.Context(), x, x.wait); x.rewritten == nil {
 		return original, nil
 	}
 	res, err := s.ask(out, x, original)

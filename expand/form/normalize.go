@@ -59,8 +59,8 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 		for n := range f.Terms.Origins {
 			o := &f.Terms.Origins[n]
 			var most, all float64
-			for k := range f.Added {
-				if a := &f.Added[k]; a.Origin == n {
+			for k := range divided.scored {
+				if a := &divided.scored[k]; a.Origin == n {
 					v := a.Score(w.plan.Strength.Grouped)
 					most, all = max(most, v), all+v
 				}
@@ -68,7 +68,7 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 			own, neighbors := o.X*o.W*o.W, most+tieNeighbors*(all-most)
 			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
 		}
-		return sum
+		return sum + set
 	case Auto, Linear, Hard, Vectors: // the last two are not normalized
 	}
 	for i := range divided.scored {

@@ -183,6 +183,8 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		p.budget.note()
 	}
 	asked, replayable := req.URL, req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+	own := *req // a RoundTripper leaves the request as it is: it may be sent again
+	req = &own
 	safe := replayable && p.Several() && req.Context().Value(safeKey{}) != nil
 	if !replayable && p.Several() {
 		req.Body = io.NopCloser(req.Body) // the transport closes bodies that it could not send

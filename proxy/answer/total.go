@@ -75,6 +75,7 @@ func readTotal(d *jsontext.Decoder, seen error) (t Total, err error) {
 				switch kind := d.PeekKind(); {
 				case name == "total" && kind == '0':
 					t.Hits, err = number()
+				case name == "hits" && seen != nil: // the total stands before them
 				case name == "total" && kind == '{':
 					err = jsonspan.EachMember(d, func(name string) (err error) {
 						if name != "value" {

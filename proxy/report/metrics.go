@@ -99,9 +99,7 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 	m.requests = r.counter("akin_requests_total",
 		"Requests by outcome; reason says why a search was not changed or what failed, effort what a rewritten one may cost.", "outcome", "reason", "effort")
 	m.PassedThrough = m.requests.WithLabelValues(PassedThrough, "", "")
-	for _, e := range expand.Efforts {
-		m.requests.WithLabelValues(Rewritten, "", e.String())
-	}
+	m.requests.WithLabelValues(Rewritten, "", "") // where only hits are reranked
 	for _, cause := range known.Causes {
 		m.requests.WithLabelValues(FailedOpen, cause, "")
 	}
@@ -123,6 +121,11 @@ func (m *Metrics) addSearches(r registering, known *Values) {
 		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream), by effort of a rewritten one.", 50e-6, 2.5, "stage", "effort")
 	m.stages.WithLabelValues("expand", "")
 	m.stages.WithLabelValues("upstream", "")
+	for _, e := range expand.Efforts {
+		m.requests.WithLabelValues(Rewritten, "", e.String())
+		m.stages.WithLabelValues("expand", e.String())
+		m.stages.WithLabelValues("upstream", e.String())
+	}
 }
 
 func (m *Metrics) addClients(r registering) {
