@@ -281,11 +281,19 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body 
 		}
 		for _, text := range texts {
 			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, body(text))
+			written := 0
 			for _, clause := range e.Clauses {
-				if clause.Form != "" && (clause.Form != c.form || clause.Phase != c.phase) {
+				if clause.Reason == "not_scoring" {
+					continue // a filter
+				}
+				if clause.Form != c.form || clause.Phase != c.phase {
 					b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
 				}
+				written++
 				means[i] += float64(len(clause.Added)) / float64(len(texts))
+			}
+			if written == 0 {
+				b.Fatalf("%s: nothing is written: %+v", c.name, e.Clauses)
 			}
 		}
 	}
