@@ -51,7 +51,7 @@ func BenchmarkModes(b *testing.B) {
 		{name: "bm25, linear, which finds the hits of soft", profile: "fewest", form: "linear", phase: "query"},
 		{name: "bm25", profile: "bm25", form: "saturated", phase: "rescore"},
 		{name: "soft", profile: "soft", form: "linear", phase: "rerank"},
-		{name: "soft, blended", profile: "blend", form: "saturated", phase: "rerank"},
+		{name: "soft, blended", profile: "blend", form: "linear", phase: "rerank"},
 		{name: "hard, rows of 30", profile: "hard", form: "hard", phase: "query"},
 		{name: "what soft writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}

@@ -122,7 +122,7 @@ func checkModesUsed(t *testing.T, a *akin, index string, c *collection) {
 	if n := a.metric(t, requestsMetric, rewrittenOutcome); n < 4*least {
 		t.Errorf("%s: %v of %v searches were rewritten", c.name, n, 4*queries)
 	}
-	for mode, form := range map[string]string{"soft": "saturated", "measure": "linear", "hard": "hard"} {
+	for mode, form := range map[string]string{"soft": "linear", "measure": "linear", "hard": "hard"} {
 		e := a.explain(t, index+"?akin_profile="+mode, pageBody(c.queries[0].text, 0, modePage))
 		if len(e.Clauses) != 1 || e.Clauses[0].Form != form || e.Clauses[0].Reason != "" {
 			t.Errorf("%s, %s: explained as %+v", c.name, mode, e.Clauses)

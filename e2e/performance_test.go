@@ -150,7 +150,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		{name: "effort low", profile: "low", form: "linear", phase: "query"},
 		{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
 		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
-		{name: "mode soft", profile: "soft", form: "saturated", phase: "rerank"},
+		{name: "mode soft", profile: "soft", form: "linear", phase: "rerank"},
 	}
 	forms := append(slices.Clone(efforts[:2]), []entrant{
 		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},

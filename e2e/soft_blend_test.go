@@ -10,29 +10,32 @@ import (
 	"github.com/akin-search/akin/e2e/requests"
 )
 
-// TestBlendedOrderIsTheFormula ranks judged queries by 0.8 of the engine's
-// score and 0.2 of the measure, and computes that from the answers that have
-// only the one or the other.
+// TestBlendedOrderIsTheFormula ranks judged queries by 0.8 of the saturated sum
+// and 0.2 of the measure, and computes that from the answers that have only the
+// one or the other. The sum is compared with the engine's own, which knows
+// lengths to four binary digits.
 func TestBlendedOrderIsTheFormula(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			return // its hits are found by more terms than those of the measure
+			return // the engine has no sum to compare with
 		}
 		c := loadCollection(t, "med")
 		index, matrix := e.judged(t, c)
 		config := softConfig(e, matrix)
 		profiles, _ := config["profiles"].(section)
 		profiles["blend"] = section{"soft_weight": 0.2}
-		profiles["measure"] = section{"rerank_window": 1000} // finds by another form, so that its first 100 are others
+		profiles["sum"] = section{"rerank_window": 1000, "soft_weight": 0}
+		profiles["measure"] = section{"rerank_window": 1000}
+		profiles["engine"] = section{"mode": "bm25", "scoring": "saturated", "phase": "query"}
 		a := startAkin(t, config)
 		a.awaitMatrix(t, "s")
 		queries := c.queries[:20]
 		for _, q := range queries {
 			checkBlend(t, a, "/"+index+"/_search?akin_profile=", q.text)
 		}
-		if n := int(a.metric(t, rerankedMetric, rerankedResult)); n != 3*len(queries) {
-			t.Errorf("%d of %d searches were reranked", n, 3*len(queries))
+		if n := int(a.metric(t, rerankedMetric, rerankedResult)); n != 4*len(queries) {
+			t.Errorf("%d of %d searches were reranked", n, 4*len(queries))
 		}
 		checkBlendOfSeveral(t, a, index, queries[:4])
 	})
@@ -49,37 +52,50 @@ func checkBlend(t *testing.T, a *akin, path, text string) {
 		}
 		return hits
 	}
-	engine, blended := find("bm25", 0, softWindow+20), find("blend", 0, softWindow+20)
-	soft, bestSoft := map[string]float64{}, 0.0
-	for _, hit := range find("measure", 0, 1000).Hits.Hits {
-		soft[hit.ID] = hit.Score
-	}
-	want := map[string]float64{} // b times the best score
-	window := engine.Hits.Hits[:softWindow]
-	for _, hit := range window {
-		if _, ok := soft[hit.ID]; !ok {
-			t.Fatalf("%q: %s has no measure", text, hit.ID)
+	blended := find("blend", 0, softWindow+20)
+	byID := func(hits []listedHit) map[string]float64 {
+		scores := map[string]float64{}
+		for _, hit := range hits {
+			scores[hit.ID] = hit.Score
 		}
-		bestSoft = max(bestSoft, soft[hit.ID])
+		return scores
 	}
-	best, lowest := window[0].Score, window[softWindow-1].Score
+	summed := find("sum", 0, 1000).Hits.Hits
+	sums, soft := byID(summed), byID(find("measure", 0, 1000).Hits.Hits)
+	window := blended.Hits.Hits[:softWindow]
+	bestSum, bestSoft, best := 0.0, 0.0, summed[0].Score // which is that of the query that finds
 	for _, hit := range window {
-		want[hit.ID] = .8*hit.Score + .2*best*soft[hit.ID]/bestSoft
+		if sums[hit.ID] == 0 || soft[hit.ID] == 0 {
+			t.Fatalf("%q: %s has no sum or no measure", text, hit.ID)
+		}
+		bestSum, bestSoft = max(bestSum, sums[hit.ID]), max(bestSoft, soft[hit.ID])
 	}
-	for i, hit := range blended.Hits.Hits[:softWindow] {
-		b, ok := want[hit.ID]
-		if !ok || math.Abs(hit.Score-max(b, lowest)) > 1e-5*best {
+	want := map[string]float64{}
+	least := summed[len(summed)-1].Score // smaller ones were raised to it
+	for i, hit := range window {
+		if sums[hit.ID] <= least*(1+1e-6) {
+			break
+		}
+		want[hit.ID] = best * (.8*sums[hit.ID]/bestSum + .2*soft[hit.ID]/bestSoft)
+		lowest := window[softWindow-1].Score
+		if b := want[hit.ID]; math.Abs(hit.Score-max(b, lowest)) > 1e-5*best {
 			t.Fatalf("%q: hit %d, document %s, has the score %v, want %v", text, i, hit.ID, hit.Score, max(b, lowest))
 		}
-		if i > 0 && b > want[blended.Hits.Hits[i-1].ID]+1e-5*best {
+		if i > 0 && want[hit.ID] > want[window[i-1].ID]+1e-5*best {
 			t.Fatalf("%q: hit %d, document %s, is behind one with less", text, i, hit.ID)
 		}
 	}
-	if !slices.Equal(blended.ids()[softWindow:], engine.ids()[softWindow:]) {
+	engine := find("engine", 0, 20).Hits.Hits
+	for _, hit := range engine {
+		if got, ok := sums[hit.ID]; ok && math.Abs(got/best-hit.Score/engine[0].Score) > .04 {
+			t.Errorf("%q: document %s has %.3f of the best sum, in the engine %.3f", text, hit.ID, got/best, hit.Score/engine[0].Score)
+		}
+	}
+	if behind := find("blend", softWindow, 20); !slices.Equal(blended.ids()[softWindow:], behind.ids()) {
 		t.Errorf("%q: other hits behind the window", text)
 	}
 	falling := func(x, y listedHit) int { return cmp.Compare(y.Score, x.Score) }
-	if slices.IsSortedFunc(engine.Hits.Hits, falling) && !slices.IsSortedFunc(blended.Hits.Hits, falling) {
+	if !slices.IsSortedFunc(blended.Hits.Hits, falling) {
 		t.Errorf("%q: the scores do not fall", text)
 	}
 	if page := find("blend", 30, 30); !slices.Equal(page.ids(), blended.ids()[30:60]) {

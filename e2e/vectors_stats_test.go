@@ -22,7 +22,7 @@ const vectorStatsFile = "testdata/vector_stats.txt"
 // The rankings by vectors: by them only, and the blends with BM25.
 var vectorRankings = map[string]section{
 	"":       {"soft_weight": 1},
-	"-blend": {},
+	"-blend": {"soft_weight": 0.1},
 	"-half":  {"soft_weight": 0.5},
 }
 

@@ -197,7 +197,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
-	if a.s.profile.Mode != ModeBM25 { // which orders more hits than a normal effort scores
+	if m := a.s.profile.Mode; m == ModeHard || m == ModeVectors { // which order more hits than a normal effort scores
 		effort = form.High
 	}
 	a.recipe = effort.Recipe(mixed)

@@ -48,7 +48,7 @@ func (a bm25) choose(ctx context.Context, open []*target) error {
 		} else {
 			t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if len(t.terms.Candidates) == 0 && !feedback {
+		if len(t.terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // which sums the text's own terms by their live frequencies
 			t.leave(t.whyNoNeighbor())
 		}
 	}

@@ -37,7 +37,10 @@ func TestEffortFollowsTheRequestThenTheProfileThenTheMatrix(t *testing.T) {
 		{false, form.Low, form.ByMatrix, ModeBM25, "linear", 12, 0},
 		{true, form.Low, form.High, ModeBM25, "saturated", 20, 100},
 		{true, form.High, form.Low, ModeBM25, "linear", 12, 0},
-		{true, form.Normal, form.Low, ModeSoft, "saturated", 20, 100}, // whose window is as large
+		{true, form.ByMatrix, form.ByMatrix, ModeSoft, "linear", 12, 0}, // which orders by all terms itself
+		{false, form.ByMatrix, form.ByMatrix, ModeSoft, "linear", 20, 0},
+		{true, form.Normal, form.High, ModeSoft, "linear", 20, 0},
+		{true, form.Low, form.Low, ModeHard, "saturated", 20, 100}, // which has no weights here
 	} {
 		c, m := twenty(t)
 		m.mixed = tt.mixed

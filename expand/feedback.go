@@ -61,7 +61,7 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 	if res.Rewritten {
 		body = res.Body
 	}
-	p := &FirstPass{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery), Documents: documents}
+	p := &FirstPass{SideSearch: SideSearch{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery)}, Documents: documents}
 	for c, f := range form.Fields(a.clauses) {
 		if c.Reason == "" && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
 			p.Fields = append(p.Fields, f.Name)

@@ -10,15 +10,6 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A When says when a search is expanded.
-type When uint8
-
-// The choices.
-const (
-	Always  When = iota
-	FewHits      // where the original finds fewer than [Profile.Below] hits
-)
-
 // AtOnce stands in what [Expander.Below] returns for a search that is expanded
 // whatever the original finds.
 const AtOnce = math.MaxInt

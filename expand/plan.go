@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -19,9 +20,8 @@ type planner struct {
 	// are not, and notReranked why ModeSoft does not have it so.
 	rerank      *Rerank
 	notReranked reason.Reason
-	// findOnly says that the query only finds the hits that are ordered so.
+	// findOnly says that the query finds hits, and others or nobody order them.
 	findOnly bool
-	edits    []jsonspan.Edit
 	// noRescore is why the best hits cannot be rescored, "" where they can.
 	noRescore reason.Reason
 }
@@ -37,11 +37,8 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 		}
 	}
 	if a.s.profile.Mode == ModeSoft {
-		if p.rerank, p.notReranked = a.reranking(); p.rerank != nil {
-			p.edits = pageEdits(a.s, p.rerank.Asked())
-		}
-		// Where the engine's scores count, they are those of the mode bm25.
-		p.findOnly = (p.rerank != nil || p.notReranked == reason.Window) && a.s.profile.SoftWeight == 1
+		p.rerank, p.notReranked = a.reranking()
+		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, p.notReranked)
 	}
 	var body []byte
 	for matchOnly := false; ; {
@@ -63,6 +60,10 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 			// finds what a search with scores finds.
 			matchOnly = true
 		default:
+			if p.rerank != nil {
+				// A copy, since the first one may be memory that is used again.
+				body = p.rerank.divide(a.s, bytes.Clone(body))
+			}
 			return plan, &Result{
 				Rewritten: true, Parts: []Part{{Index: a.s.req.Index, Rerank: p.rerank}}, Body: body, ClauseCount: count,
 				RawQuery: a.s.rawQuery(plan.NeedsDFS(), p.rerank != nil), Clauses: explain(plan, a.s.firstHits(), p.rerank != nil),
@@ -110,7 +111,7 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.plan = clauses
 	o := p.s.profile
 	return &form.Plan{
-		Search: p.s.Search, Clauses: clauses, Edits: p.edits, Strength: o.Strength, Recipe: p.recipe, Normalize: o.NormalizeScores,
+		Search: p.s.Search, Clauses: clauses, Strength: o.Strength, Recipe: p.recipe, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
 		NameAdded: p.s.named && !filtered(selected), // which hides what a client may not see
 		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,

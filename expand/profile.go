@@ -21,6 +21,15 @@ const (
 	ModeVectors
 )
 
+// A When says when a search is expanded.
+type When uint8
+
+// The choices.
+const (
+	Always  When = iota
+	FewHits      // where the original finds fewer than [Profile.Below] hits
+)
+
 // Profile are the limits and choices of an [Expander]. The zero value adds
 // nothing; [DefaultProfile] is the measured recipe.
 //
@@ -35,8 +44,9 @@ type Profile struct {
 	// RerankWindow is k, how many hits ModeSoft reranks.
 	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
 	// SoftWeight in [0, 1] is what the soft cosine counts for in the order of
-	// ModeSoft, and what vectors count for in that of ModeVectors; the engine's
-	// scores count for the rest. At 1 the order and the scores are the measure's.
+	// ModeSoft, and what vectors count for in that of ModeVectors; the saturated
+	// sum and the engine's scores count for the rest. At 1 the order and the scores
+	// are the measure's.
 	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
 	// VectorCandidates is how many nearest documents of each shard a query in dense
 	// vectors finds. Engines take 10000 at most.
@@ -122,7 +132,7 @@ const (
 // tenth of the documents, λ as measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		Below: 10, RerankWindow: 100, SoftWeight: 0.1, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Below: 10, RerankWindow: 100, SoftWeight: 0.2, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25}, NearestWords: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}

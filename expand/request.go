@@ -80,12 +80,11 @@ type Adjustment struct {
 	Factor float64 `json:"factor"` // at least 0, which leaves the term out
 }
 
-// A FirstPass asks for the first hits of a search.
+// A FirstPass asks for the first hits of a search, and for nothing but their
+// ids, states and scores.
 type FirstPass struct {
-	// Index, RawQuery and Body are those of a search, which returns nothing but
-	// the ids, states and scores of hits.
-	Index, RawQuery string
-	Body            []byte
+	SideSearch
+
 	// Documents is how many hits there are at most.
 	Documents int
 	// Fields are those whose terms are wanted, in order, each once.
@@ -165,34 +164,58 @@ func (r *Result) Failures() (failures []error) {
 	return failures
 }
 
-// A Rerank says how the hits of a search are to be reranked. The search
-// in [Result.Body] asks for the first hits, as many as [Rerank.Asked] says,
-// with their sequence numbers and versions.
+// A SideSearch goes to the cluster besides the search of a client, as that
+// client.
+type SideSearch struct {
+	Index, RawQuery string
+	Body            []byte
+}
+
+// A Rerank says how the hits of a search are to be ordered outside of the
+// engine. [Result.Body] finds the first of them, as many as [Rerank.Asked]
+// says, and brings nothing but their names and scores; with everything else
+// that the client wants to know of all matches, it is the frame of the answer.
+// The client's page of the hits comes from a second search, Page.
 type Rerank struct {
 	// Window is how many hits, of the first, are reranked; those behind them
 	// stay in the engine's order. The client asked for the Size hits behind the
 	// first From of all.
 	Window, From, Size int
-	// EngineWeight in [0, 1] is what the engine's scores count for in the order,
-	// and the soft cosine counts for the rest; at 0 the order is the measure's.
-	EngineWeight float64
-	// KeepSeqNo and KeepVersion say that the client asked for the sequence
-	// numbers and for the versions of the hits.
-	KeepSeqNo, KeepVersion bool
+	// SoftWeight in [0, 1] is what the soft cosine counts for in the order; the
+	// rest is the saturated sum, or without Sums the engine's scores.
+	SoftWeight float64
+	// BySeqNo says that one shard is searched: its sequence numbers name its
+	// documents, and the hits have neither ids nor versions, which are dear.
+	BySeqNo bool
 	// Fields are what the soft cosine is computed over, each once.
 	Fields []RerankField
+	// Sums are the clauses, of which the saturated sum is made; nil where a score
+	// is not the sum of those of its terms.
+	Sums []Sum
+	// Page brings hits as the client wants them, without saying which: see
+	// [Rerank.PageOf]. InOrder brings the client's page in the engine's order.
+	Page, InOrder SideSearch
+	query         []byte // that finds in the page what it names, nil for none
 }
 
 // Asked returns how many hits the search asks for: the window, or more where
 // the client's page ends behind it.
 func (r *Rerank) Asked() int { return max(r.Window, r.From+r.Size) }
 
-// A Hit names one state of a document, as the answer to a search shows it.
+// A Hit names one state of a document, as the answer to a search shows it. One
+// of a search with [Rerank.BySeqNo] has the number and the index only.
 type Hit struct {
 	// Index is the concrete index; Routing is "" for none.
 	Index, ID, Routing string
 	// SeqNo and PrimaryTerm name the write that made the state.
 	SeqNo, PrimaryTerm, Version int64
+}
+
+// A HitScore is what a hit is ordered by: its saturated sum and its soft cosine.
+// ID is that of the hit.
+type HitScore struct {
+	ID        string
+	Sum, Soft float64
 }
 
 // A RerankField is a text that is compared with a field of the hits.
@@ -208,6 +231,33 @@ type RerankField struct {
 	// frequencies in the rows of S.
 	Similarities Rows
 	Weights      Weights
+}
+
+// A Sum is the score of one clause: that of its best field, and TieBreaker
+// times those of the others. A field scores
+//
+//	Boost · Σ_i Weight_i · y_i/(1 + y_i),  y_i = Σ_j Boost_ij tf_j/K,  K = 1.2 (0.25 + 0.75 length/mean length)
+//
+// over the terms i of the text and their terms j, i itself among them with
+// Boost 1: BM25 (Robertson and Zaragoza 2009, eq. 3.15) with the neighbors'
+// occurrences inside one saturation.
+type Sum struct {
+	TieBreaker float64
+	Fields     []SumField
+}
+
+// A SumField is a field of a clause.
+type SumField struct {
+	Field int // of [Rerank.Fields]
+	Boost float64
+	Words []SumWord
+}
+
+// A SumWord is a term of the text with what counts as it.
+type SumWord struct {
+	Weight float64 // x_i idf_i
+	Terms  []string
+	Boosts []float64
 }
 
 // Effort returns that of the first clause that was rewritten, "" where none

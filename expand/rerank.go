@@ -1,31 +1,43 @@
 package expand
 
 import (
-	"bytes"
+	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// How [ModeSoft] works: the first hits, as many as the window, are found by
-// the linear form, or as in [ModeBM25] where the engine's scores count, and come
-// back with their sequence numbers. Whoever passes the answer on orders them by
-// what [Part.Rerank] says and cuts the client's page out of them. A page that
-// ends behind the window has what is behind in the engine's order, and one that
-// is wholly behind is searched for by the same query, so that all pages are one
-// list.
+// How [ModeSoft] works: few terms in the linear form find the first hits, as
+// many as the window, of which only names and scores come back. Whoever passes
+// the answer on orders them by what [Part.Rerank] says, asks for those on the
+// client's page, and puts them in. A page that ends behind the window has what
+// is behind in the engine's order, and one that is wholly behind is searched for
+// by the same query, so that all pages are one list.
 
 const (
 	// maxBehind is how many hits behind the window a page that begins in it may
-	// have: they all are kept until the first of them are in order.
+	// have: they all are named before the first of them are in order.
 	maxBehind = 1000
+	// maxPairs is how many hits are asked for by id and number together, with three
+	// clauses each: engines take 1024.
+	maxPairs = 300
 	// maxReranked is how many searches one request may have whose hits are
 	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.
 	maxReranked = 16
 )
+
+// sameQuery are the reasons for which hits stay in the order of the query that
+// finds those which are reranked. Where the engine's scores count with others,
+// the search is written as in [ModeBM25].
+var sameQuery = []reason.Reason{
+	reason.Window, reason.Sort, reason.Scroll, reason.Collapse, reason.SearchAfter, reason.PointInTime, reason.NoScores,
+}
 
 // reranking returns how the hits are reranked, or why they are not.
 func (a *asker) reranking() (*Rerank, reason.Reason) {
@@ -36,9 +48,8 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	if !ok {
 		return nil, reason.Answer
 	}
-	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - a.s.profile.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
-	var why reason.Reason
-	if r.Fields, why = rerankFields(a.clauses, a.targets); why != "" {
+	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.SoftWeight}
+	if why := r.compare(a.clauses, a.targets, a.s.profile.Strength.Saturated); why != "" {
 		return nil, why
 	}
 	// In this order: a page is behind the window only of what is reranked.
@@ -48,6 +59,13 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	}
 	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
 		return nil, reason.Window
+	}
+	// Nobody knows the ids of hits behind the window, inner hits are read by those
+	// of their hits, and without _shards the answer does not show how many there
+	// are.
+	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Query.Of(a.s.Body)) && a.s.parameters.Get("filter_path") == ""
+	for _, t := range a.targets {
+		r.BySeqNo = r.BySeqNo && t.Analysis != nil && t.Analysis.Shards == 1
 	}
 	return r, ""
 }
@@ -69,43 +87,67 @@ func (s *search) noRerank() reason.Reason {
 	return ""
 }
 
-// rerankFields returns what the hits are compared with, or why they are not. A
+// compare sets what the hits are compared with, or returns why they are not. A
 // field that several clauses look into has the sum of their terms.
-func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reason.Reason) {
-	var out []RerankField
+func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64) reason.Reason {
+	summed := r.SoftWeight < 1
 	for i := range clauses {
 		c := &clauses[i]
 		if c.Note {
 			continue
 		}
 		if !compared(c.Reason) {
-			return nil, reason.OtherScores
+			return reason.OtherScores
 		}
+		sum := Sum{TieBreaker: c.Parsed.TieBreaker}
 		for k := range c.Fields {
 			f := &c.Fields[k]
 			boost := c.Parsed.Boost * f.Boost
 			switch {
 			case !compared(f.Reason):
-				return nil, reason.OtherScores
+				return reason.OtherScores
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
 			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.Field == f })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
-				return nil, reason.NoWeights
+				return reason.NoWeights
 			}
-			at := slices.IndexFunc(out, func(r RerankField) bool { return r.Field == f.Name })
+			at := slices.IndexFunc(r.Fields, func(r RerankField) bool { return r.Field == f.Name })
 			if at < 0 {
-				at = len(out)
-				out = append(out, RerankField{Field: f.Name, Similarities: t.rows, Weights: t.weights})
+				at = len(r.Fields)
+				r.Fields = append(r.Fields, RerankField{Field: f.Name, Similarities: t.rows, Weights: t.weights})
 			}
-			out[at].add(f, boost)
+			r.Fields[at].add(f, boost)
+			sum.Fields = append(sum.Fields, SumField{Field: at, Boost: boost, Words: words(f, lambda)})
+			summed = summed && f.OneTermPerWord()
+		}
+		r.Sums = append(r.Sums, sum)
+		summed = summed && c.Additive && !c.TermCentric && !strings.Contains(c.Parsed.Path, "dis_max")
+	}
+	if len(r.Fields) == 0 {
+		return reason.NoTerms
+	}
+	if !summed {
+		r.Sums = nil
+	}
+	return ""
+}
+
+// words returns the terms of the text of a field with all neighbors that were
+// chosen, of which few are written.
+func words(f *form.Field, lambda float64) []SumWord {
+	out := make([]SumWord, len(f.Terms.Origins))
+	for i, o := range f.Terms.Origins {
+		out[i] = SumWord{Weight: o.X * o.IDF, Terms: []string{o.Term}, Boosts: []float64{1}}
+	}
+	for k := range f.Terms.Candidates {
+		c := &f.Terms.Candidates[k]
+		if w := &out[c.Origin]; f.Reason == "" && w.Weight > 0 {
+			w.Terms, w.Boosts = append(w.Terms, c.Term), append(w.Boosts, c.Score(lambda)/w.Weight)
 		}
 	}
-	if len(out) == 0 {
-		return nil, reason.NoTerms
-	}
-	return out, ""
+	return out
 }
 
 // compared reports whether a text left alone for a reason is compared anyway.
@@ -131,26 +173,103 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 	}
 }
 
-// pageEdits has the body ask for the first hits with sequence numbers and
-// versions. What it does not say yet goes before its first member; it has one.
-func pageEdits(s *search, size int) []jsonspan.Edit {
-	start := bytes.IndexByte(s.Body, '{') + 1
-	edits := []jsonspan.Edit{{At: jsonspan.Span{Start: start, End: start}}}
-	for _, m := range []struct {
-		name, value string
-		at          jsonspan.Span
-	}{
-		{"from", "0", s.Hits.From},
-		{"size", strconv.Itoa(size), s.Hits.Size},
-		{"seq_no_primary_term", "true", s.Hits.SeqNo},
-		{"version", "true", s.Hits.Version},
-	} {
-		if m.at.IsZero() {
-			edits[0].Text += `"` + m.name + `":` + m.value + `,`
-		} else {
-			edits = append(edits, jsonspan.Edit{At: m.at, Text: m.value})
-		}
+// Members of a body by what they are for: what comes back of each hit, the
+// page, and what is said of all matches.
+var (
+	ofHits = []string{
+		"_source", "fields", "stored_fields", "docvalue_fields", "script_fields", "highlight", "explain", "version", "seq_no_primary_term",
 	}
-	slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return a.At.Start - b.At.Start })
-	return edits
+	ofPage = []string{"from", "size"}
+	ofAll  = []string{"aggs", "aggregations", "suggest", "track_total_hits", "profile"}
+	// defining ones define fields, and belong to all.
+	defining = []string{"runtime_mappings", "derived", "timeout"}
+)
+
+// divide sets the searches that bring the page, and returns that which finds
+// its hits, all made of a rewritten body.
+func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
+	raw := s.parameters.Rewritten(s.req.RawQuery, false, false)
+	r.Page = SideSearch{Index: s.req.Index, RawQuery: dsl.OfHits(raw)}
+	r.InOrder = SideSearch{Index: s.req.Index, RawQuery: dsl.OfPage(raw)}
+	names := `"version":true`
+	if r.BySeqNo {
+		names = `"stored_fields":"_none_"`
+	}
+	// Not by seq_no_primary_term, which Elasticsearch 9 adds to hits in aggregations
+	// as well.
+	frame = fmt.Appendf(nil, `{"from":0,"size":%d,"_source":false,"docvalue_fields":["_seq_no"],%s`, r.Asked(), names)
+	r.InOrder.Body = append(r.InOrder.Body, `{"track_total_hits":false`...)
+	_ = jsonspan.Members(body, func(name, value []byte) error { // it was read before
+		is := func(some []string) bool { return slices.Contains(some, string(name)) }
+		add := func(to *[]byte) {
+			*to, _ = jsontext.AppendQuote(append(*to, ','), name)
+			*to = append(append(*to, ':'), value...)
+		}
+		if !is(ofHits) && !is(ofPage) {
+			add(&frame)
+		}
+		if !is(ofAll) {
+			add(&r.InOrder.Body)
+		}
+		if is(ofHits) || is(defining) {
+			add(&r.Page.Body)
+		}
+		switch {
+		case string(name) == "query" && r.query == nil && namesQueries(value):
+			r.query = value
+		case string(name) == "highlight" && r.query == nil:
+			r.query = s.Query.Of(s.Body)
+		}
+		return nil
+	})
+	r.Page.Body, r.InOrder.Body = append(r.Page.Body, '}'), append(r.InOrder.Body, '}')
+	return append(frame, '}')
+}
+
+// PageOf returns the search that brings hits as the client wants them, in any
+// order: those of them that are still as they were found.
+func (r *Rerank) PageOf(hits []Hit) SideSearch {
+	body := fmt.Appendf(nil, `{"size":%d,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[`, len(hits))
+	for i, h := range hits {
+		body = fmt.Appendf(body, "%s%d", comma(i), h.SeqNo)
+	}
+	body = append(body, `]}}`...)
+	if !r.BySeqNo { // shards have the same numbers, and indices the same ids
+		body = append(body, `,{"bool":{"should":[`...)
+		n := 0
+		for i, h := range hits {
+			same := []Hit{h}
+			if len(hits) > maxPairs { // by index; then one that changed may have got the number of another
+				if slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Index == h.Index }) {
+					continue
+				}
+				same = slices.DeleteFunc(slices.Clone(hits), func(o Hit) bool { return o.Index != h.Index })
+			}
+			index, _ := jsontext.AppendQuote(nil, h.Index)
+			body = fmt.Appendf(body, `%s{"bool":{"filter":[{"term":{"_index":%s}},{"ids":{"values":[`, comma(n), index)
+			for k, o := range same {
+				body, _ = jsontext.AppendQuote(append(body, comma(k)...), o.ID)
+			}
+			if body = append(body, `]}}`...); len(same) == 1 {
+				body = fmt.Appendf(body, `,{"term":{"_seq_no":%d}}`, h.SeqNo)
+			}
+			body = append(body, `]}}`...)
+			n++
+		}
+		body = append(body, `]}}`...)
+	}
+	body = append(body, ']')
+	if r.query != nil {
+		body = fmt.Appendf(body, `,"should":[%s]`, r.query)
+	}
+	page := r.Page
+	page.Body = append(append(body, `}}`...), r.Page.Body...)
+	return page
+}
+
+func comma(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
 }

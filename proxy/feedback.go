@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -71,14 +69,7 @@ func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner str
 		return nil, feedbackBusy
 	}
 	defer f.places.Give(owner)
-	path := "/_search?filter_path=" + answer.HitsPath
-	if pass.Index != "" {
-		path = "/" + url.PathEscape(pass.Index) + path
-	}
-	if pass.RawQuery != "" {
-		path += "&" + pass.RawQuery
-	}
-	status, body, err := ask(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: pass.Body})
+	status, body, err := ask(ctx, sideCall(pass.SideSearch, answer.HitsPath))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, f.cause(ctx.Err())

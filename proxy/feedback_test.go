@@ -45,7 +45,7 @@ const (
 func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	if len(r.FirstHits) == 0 {
 		return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), Parts: []expand.Part{{FirstPass: &expand.FirstPass{
-			Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody), Documents: 2, Fields: []string{"body"},
+			SideSearch: expand.SideSearch{Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody)}, Documents: 2, Fields: []string{"body"},
 		}}}}, nil
 	}
 	var ids []string

@@ -192,7 +192,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 		}
 		return answerOf(`{}`)
 	}
-	broken := rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
+	broken := rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 		return nil, errors.New("secret text")
 	})
 	const page = "POST /i/_search"
@@ -215,7 +215,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 			return answerOf(`{"responses":1,"error":"failures"}`)
 		}, Options{Expander: rewriteTo(rewritten)}, failedSearch, "unchecked"},
 		{
-			"hits in the engine's order", page, func(int, rawRequest) string { return answerOf(threeHits) },
+			"hits in the engine's order", page, frames(threeHits),
 			Options{Expander: expander(rerankAll), Reranker: broken},
 			failedRerank, "error",
 		},

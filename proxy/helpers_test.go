@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -336,24 +339,155 @@ func searchFor(endpoint expand.Endpoint, index, rawQuery, text string) *search {
 	}
 }
 
-// cutPages returns an answer with the hits of its searches in the order of new
-// scores, those without in the engine's, and cut.
-func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]float32) string {
+// A document is one of [threeHits].
+type document struct {
+	id, quoted, rest string
+	seqNo            int
+	score            string
+}
+
+var documents = []document{
+	{"1", `"1"`, `,"_routing":"zz","_source":{"a":[1.0,1e0],"hits":{"hits":1}}}`, 0, "1.5"},
+	{"2", `"2"`, `,"_source":{"a":"}"}}`, 4, "1.25"},
+	{"3\n", `"3\n"`, `,"_source":{}}`, 3, "1.0"},
+}
+
+// hit is a document as clients ask for it.
+func (d document) hit(score string) string {
+	return `{"_index":"t","_id":` + d.quoted + `,"_score":` + score + d.rest
+}
+
+// threeNumbers is an answer with the same hits of one shard, by sequence number.
+const threeNumbers = `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
+	`"hits":{"total":{"value":3,"relation":"eq"},"max_score":1.5,"hits":[` +
+	`{"_index":"t","_score":1.5,"fields":{"_seq_no":[0]}},{"_index":"t","_score":1.25,"fields":{"_seq_no":[4]}},` +
+	`{"_index":"t","_score":1.0,"fields":{"_seq_no":[3]}}]},"profile":{}}`
+
+// Kinds of requests for a search whose hits are reranked: for the frame and
+// whatever else is no side search, for the client's page, and for that in the
+// engine's order.
+const (
+	asksFrame = "frame"
+	asksPage  = "page"
+	asksOrder = "order"
+)
+
+// asks returns the kind of a request.
+func (r rawRequest) asks() string {
+	switch {
+	case strings.Contains(r.body, `"query":{"bool":{"filter":[{"terms":{"_seq_no":`):
+		return asksPage
+	case strings.HasPrefix(r.body, `{"track_total_hits":false`):
+		return asksOrder
+	}
+	return asksFrame
+}
+
+// kinds returns those of the requests so far.
+func (n *rawNode) kinds() string {
+	var all []string
+	for _, r := range n.all() {
+		all = append(all, r.asks())
+	}
+	return strings.Join(all, " ")
+}
+
+// rerankOf returns how three hits are reranked: the client asks for some of
+// them.
+func rerankOf(from, size int) *expand.Rerank {
+	return &expand.Rerank{
+		Window: 3, From: from, Size: size, SoftWeight: 1,
+		Page:    expand.SideSearch{Index: "t", RawQuery: "routing=zz", Body: []byte(`,"_source":true}`)},
+		InOrder: expand.SideSearch{Index: "t", RawQuery: "preference=a", Body: fmt.Appendf(nil, `{"track_total_hits":false,"from":%d,"size":%d}`, from, size)},
+	}
+}
+
+// sideHits returns the answer of a cluster that has the documents to a search
+// for a page: its hits in no order, with the score of a filter.
+func sideHits(r rawRequest) string {
+	var body struct {
+		From, Size int
+		Query      struct {
+			Bool struct {
+				Filter []struct {
+					Terms struct {
+						SeqNo []int `json:"_seq_no"`
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+		return err.Error()
+	}
+	var hits []string
+	if r.asks() == asksOrder {
+		for _, d := range documents[min(body.From, len(documents)):min(body.From+body.Size, len(documents))] {
+			hits = append(hits, d.hit(d.score))
+		}
+	} else {
+		for _, d := range documents {
+			if slices.Contains(body.Query.Bool.Filter[0].Terms.SeqNo, d.seqNo) {
+				hits = append(hits, d.hit("0.0"))
+			}
+		}
+	}
+	return `{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+// cluster answers searches for pages, and all else with frame.
+func cluster(frame func(n int, r rawRequest) string) func(n int, r rawRequest) string {
+	return func(n int, r rawRequest) string {
+		if r.asks() != asksFrame {
+			return answerOf(sideHits(r))
+		}
+		return frame(n, r)
+	}
+}
+
+// frames answers searches for pages, and all else with text.
+func frames(text string) func(n int, r rawRequest) string {
+	return cluster(func(int, rawRequest) string { return answerOf(text) })
+}
+
+// cutPages returns an answer with the pages of its searches in the order of new
+// scores, of those without in the engine's.
+func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]float64) string {
 	t.Helper()
 	endpoint := expand.EndpointSearch
 	if len(reranks) > 1 {
 		endpoint = expand.EndpointMultiSearch
 	}
-	pages, err := answer.ReadHitLists([]byte(text), endpoint, reranks)
+	all, err := answer.ReadFrames([]byte(text), endpoint, reranks)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for k, own := range scores {
-		if own != nil {
-			pages[k].Scores = own
+	for k, f := range all {
+		if f == nil {
+			continue
+		}
+		ok := true
+		if k < len(scores) && scores[k] != nil {
+			var page []expand.Hit
+			page, ok = f.Order(softOf(scores[k]...))
+			ok = ok && f.SetPage(page, []byte(sideHits(rawRequest{body: string(f.Rerank.PageOf(page).Body)})))
+		} else {
+			ok = f.SetInOrder([]byte(sideHits(rawRequest{body: string(f.Rerank.InOrder.Body)})))
+		}
+		if !ok {
+			t.Fatalf("no page for the %d-th search", k)
 		}
 	}
-	return string(answer.WriteHitLists([]byte(text), pages))
+	return string(answer.WriteFrames([]byte(text), all))
+}
+
+// softOf returns scores of the documents.
+func softOf(soft ...float64) []expand.HitScore {
+	scores := make([]expand.HitScore, len(soft))
+	for i, s := range soft {
+		scores[i] = expand.HitScore{ID: documents[i%len(documents)].id, Soft: s}
+	}
+	return scores
 }
 
 // fixedExpander answers every search with the same result.

@@ -83,7 +83,8 @@ const (
 	rerankedHits     = "reranked"
 	rerankNothing    = "no_hits"    // there are none
 	rerankUnnamed    = "no_ids"     // hits lack ids, scores, versions or sequence numbers: the engine's order goes out
-	rerankUnreadable = "unreadable" // the answer is too long, or cannot be read or cut: the original search is sent
+	rerankChanged    = "changed"    // a hit of the page is not as it was found, or the page is not to be had: as above
+	rerankUnreadable = "unreadable" // an answer is too long, or cannot be read: the original search is sent
 )
 
 // What became of a search that is expanded where the original finds few hits,
@@ -112,7 +113,8 @@ var ownHints = map[string]string{
 	feedbackPartial:  "the search for the first hits timed out, or a shard of it failed: send it by itself, with akin=no-feedback",
 	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
-	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
+	rerankChanged:    "documents change while they are searched for, or the cluster refuses the search for the hits of a page",
+	rerankUnreadable: "answers are too long, or cannot be read: ask for fewer hits, or less of each",
 }
 
 // knownValues returns the values that labels are known to have.
@@ -120,7 +122,7 @@ func knownValues(causes map[string]string) report.Values {
 	return report.Values{
 		Causes:      append(slices.Collect(maps.Keys(causes)), causePanic),
 		Reasons:     reasons(),
-		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable},
+		Reranked:    []string{rerankedHits, rerankNothing, rerankUnnamed, rerankChanged, rerankUnreadable},
 		Feedback:    []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany},
 		FewHits:     []string{fewEnough, fewExpanded, fewFailed, fewUnread},
 		Originals:   []string{originalAccepted, originalRejected, originalNotSent},

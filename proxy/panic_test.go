@@ -46,17 +46,19 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 }
 
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeHits) })
+	node := startRawNode(t, frames(threeHits))
 	addr, registry := startProxy(t, Options{
 		Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Cause: panicOn,
-		Reranker: rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
+		Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 			return nil, errors.New("failed")
 		}),
 	})
 	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != "1 2" {
 		t.Errorf("got the hits %s", got)
 	}
-	node.only(t)
+	if got := node.kinds(); got != "frame order" {
+		t.Errorf("asked for %s", got)
+	}
 	if got := counter(t, registry, "akin_panics_total", "operation", "reranking"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}

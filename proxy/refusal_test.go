@@ -148,7 +148,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 // with it met an overload.
 func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"responses":[` + threeHits + `,{},` + busy + `]}`) })
+	node := startRawNode(t, frames(`{"responses":[`+threeHits+`,{},`+busy+`]}`))
 	s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
 	for s.upstream.MayRepeat() { // until nothing is left
 	}
@@ -158,7 +158,9 @@ func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) {
 		t.Errorf("got %s", got)
 	}
-	node.only(t)
+	if got := node.kinds(); got != "frame page" {
+		t.Errorf("asked for %s", got)
+	}
 }
 
 // A search that the cluster refuses in its rewritten form alone would run twice

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -16,10 +18,10 @@ var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
-	// Scores returns a score for each of hits, until ctx ends at the latest. With
+	// Scores returns the scores of each of hits, until ctx ends at the latest. With
 	// an error the engine's order goes out. It may be called concurrently, and must
-	// not modify fields and hits.
-	Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error)
+	// not modify hits.
+	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 }
 
 // reranking scores the hits of answers and puts them in order.
@@ -42,56 +44,94 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// answer returns an answer with the hits of each search reranked and cut,
-// nil where it cannot be cut, and what became of each, "" for none. The
-// searches, a bounded number, share the time and begin at once: those that it
-// is not enough for have at least fetched what the next ones need.
+// answer returns an answer with the client's page of the hits of each search in
+// their new order, nil where there is no page to put in, and what became of
+// each, "" for none. The searches, a bounded number, share the time and begin at
+// once: those that it is not enough for have at least fetched what the next ones
+// need. Pages are asked for as the client. Odd says that the next answer would be
+// as unreadable or as long.
 func (k *reranking) answer(
-	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,
-) (out []byte, results []string) {
-	ctx, cancel := context.WithTimeout(ctx, k.budget)
+	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
+) (out []byte, results []string, odd bool) {
+	bounded, cancel := context.WithTimeout(ctx, k.budget)
 	defer cancel()
-	pages, err := answer.ReadHitLists(whole, endpoint, reranks)
+	frames, err := answer.ReadFrames(whole, endpoint, reranks)
 	if err != nil {
-		return nil, ofEach(reranks, rerankUnreadable)
+		return nil, ofEach(reranks, rerankUnreadable), true
 	}
-	results = make([]string, len(pages))
-	_ = recovery.InParallel(len(pages), len(pages), func(i int) error {
-		p := pages[i]
-		if p == nil {
+	var unreadable atomic.Bool
+	results = make([]string, len(frames))
+	_ = recovery.InParallel(len(frames), len(frames), func(i int) error {
+		f := frames[i]
+		if f == nil {
 			return nil
 		}
-		if err := k.guard.Do("reranking", func() error {
-			results[i] = k.scorePage(ctx, p)
+		if len(f.Hits) == 0 {
+			results[i] = rerankNothing
 			return nil
-		}); err != nil { // the hits are there, in the engine's order
-			p.Scores, results[i] = nil, k.cause(err)
+		}
+		var page []expand.Hit
+		err := k.guard.Do("reranking", func() error {
+			page, results[i] = k.order(bounded, f)
+			return nil
+		})
+		if err != nil {
+			page, results[i] = nil, k.cause(err)
+		}
+		status := 0
+		switch {
+		case results[i] == rerankedHits && len(page) == 0:
+			f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
+		case results[i] == rerankedHits:
+			var text []byte
+			if text, status = k.hits(ctx, f.Rerank.PageOf(page), ask); text == nil || !f.SetPage(page, text) {
+				results[i] = rerankChanged
+			}
+		}
+		// An overloaded cluster is asked for the original only.
+		if results[i] != rerankedHits && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+			text, status := k.hits(ctx, f.Rerank.InOrder, ask)
+			if (text == nil || !f.SetInOrder(text)) && (status == 0 || status == http.StatusOK) {
+				unreadable.Store(true)
+			}
 		}
 		return nil
 	})
-	return answer.WriteHitLists(whole, pages), results
+	if out = answer.WriteFrames(whole, frames); out == nil { // the client gets none of them
+		results = ofEach(reranks, rerankUnreadable)
+	}
+	return out, results, unreadable.Load()
 }
 
-// scorePage sets the scores of a page and returns what became of its hits.
-func (k *reranking) scorePage(ctx context.Context, p *answer.HitList) (result string) {
-	if p.IsEmpty() {
-		return rerankNothing
+// hits sends a search and returns the answer, nil where there is none, with the
+// status, 0 without one.
+func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int) {
+	status, text, err := ask(ctx, sideCall(s, answer.HitsOnly))
+	if err != nil || status != http.StatusOK {
+		k.log.DebugContext(ctx, "no page of reranked hits", "status", status, "err", err)
+		return nil, status
 	}
-	hits, ok := p.Hits()
-	if !ok {
-		return rerankUnnamed
+	return text, status
+}
+
+// order returns the hits of the client's page in their new order, and what
+// became of them.
+func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.Hit, result string) {
+	if !f.Named {
+		return nil, rerankUnnamed
 	}
-	scores, err := []float64(nil), ctx.Err() // reading the answer may have taken all of the time
+	scores, err := []expand.HitScore(nil), ctx.Err() // reading the answer may have taken all of the time
 	if err == nil && k.reranker != nil {
-		scores, err = k.reranker.Scores(ctx, p.Rerank.Fields, hits)
+		scores, err = k.reranker.Scores(ctx, f.Rerank, f.Window())
 	}
-	if err == nil && !p.SetScores(scores) {
+	ok := false
+	if page, ok = f.Order(scores); err == nil && !ok {
 		err = errScores
 	}
 	if err != nil {
 		result = k.cause(err)
 		k.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
-		return result
+		return nil, result
 	}
-	return rerankedHits
+	return page, rerankedHits
 }

@@ -25,7 +25,9 @@ const rewrittenSearches = "{}\n" + rerankedBody + "\n{}\n{}\n{}\n" + rerankedBod
 // firstAndLast are how the hits of the first and the third search are ordered.
 // The second is the client's.
 func firstAndLast() []*expand.Rerank {
-	return []*expand.Rerank{{Window: 3, Size: 2}, nil, {Window: 3, From: 1, Size: 2, Fields: fieldsOf(1)}}
+	third := rerankOf(1, 2)
+	third.Fields = fieldsOf(1)
+	return []*expand.Rerank{rerankOf(0, 2), nil, third}
 }
 
 // partsOf returns searches whose hits are reranked as given.
@@ -53,23 +55,23 @@ func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, e
 
 // orderedSearches is threeSearches with the hits of the first search ordered by
 // first, and those of the third by third.
-func orderedSearches(t *testing.T, first, third []float32) string {
+func orderedSearches(t *testing.T, first, third []float64) string {
 	t.Helper()
 	return cutPages(t, threeSearches, firstAndLast(), first, nil, third)
 }
 
 func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeSearches) })
+	node := startRawNode(t, frames(threeSearches))
 	addr, registry := startProxy(t, Options{
 		Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards), RerankBudget: patience,
 	})
-	want := orderedSearches(t, []float32{0, .25, .5}, []float32{0, .25, .5})
+	want := orderedSearches(t, []float64{0, .25, .5}, []float64{0, .25, .5})
 	for n, path := range []string{"/_msearch", "/t/_msearch?typed_keys=true&rest_total_hits_as_int=true"} {
 		if got := postSearch(t, addr, path); got != want {
 			t.Errorf("%s: got %s\nwant %s", path, got, want)
 		}
-		sent := node.searches()
-		if len(sent) != n+1 || sent[n].body != rewrittenSearches || len(sent[n].get("Accept-Encoding")) > 0 {
+		sent := node.searches()[3*n:]
+		if len(sent) != 3 || sent[0].body != rewrittenSearches || len(sent[0].get("Accept-Encoding")) > 0 || sent[1].asks() != asksPage || sent[2].asks() != asksPage {
 			t.Errorf("%s: sent %q", path, sent)
 		}
 		if got := counter(t, registry, "akin_reranked_total", "result", rerankedHits); got != float64(2*(n+1)) {
@@ -85,30 +87,32 @@ func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
 func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for _, c := range []struct {
 		name, answer, result string
-		fails                func(ctx context.Context) ([]float64, error)
+		fails                func(ctx context.Context) ([]expand.HitScore, error)
 	}{
-		{"an error", threeSearches, "error", func(context.Context) ([]float64, error) { return nil, errors.New("a reason") }},
-		{"out of time", threeSearches, "budget", func(ctx context.Context) ([]float64, error) { <-ctx.Done(); return nil, ctx.Err() }},
-		{"a panic", threeSearches, "panic", func(context.Context) ([]float64, error) { panic("a mistake") }},
-		{"too few scores", threeSearches, "error", func(context.Context) ([]float64, error) { return []float64{1}, nil }},
+		{"an error", threeSearches, "error", func(context.Context) ([]expand.HitScore, error) { return nil, errors.New("a reason") }},
+		{"out of time", threeSearches, "budget", func(ctx context.Context) ([]expand.HitScore, error) { <-ctx.Done(); return nil, ctx.Err() }},
+		{"a panic", threeSearches, "panic", func(context.Context) ([]expand.HitScore, error) { panic("a mistake") }},
+		{"too few scores", threeSearches, "error", func(context.Context) ([]expand.HitScore, error) { return softOf(1), nil }},
 		{"no version", strings.Replace(threeSearches, `"_version":2,`, "", 1), "no_ids", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+			node := startRawNode(t, frames(c.answer))
 			addr, registry := startProxy(t, Options{
 				Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
-				Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
-					if len(fields) == 0 && c.fails != nil { // it is the first search
+				Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+					if len(by.Fields) == 0 && c.fails != nil { // it is the first search
 						return c.fails(ctx)
 					}
-					return backwards(ctx, fields, hits)
+					return backwards(ctx, by, hits)
 				}),
 			})
-			want := cutPages(t, c.answer, firstAndLast(), nil, nil, []float32{0, .25, .5})
+			want := cutPages(t, c.answer, firstAndLast(), nil, nil, []float64{0, .25, .5})
 			if got := postSearch(t, addr, "/_msearch"); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
-			node.only(t)
+			if kinds := node.kinds(); kinds != "frame order page" && kinds != "frame page order" {
+				t.Errorf("asked for %s", kinds)
+			}
 			for _, result := range []string{c.result, rerankedHits} {
 				if n := counter(t, registry, "akin_reranked_total", "result", result); n != 1 {
 					t.Errorf("%v are counted as %s", n, result)
@@ -124,24 +128,26 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const searches, fast = 16, 5
 		var asked atomic.Int64
-		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 			asked.Add(1)
-			if len(fields) >= fast {
+			if len(by.Fields) >= fast {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
 			time.Sleep(900 * time.Millisecond)
-			return backwards(ctx, fields, hits)
+			return backwards(ctx, by, hits)
 		})})
 		var reranks []*expand.Rerank
 		var want []string
 		for k := range searches {
-			reranks = append(reranks, &expand.Rerank{Window: searches, From: k, Size: 2, Fields: fieldsOf(k)})
+			by := rerankOf(k, 2)
+			by.Window, by.Fields = searches, fieldsOf(k)
+			reranks = append(reranks, by)
 			want = append(want, map[bool]string{true: rerankedHits, false: "budget"}[k < fast])
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		_, results, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -255,14 +261,14 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 		{threeSearches, report.Summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
 		{`{"responses":[]}`, report.Summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
 	} {
-		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+		node := startRawNode(t, frames(c.answer))
 		s := newServer(t, Options{
 			Nodes: nodesAt(node.URL), Expander: expander(rerankFirstAndLast), RerankBudget: patience,
-			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
-				if len(fields) > 0 {
+			Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+				if len(by.Fields) > 0 {
 					return nil, errors.New("a reason")
 				}
-				return backwards(ctx, fields, hits)
+				return backwards(ctx, by, hits)
 			}),
 		})
 		w := httptest.NewRecorder()
@@ -288,24 +294,24 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		if strings.Contains(r.line, renderPath) {
 			return render(n, r)
 		}
-		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
+		return frames(`{"responses":[`+threeHits+`,`+threeHits+`]}`)(n, r)
 	})
 	addr, _ := startProxy(t, Options{
 		Nodes: nodesAt(node.URL), Templates: true, Reranker: rerankerFunc(backwards), RerankBudget: patience, Budget: patience,
 		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
 			return &expand.Result{
 				Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),
-				Parts: partsOf(&expand.Rerank{Window: 3, Size: 2}, nil), Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
+				Parts: partsOf(rerankOf(0, 2), nil), Clauses: []expand.Explanation{{Path: "[0].query.match", Phase: "rerank"}},
 			}, nil
 		}),
 	})
 	got := exchangeRaw(t, addr, searchOf("/_msearch/template", ndjsonType, templateLines))
-	want := `{"responses":[` + cutPages(t, threeHits, []*expand.Rerank{{Window: 3, Size: 2}}, []float32{0, .25, .5}) + `,` + threeHits + `]}`
+	want := `{"responses":[` + cutPages(t, threeHits, []*expand.Rerank{rerankOf(0, 2)}, []float64{0, .25, .5}) + `,` + threeHits + `]}`
 	if _, body, _ := strings.Cut(got, "\r\n\r\n"); body != want {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
 	sent := node.searches()
-	if len(sent) != 1 || !strings.Contains(sent[0].body, sealed) || strings.Count(sent[0].body, sealed) != 1 {
+	if len(sent) != 2 || sent[1].asks() != asksPage || !strings.Contains(sent[0].body, sealed) || strings.Count(sent[0].body, sealed) != 1 {
 		t.Errorf("sent %q", sent)
 	}
 }

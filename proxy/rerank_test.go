@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
@@ -25,28 +26,29 @@ import (
 )
 
 // rerankerFunc is a Reranker made of a function.
-type rerankerFunc func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error)
+type rerankerFunc func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 
-func (f rerankerFunc) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
-	return f(ctx, fields, hits)
+func (f rerankerFunc) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
+	return f(ctx, by, hits)
 }
 
 // backwards scores the last hit highest.
-func backwards(_ context.Context, _ []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+func backwards(_ context.Context, _ *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	scores := make([]float64, len(hits))
 	for i := range scores {
 		scores[i] = float64(i) / 4
 	}
-	return scores, nil
+	return softOf(scores...), nil
 }
 
 const rerankedBody = `{"size":3,"query":{"match_all":{}}}`
 
 // rerankAll has every search's three hits reranked, for a page of two.
 func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	by := rerankOf(0, 2)
+	by.Fields = []expand.RerankField{{Field: "body"}}
 	return &expand.Result{
-		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
-		Parts:   partsOf(&expand.Rerank{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}}),
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody), Parts: partsOf(by),
 		Clauses: []expand.Explanation{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
 	}, nil
 }
@@ -76,27 +78,30 @@ func hitIDs(answer string) string {
 
 func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
-		node := startRawNode(t, func(int, rawRequest) string {
+		node := startRawNode(t, cluster(func(int, rawRequest) string {
 			if chunked {
 				return inChunks(threeHits)
 			}
 			return answerOf(threeHits)
-		})
+		}))
 		var asked []expand.Hit
 		addr, registry := startProxy(t, Options{
 			Nodes: nodesAt(node.URL), Expander: expander(rerankAll),
-			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+			Reranker: rerankerFunc(func(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 				asked = hits
-				return backwards(ctx, fields, hits)
+				return backwards(ctx, by, hits)
 			}),
 		})
 		got := exchangeRaw(t, addr, "POST /t/_search HTTP/1.1\nHost: x\nAccept-Encoding: gzip, br\nContent-Type: application/json\nContent-Length: 2\nConnection: close\n\n{}")
-		sent := node.only(t)
+		if kinds := node.kinds(); kinds != "frame page" {
+			t.Fatalf("asked for %s", kinds)
+		}
+		sent := node.all()[0]
 		if sent.body != rerankedBody || len(sent.get("Accept-Encoding")) > 0 {
 			t.Errorf("sent %q", sent)
 		}
-		r := &expand.Rerank{Window: 3, Size: 2}
-		want := cutPages(t, threeHits, []*expand.Rerank{r}, []float32{0, .25, .5})
+		r := rerankOf(0, 2)
+		want := cutPages(t, threeHits, []*expand.Rerank{r}, []float64{0, .25, .5})
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
 		if chunked {
 			_, body, _ = strings.Cut(body, "\r\n")
@@ -126,21 +131,21 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		reranker             Reranker
 		ids                  string
 	}{
-		{"an error", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
+		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 			return nil, errors.New("a reason")
 		}), "1 2"},
-		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ []expand.RerankField, _ []expand.Hit) ([]float64, error) {
+		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []expand.Hit) ([]expand.HitScore, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), "1 2"},
-		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
+		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 			panic("a mistake")
 		}), "1 2"},
-		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
-			return []float64{1}, nil
+		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
+			return softOf(1), nil
 		}), "1 2"},
-		{"no number", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
-			return []float64{1, math.NaN(), 3}, nil
+		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
+			return softOf(1, math.NaN(), 3), nil
 		}), "1 2"},
 		{"no reranker", threeHits, "error", nil, "1 2"},
 		{"no version", strings.Replace(threeHits, `"_version":2,`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
@@ -148,16 +153,18 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		{"no hits", empty, "no_hits", rerankerFunc(backwards), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+			node := startRawNode(t, frames(c.answer))
 			addr, registry := startProxy(t, Options{
 				Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond,
 			})
 			got := postSearch(t, addr, "/t/_search")
-			r := &expand.Rerank{Window: 3, Size: 2}
+			r := rerankOf(0, 2)
 			if want := cutPages(t, c.answer, []*expand.Rerank{r}); got != want || hitIDs(got) != c.ids {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
-			node.only(t)
+			if kinds := node.kinds(); kinds != "frame order" && c.ids != "" || kinds != "frame" && c.ids == "" {
+				t.Errorf("asked for %s", kinds)
+			}
 			if counter(t, registry, "akin_reranked_total", "result", c.result) != 1 {
 				t.Errorf("not counted as %s", c.result)
 			}
@@ -291,7 +298,7 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		{threeHits, nil, report.Summary{Reranked: "error", Sent: "rewritten"}},
 		{`{"hits":{}}`, nil, report.Summary{Reranked: "unreadable", Sent: "original"}},
 	} {
-		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+		node := startRawNode(t, frames(c.answer))
 		s := newServer(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: c.reranker})
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
@@ -309,14 +316,20 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	}
 }
 
+// asksNobody answers searches for pages like a cluster.
+func asksNobody(_ context.Context, c esclient.Call) (int, []byte, error) {
+	body, _ := c.Body.([]byte)
+	return http.StatusOK, []byte(sideHits(rawRequest{body: string(body)})), nil
+}
+
 // Reading the answer takes of the same time.
 func TestBudgetBeginsWithTheAnswer(t *testing.T) {
-	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
+	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []expand.Hit) ([]expand.HitScore, error) {
 		t.Error("asked for scores although there is no time")
 		return nil, nil
 	})})
-	r := &expand.Rerank{Window: 3, Size: 2}
-	out, results := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	r := rerankOf(0, 2)
+	out, results, _ := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
 	}
@@ -413,7 +426,13 @@ func TestRefusedSearchesAreNotReranked(t *testing.T) {
 // A shard that no node serves is missing from the original's answer, too.
 func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
 	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(unservedOne), 1)
-	node := startRawNode(t, func(int, rawRequest) string { return answerOf(partial) })
+	unserved := `"_shards":` + failedShards(unservedOne)
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if r.asks() == asksPage {
+			return answerOf(strings.Replace(sideHits(r), `"_shards":{"failed":0}`, unserved, 1))
+		}
+		return answerOf(partial)
+	})
 	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
 	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != `3\n 2` {
 		t.Errorf("got %s", got)
@@ -452,20 +471,23 @@ func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 // A shadow is compared as it would have come out: with the hits that the
 // client asked for, in the reranker's order.
 func TestShadowsAreReranked(t *testing.T) {
-	n := startShadowNode(t, page(hitsPage("3", "3", "2")), page(strings.NewReplacer(`"3\n"`, `"3"`, `"t"`, `"a"`).Replace(threeHits)))
+	inA := strings.NewReplacer(`"3\n"`, `"3"`, `"t"`, `"a"`)
+	original := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if asked := (rawRequest{body: string(body)}); asked.asks() == asksPage {
+			io.WriteString(w, inA.Replace(sideHits(asked)))
+			return
+		}
+		io.WriteString(w, hitsPage("3", "3", "2"))
+	}
+	n := startShadowNode(t, original, page(inA.Replace(threeHits)))
 	o := shadowOptions(n)
 	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		res, err := rerankAll(ctx, r)
 		res.Body = []byte(rewritten)
 		return res, err
 	})
-	o.Reranker = rerankerFunc(func(_ context.Context, _ []expand.RerankField, hits []expand.Hit) ([]float64, error) {
-		scores := make([]float64, len(hits))
-		for i := range hits {
-			scores[i] = float64(i)
-		}
-		return scores, nil
-	})
+	o.Reranker = rerankerFunc(backwards)
 	addr, registry := startProxy(t, o)
 	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)

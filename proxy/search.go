@@ -683,9 +683,12 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	ctx, span := tracing.Start(ctx, "rerank")
 	defer span.End()
 	results := ofEach(reranks, rerankUnreadable)
-	start := time.Now()
+	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // else it broke off, or there was no room
 	if err == nil {
-		out, results = s.reranking.answer(ctx, x.endpoint, reranks, whole)
+		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.as(x.from, x.hold))
+	}
+	if out == nil && ctx.Err() != nil { // as above
+		return false
 	}
 	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
 	for _, result := range results {
@@ -694,8 +697,8 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 		}
 	}
 	if out == nil {
-		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) {
-			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64()) // the next one would be like it; else it broke off, or there was no room
+		if odd {
+			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64())
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false
@@ -828,7 +831,7 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 		return hits, err
 	}
 	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer); reranked != nil {
+		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer, s.as(x.from, x.hold)); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			answer = reranked
 		}

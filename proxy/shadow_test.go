@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ func startShadowNode(t *testing.T, onOriginal, onExpanded http.HandlerFunc) *sha
 		n.requests = append(n.requests, string(body))
 		n.header = r.Header
 		n.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		answer := onOriginal
 		if string(body) == rewritten {
 			answer = onExpanded

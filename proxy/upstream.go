@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/answer"
@@ -58,6 +60,19 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 		}
 		return res.StatusCode, text, err
 	}
+}
+
+// sideCall returns the call of a search, which is answered with what filterPath
+// names.
+func sideCall(s expand.SideSearch, filterPath string) esclient.Call {
+	path := "/_search?filter_path=" + filterPath
+	if s.Index != "" {
+		path = "/" + url.PathEscape(s.Index) + path
+	}
+	if s.RawQuery != "" {
+		path += "&" + s.RawQuery
+	}
+	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
 }
 
 // notAsked are the headers of a client that a call made for it has not. Others

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,6 +77,7 @@ func TestRealEngine(t *testing.T) {
 			t.Errorf("Count of no index: %v, want a 404", err)
 		}
 	})
+	t.Run("names documents", e.testNamed)
 	t.Run("scans", e.testScan)
 	t.Run("scans terms", e.testExactTerms)
 	t.Run("scans in slices", e.testSlices)
@@ -85,6 +87,35 @@ func TestRealEngine(t *testing.T) {
 	t.Run("names indices", e.testIndices)
 	t.Run("updates documents", e.testNormDocs)
 	t.Run("leaves no scroll open", e.testScrollsEnd)
+}
+
+// testNamed finds documents by numbers, of which some are of none.
+func (e *engine) testNamed(t *testing.T) {
+	e.Create(t, "numbered", object{"number_of_shards": 1, "number_of_replicas": 0}, object{"properties": object{
+		"title": object{"type": "text"}, "list": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
+	}})
+	docs := make([]object, 10)
+	for i := range docs {
+		docs[i] = object{"title": "a car", "list": []object{{"text": "one"}, {"text": "two"}}}
+	}
+	e.Put(t, "numbered", docs...)
+	e.Put(t, "numbered", object{"title": "three other words"}) // again, as number 10
+	index := e.At("numbered")
+	got, err := e.Named(t.Context(), index, []int64{0, 3, 10, 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(got, func(a, b DocRef) int { return int(a.SeqNo - b.SeqNo) })
+	want := []DocRef{
+		{Index: index, ID: "3", SeqNo: 3, PrimaryTerm: 1, Version: 1}, {Index: index, ID: "0", SeqNo: 10, PrimaryTerm: 1, Version: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	terms, err := e.DocVectors(t.Context(), []VectorRequest{{Index: index, ID: "0", Fields: []string{"title"}}})
+	if err != nil || len(terms) != 1 || terms[0].Version != 2 || !(terms[0].MeanLengths["title"] > 1.9) || terms[0].MeanLengths["title"] > 3 {
+		t.Errorf("terms %+v, %v", terms, err)
+	}
 }
 
 func (e *engine) testScan(t *testing.T) {

@@ -36,6 +36,9 @@ type DocTerms struct {
 	// Fields are the terms by field, each once, in no particular order, without
 	// fields that have none.
 	Fields map[string][]TermFreq
+	// MeanLengths are the mean numbers of words of the fields in the document's
+	// shard, where these were asked for.
+	MeanLengths map[string]float64
 	// Err, an [*esclient.Error], is why the cluster tells no terms of this document;
 	// its Status is 404 where the index is gone and 0 else.
 	Err error
@@ -67,6 +70,38 @@ const (
 // [esclient.ErrTooLarge]: the answer is bounded to 8 MiB.
 func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
 	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
+}
+
+// Named returns the documents of a concrete index of one shard that have the
+// sequence numbers, in any order, as a search sees them.
+func (a API) Named(ctx context.Context, index string, seqNos []int64) ([]DocRef, error) {
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				Index       string `json:"_index"`
+				ID          string `json:"_id"`
+				Routing     string `json:"_routing"`
+				SeqNo       int64  `json:"_seq_no"`
+				PrimaryTerm int64  `json:"_primary_term"`
+				Version     int64  `json:"_version"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	call := esclient.Call{
+		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?filter_path=hits.hits"), Limit: int64(len(seqNos)+1) << 13, // ids and routings of 512 bytes, at most six in JSON for each
+		Body: esclient.Object{
+			"size": len(seqNos), "_source": false, "seq_no_primary_term": true, "version": true, "track_total_hits": false,
+			"query": esclient.Object{"terms": esclient.Object{"_seq_no": seqNos}},
+		},
+	}
+	if err := a.Client.Do(ctx, call, &answer); err != nil {
+		return nil, err
+	}
+	docs := make([]DocRef, len(answer.Hits.Hits))
+	for i, h := range answer.Hits.Hits {
+		docs[i] = DocRef{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version}
+	}
+	return docs, nil
 }
 
 // TermFreqs returns the terms of documents in fields as they are now, not yet
@@ -114,7 +149,7 @@ func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) 
 func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
 	query := url.Values{
 		"realtime": {strconv.FormatBool(!call.asSearched)}, "positions": {strconv.FormatBool(call.positions)},
-		"offsets": {"false"}, "payloads": {"false"}, "term_statistics": {"false"}, "field_statistics": {"false"},
+		"offsets": {"false"}, "payloads": {"false"}, "term_statistics": {"false"}, "field_statistics": {strconv.FormatBool(call.asSearched)},
 		"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"},
 	}
 	r := esclient.Call{
@@ -201,6 +236,20 @@ func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string
 	var terms []TermFreq
 	var positions [][]int
 	err := jsonspan.EachMember(d, func(name string) error {
+		if name == "field_statistics" {
+			var all struct {
+				Docs  float64 `json:"doc_count"`
+				Words float64 `json:"sum_ttf"` // -1 where the index does not count them
+			}
+			err := json.UnmarshalDecode(d, &all)
+			if all.Docs > 0 && all.Words > 0 {
+				if doc.MeanLengths == nil {
+					doc.MeanLengths = map[string]float64{}
+				}
+				doc.MeanLengths[field] = all.Words / all.Docs
+			}
+			return err
+		}
 		if name != "terms" {
 			return d.SkipValue()
 		}

@@ -47,12 +47,70 @@ func TestTermsOfDocuments(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, part := range []string{
-		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=false",
+		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=true",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
 	} {
 		if f.Asked(part) != 1 {
 			t.Errorf("%q was not asked for: %q", part, f.Calls())
 		}
+	}
+}
+
+// A field counts nothing where it has no words, and -1 where the index does not
+// count them.
+func TestMeanLengthsOfFields(t *testing.T) {
+	const answer = `{"docs":[{"_index":"t","_id":"1","_version":3,"found":true,"term_vectors":{
+		"title":{"field_statistics":{"sum_doc_freq":7,"doc_count":4,"sum_ttf":10},"terms":{"cars":{"term_freq":2}}},
+		"body":{"terms":{"cars":{"term_freq":1}},"field_statistics":{"sum_ttf":9,"doc_count":3,"sum_doc_freq":7}},
+		"uncounted":{"field_statistics":{"sum_doc_freq":7,"doc_count":4,"sum_ttf":-1},"terms":{"cars":{"term_freq":1}}},
+		"empty":{"field_statistics":{"sum_doc_freq":0,"doc_count":0,"sum_ttf":0},"terms":{}}}},
+		{"_index":"t","_id":"2","found":false},{"_index":"t","_id":"3","_version":1,"found":true}]}`
+	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocTerms{
+		{
+			Found: true, Version: 3, MeanLengths: map[string]float64{"title": 2.5, "body": 3},
+			Fields: map[string][]TermFreq{"title": {{"cars", 2}}, "body": {{"cars", 1}}, "uncounted": {{"cars", 1}}},
+		},
+		{},
+		{Found: true, Version: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
+	const answer = `{"hits":{"hits":[
+		{"_index":"t-1","_id":"b","_version":3,"_seq_no":9,"_primary_term":2,"_score":1.0,"_routing":"r"},
+		{"_index":"t-1","_id":"a","_version":1,"_seq_no":4,"_primary_term":1,"_score":1.0}]}}`
+	f := clustertest.New().Reply("POST /t-1/_search", http.StatusOK, answer)
+	got, err := client(t, f).Named(t.Context(), "t-1", []int64{4, 7, 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocRef{
+		{Index: "t-1", ID: "b", Routing: "r", SeqNo: 9, PrimaryTerm: 2, Version: 3},
+		{Index: "t-1", ID: "a", SeqNo: 4, PrimaryTerm: 1, Version: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	const call = `POST /t-1/_search?filter_path=hits.hits {"_source":false,"query":{"terms":{"_seq_no":[4,7,9]}},` +
+		`"seq_no_primary_term":true,"size":3,"track_total_hits":false,"version":true}`
+	if diff := cmp.Diff([]string{call}, f.Calls()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	f.Reply("POST /t-1/_search", http.StatusOK, `{}`) // of no hits, as filter_path has it
+	if got, err := client(t, f).Named(t.Context(), "t-1", []int64{7}); err != nil || len(got) != 0 {
+		t.Errorf("none is there: got %v, %v", got, err)
+	}
+	f.Reply("POST /t-1/_search", http.StatusNotFound, `{"error":{"type":"index_not_found_exception","reason":"no such index [t-1]"},"status":404}`)
+	var refused *esclient.Error
+	if _, err := client(t, f).Named(t.Context(), "t-1", []int64{7}); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -75,6 +133,9 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
+	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 1 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
+		t.Errorf("statistics are for the searched documents: %q", f.Calls())
+	}
 	if f.Asked(filter) != 2 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 {
 		t.Errorf("asked %q", f.Calls())
 	}

@@ -22,7 +22,8 @@ const (
 	roleOther   role = iota + 1
 	roleQuery        // a part of the query of a request without a body
 	roleSource       // the body of a request without one
-	rolePage         // says which hits come back, or that they come back with versions
+	rolePage         // says which hits come back
+	roleHit          // says what comes back of each hit
 	roleIndices      // says how the index expression is resolved
 	roleHeader       // roleOther that may stand in a header of _msearch
 )
@@ -33,11 +34,14 @@ const totalAsInt = "rest_total_hits_as_int"
 var roles = map[string]role{
 	"q": roleQuery, "df": roleQuery, "analyzer": roleQuery, "default_operator": roleQuery, "lenient": roleQuery, "analyze_wildcard": roleQuery,
 	"source": roleSource, "source_content_type": roleSource,
-	"from": rolePage, "size": rolePage, "seq_no_primary_term": rolePage, "version": rolePage,
-	"allow_no_indices": roleIndices, "expand_wildcards": roleIndices, "ignore_throttled": roleIndices, "ignore_unavailable": roleIndices,
+	"from": rolePage, "size": rolePage,
+	"seq_no_primary_term": roleHit, "version": roleHit, "explain": roleHit, "stored_fields": roleHit, "docvalue_fields": roleHit,
+	"_source": roleHit, "_source_includes": roleHit, "_source_excludes": roleHit, "_source_include": roleHit, "_source_exclude": roleHit,
+	"include_named_queries_score": roleHit,
+	"allow_no_indices":            roleIndices, "expand_wildcards": roleIndices, "ignore_throttled": roleIndices, "ignore_unavailable": roleIndices,
 	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader, "search_pipeline": roleHeader,
 	"scroll": roleOther, "suggest_field": roleOther, "sort": roleOther, "track_scores": roleOther, "min_score": roleOther,
-	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther,
+	"terminate_after": roleOther, "filter_path": roleOther,
 	"track_total_hits": roleOther, totalAsInt: roleOther,
 }
 
@@ -45,8 +49,7 @@ var roles = map[string]role{
 type Parameters struct {
 	values map[string]string
 	// oddPage says that one says which hits come back in a way that the engines
-	// refuse, or take for something else: "version" without a value takes back
-	// what the body says.
+	// refuse, or take for something else.
 	oddPage bool
 }
 
@@ -73,18 +76,13 @@ func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 			p.values = map[string]string{}
 		}
 		p.values[name] = value
-		p.oddPage = p.oddPage || role == rolePage && !isPageValue(name, value)
+		p.oddPage = p.oddPage || role == rolePage && !isCount(value)
 	}
 	return p, ""
 }
 
 // Get returns the value of a parameter, "" where there is none.
 func (p *Parameters) Get(name string) string { return p.values[name] }
-
-// isPageValue reports whether the value of a page parameter is understood.
-func isPageValue(name, value string) bool {
-	return isBoolean(value) && name != "from" && name != "size" || isCount(value) && (name == "from" || name == "size")
-}
 
 // Routed reports whether the search may go to some of the shards only, by a
 // routing or a preference. All statistics then are those of these shards.
@@ -179,19 +177,19 @@ func (p *Parameters) query() []byte {
 }
 
 // Rewritten returns raw without the parameters that the body now says, which
-// paged says of the page, and with search_type where the body needs it. All
-// else stays as it came.
-func (p *Parameters) Rewritten(raw string, needDFS, paged bool) string {
+// keyed says of what comes back of the hits, and with search_type where the
+// body needs it. All else stays as it came.
+func (p *Parameters) Rewritten(raw string, needDFS, keyed bool) string {
 	q, source := p.Get("q") != "", p.Get("source") != ""
 	needDFS = needDFS && p.Get("search_type") == ""
-	if !q && !source && !needDFS && !paged {
+	if !q && !source && !needDFS && !keyed {
 		return raw
 	}
 	var kept []string
 	for part := range strings.SplitSeq(raw, "&") {
 		name, _, _ := strings.Cut(part, "=")
 		role := roles[name]
-		said := q && role == roleQuery || source && role == roleSource || paged && role == rolePage
+		said := q && role == roleQuery || source && role == roleSource || keyed && (role == rolePage || role == roleHit)
 		if part != "" && !said {
 			kept = append(kept, part)
 		}
@@ -202,19 +200,37 @@ func (p *Parameters) Rewritten(raw string, needDFS, paged bool) string {
 	return strings.Join(kept, "&")
 }
 
-// firstPass are the parameters that a first pass of a search has, too: those
-// that decide which hits are its first.
-var firstPass = []string{
-	"allow_no_indices", "expand_wildcards", "ignore_throttled", "ignore_unavailable", "preference", "routing", "search_type",
-	"terminate_after",
-}
+// first are the parameters that decide, with those of [roleIndices], which hits
+// of a search are its first.
+var first = []string{"preference", "routing", "search_type", "terminate_after"}
 
 // FirstPass returns those of the parameters of a raw query string that decide
 // which hits are the first.
 func FirstPass(raw string) string {
+	return only(raw, func(name string) bool { return slices.Contains(first, name) })
+}
+
+// OfHits returns those that say where the hits of a search are and what comes
+// back of each, and OfPage with them those that say which.
+func OfHits(raw string) string {
+	return only(raw, func(name string) bool {
+		return name == "preference" || name == "routing" || name == totalAsInt || roles[name] == roleHit
+	})
+}
+
+// OfPage is described at [OfHits].
+func OfPage(raw string) string {
+	return only(raw, func(name string) bool {
+		return slices.Contains(first, name) || name == totalAsInt || roles[name] == roleHit || roles[name] == rolePage
+	})
+}
+
+// only returns the parameters of a raw query string that say how the index
+// expression is resolved, and those that are wanted.
+func only(raw string, wanted func(name string) bool) string {
 	var kept []string
 	for part := range strings.SplitSeq(raw, "&") {
-		if name, _, _ := strings.Cut(part, "="); slices.Contains(firstPass, name) {
+		if name, _, _ := strings.Cut(part, "="); roles[name] == roleIndices || wanted(name) {
 			kept = append(kept, part)
 		}
 	}

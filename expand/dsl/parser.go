@@ -113,12 +113,10 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.Hits.Size, s.Hits.None = at, string(raw) == "0"
 	case "from":
 		s.Hits.From = at
-	case "seq_no_primary_term":
-		s.Hits.SeqNo = at
-	case "version":
-		s.Hits.Version = at
 	case "stored_fields": // with "_none_" there are no ids
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
+	case "suggest": // completions are documents, with what comes back of hits
+		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte(`"completion"`))
 	case "search_pipeline": // of OpenSearch, which may do anything
 		s.Hits.Bare = true
 	case "ext":

@@ -57,11 +57,11 @@ type PIT struct {
 
 // Hits says which hits of a search come back, and with what.
 type Hits struct {
-	// From, Size, SeqNo and Version are the values that say it.
-	From, Size, SeqNo, Version jsonspan.Span
-	None                       bool // the size is 0
-	Bare                       bool // hits may come back without id, score or sequence number
-	Ext                        bool // there is something for plugins, which may do the same
+	// From and Size are the values that say it.
+	From, Size jsonspan.Span
+	None       bool // the size is 0
+	Bare       bool // hits may come back without id or score
+	Ext        bool // there is something for plugins, which may do the same
 }
 
 // Scores says what depends on scores.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/akin-search/akin/expand/dsl"
-	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A highlighter marks the words of the rewritten query. So that it marks those
@@ -20,15 +19,11 @@ func (w *writer) copyMarked(start, end int) {
 		if start >= h.At || h.At > end || !w.plan.marks(h) {
 			continue
 		}
-		w.copyEdited(start, h.At)
+		w.out = append(w.out, w.plan.Search.Body[start:h.At]...)
 		start = h.At
 		w.highlight(h)
 	}
-	w.copyEdited(start, end)
-}
-
-func (w *writer) copyEdited(start, end int) {
-	w.out = jsonspan.AppendEdited(w.out, w.plan.Search.Body, start, end, w.plan.Edits)
+	w.out = append(w.out, w.plan.Search.Body[start:end]...)
 }
 
 // marks reports whether the query that the highlighter sees was rewritten.

@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/expand/vectors"
-	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -58,8 +57,6 @@ type Plan struct {
 	// in their order.
 	Search  *dsl.Search
 	Clauses []ClausePlan
-	// Edits are what else is changed of the body, in its order.
-	Edits []jsonspan.Edit
 	// Strength is λ, the factor of what added terms count for, and Recipe says how
 	// many of them are written where.
 	Strength Lambda

@@ -42,9 +42,6 @@ const (
 
 func (p *Plan) room() int {
 	n := len(p.Search.Body) + 4*p.Search.Query.Len()
-	for _, e := range p.Edits {
-		n += len(e.Text)
-	}
 	for i := range p.Search.Highlights {
 		n += p.Search.Highlights[i].Len()
 	}

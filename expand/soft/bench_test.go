@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/cache"
 )
 
 // window100 returns a search of 8 terms with 100 hits of 100 terms each, out
@@ -25,7 +24,7 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []expand.Hit) {
 		}
 		m.set(tb, term(i), uint32(1+rng.IntN(10_000)), row)
 	}
-	v := &fakeVectors{docs: map[docKey]map[string]map[string]int64{}}
+	v := &fakeVectors{docs: map[docName]map[string]map[string]int64{}}
 	var hits []expand.Hit
 	for h := range k {
 		doc := map[string]int64{}
@@ -33,7 +32,7 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []expand.Hit) {
 			doc[term(int(zipf.Uint64()))]++
 		}
 		id := strconv.Itoa(h)
-		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": doc}
+		v.docs[docName{"i", id}] = map[string]map[string]int64{"body": doc}
 		hits = append(hits, expand.Hit{Index: "i", ID: id, SeqNo: int64(h), PrimaryTerm: 1, Version: 1})
 	}
 	f := expand.RerankField{Field: "body", Boost: 1, Similarities: m}
@@ -46,46 +45,41 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []expand.Hit) {
 }
 
 // BenchmarkRerank scores a window of 100 hits of 100 terms, with rows of 200
-// neighbors: warm with the norms of the documents remembered, and without.
+// neighbors: warm with the norms of the documents remembered, with sums besides
+// over the 8 words and 20 terms near each, and without the norms.
 func BenchmarkRerank(b *testing.B) {
 	r, fields, hits := window100(b)
-	if _, err := r.Scores(b.Context(), fields, hits); err != nil {
-		b.Fatal(err)
+	sum := expand.SumField{Boost: 1}
+	for i, text := range fields[0].Terms {
+		word := expand.SumWord{Weight: 1 + float64(i), Terms: []string{text}, Boosts: []float64{1}}
+		for k := range 20 {
+			word.Terms, word.Boosts = append(word.Terms, term(1000+20*i+k)), append(word.Boosts, 0.25)
+		}
+		sum.Words = append(sum.Words, word)
 	}
-	score := func(b *testing.B) {
+	summed := &expand.Rerank{Fields: fields, Sums: []expand.Sum{{Fields: []expand.SumField{sum}}}}
+	score := func(b *testing.B, by *expand.Rerank) {
 		b.Helper()
-		if _, err := r.Scores(b.Context(), fields, hits); err != nil {
+		if _, err := r.Scores(b.Context(), by, hits); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.Run("warm", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			score(b)
-		}
-	})
+	score(b, summed)
+	for name, by := range map[string]*expand.Rerank{"warm": by(fields), "sums": summed} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				score(b, by)
+			}
+		})
+	}
 	b.Run("norms", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			b.StopTimer()
-			for _, v := range rememberedVectors(r, fields, hits) {
-				v.weighted.Store(nil)
-			}
+			forgetSquares(r, fields, hits)
 			b.StartTimer()
-			score(b)
+			score(b, by(fields))
 		}
 	})
-}
-
-// rememberedVectors returns the vectors of hits that are remembered, of indices
-// without a UUID.
-func rememberedVectors(r *Reranker, fields []expand.RerankField, hits []expand.Hit) (vectors []*vector) {
-	for i := range fields {
-		for _, hit := range hits {
-			if v, known, _ := cache.Peek[*vector](r.memory.vectors, vectorKey{hit, "", fields[i].Field}); known {
-				vectors = append(vectors, v)
-			}
-		}
-	}
-	return vectors
 }

@@ -3,6 +3,7 @@ package soft
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"unique"
 
@@ -17,13 +18,18 @@ const rowsAtOnce = 200
 // A column is a field of the search and of its hits.
 type column struct {
 	expand.RerankField
-	space unique.Handle[space]
+	space  unique.Handle[space]
+	number uint32 // of the space
 	// query are the numbers of the text's terms.
 	query []int32
 	// vectors are those of the hits; nil where one is missing.
 	vectors []*vector
-	// weighted are Wy of the hits, nil where that has to be computed.
-	weighted []*weighted
+	// squares are (Wy)ᵀS(Wy) of the hits; fresh says of which it has to be computed.
+	// A vector may be another search's, too.
+	squares []float64
+	fresh   []bool
+	// w are the weights of terms by number, NaN where unknown.
+	w []float64
 	// reaches are those of the text's terms, columns what they have.
 	reaches []*reach
 	columns [][]near
@@ -42,6 +48,8 @@ func (m *store) recallRows(c *column) (missing []int) {
 			c.reaches[i] = new(reach)
 		}
 	}
+	n, _ := m.terms.size()
+	c.w = m.weights.in(c.number, n)
 	c.terms = c.lacking()
 	c.rows = make([]*row, len(c.terms))
 	for k, term := range c.terms {
@@ -100,20 +108,18 @@ func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowK
 }
 
 // lacking returns the terms whose rows are needed, ascending: those of the
-// text, of hits whose Wy is not known, and of hits whose rows nobody has looked
-// into for the terms of the text.
+// text, of hits whose square is not known, those whose weight is not, and those
+// whose rows nobody has looked into for the terms of the text.
 func (c *column) lacking() []int32 {
 	var all, needed termSet
 	for _, term := range c.query {
 		needed.add(term)
 	}
-	c.weighted = make([]*weighted, len(c.vectors))
+	c.squares, c.fresh = make([]float64, len(c.vectors)), make([]bool, len(c.vectors))
 	for k, v := range c.vectors {
-		if known := v.weighted.Load(); known != nil && known.space == c.space {
-			c.weighted[k] = known
-		}
+		c.squares[k], c.fresh[k] = v.square, v.space != c.number
 		for _, term := range v.terms {
-			if all.add(term); c.weighted[k] == nil {
+			if all.add(term); c.fresh[k] || math.IsNaN(c.w[term]) {
 				needed.add(term)
 			}
 		}
@@ -132,6 +138,8 @@ func (c *column) extend(m *store) {
 	for _, term := range c.query {
 		text.add(term)
 	}
+	n, _ := m.terms.size() // as many as c.w has, or more
+	c.w = m.weights.learn(c.number, c.w, n, c.terms, c.rows)
 	found := make([][]near, len(c.query))
 	for k, r := range c.rows {
 		for n, term := range r.terms {
@@ -181,16 +189,15 @@ func (c *column) compare(ctx context.Context, s *scratch, products, squares []fl
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		y := c.weighted[k]
-		if y == nil {
-			y = c.weigh(s, v)
+		if c.fresh[k] {
+			c.squares[k] = c.square(s, v)
 		}
 		sum := 0.0
 		for i, term := range v.terms {
-			sum += y.values[i] * s.e[term]
+			sum += c.w[term] * v.freqs[i] * s.e[term]
 		}
 		products[k] += c.Boost * sum
-		squares[k] += c.Boost * y.square
+		squares[k] += c.Boost * c.squares[k]
 	}
 	c.clear(s)
 	return square, err
@@ -234,22 +241,59 @@ func (c *column) clear(s *scratch) {
 	}
 }
 
-// weigh returns Wy with (Wy)ᵀS(Wy), which is the same for S and for Sᵀ, so
-// also for ½(S+Sᵀ). It does not depend on the search: it is computed once.
-func (c *column) weigh(s *scratch, v *vector) *weighted {
-	y := &weighted{space: c.space, values: make([]float64, len(v.terms))}
+// square returns (Wy)ᵀS(Wy), which is the same for S and for Sᵀ, so also for
+// ½(S+Sᵀ). It does not depend on the search: it is computed once.
+func (c *column) square(s *scratch, v *vector) (square float64) {
 	for i, term := range v.terms {
-		y.values[i] = c.rows[s.at[term]].w * v.freqs[i]
-		s.y[term] = y.values[i]
+		s.y[term] = c.w[term] * v.freqs[i]
 	}
-	for i, term := range v.terms {
-		y.square += y.values[i] * (y.values[i] + gather(s.y, c.rows[s.at[term]]))
+	for _, term := range v.terms {
+		square += s.y[term] * (s.y[term] + gather(s.y, c.rows[s.at[term]]))
 	}
 	for _, term := range v.terms {
 		s.y[term] = 0
 	}
-	v.weighted.Store(y)
-	return y
+	return square
+}
+
+// The constants of BM25 as engines have them.
+const k1, b = 1.2, 0.75
+
+// saturated returns what the hits score in a field of a clause, see
+// [expand.Sum], of lengths over their mean.
+func (c *column) saturated(s *scratch, f *expand.SumField, number func(dst []int32, texts []string) []int32, lengths []float64) []float64 {
+	var terms []int32
+	for i := range f.Words {
+		terms = number(terms, f.Words[i].Terms)
+	}
+	scores := make([]float64, len(c.vectors))
+	if len(terms) == 0 { // all words may be stop words here
+		return scores
+	}
+	s.grow(int(slices.Max(terms)) + 1)
+	n := 0
+	for i := range f.Words {
+		for _, boost := range f.Words[i].Boosts { // a term counts for one word
+			s.y[terms[n]], s.at[terms[n]] = boost, int32(i) //nolint:gosec // as many as words
+			n++
+		}
+	}
+	words := make([]float64, len(f.Words)) // y
+	for k, v := range c.vectors {
+		clear(words)
+		for i, term := range v.terms {
+			if boost := s.y[term]; boost > 0 {
+				words[s.at[term]] += boost * v.freqs[i] / (k1 * (1 - b + b*lengths[k]))
+			}
+		}
+		for i, y := range words {
+			scores[k] += f.Boost * f.Words[i].Weight * y / (1 + y)
+		}
+	}
+	for _, term := range terms {
+		s.y[term] = 0
+	}
+	return scores
 }
 
 // gather returns Σ_k s_k·dense[k] over a row.

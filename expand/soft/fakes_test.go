@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -67,17 +68,17 @@ func (m *fakeMatrix) set(tb testing.TB, term string, docFreq uint32, similar map
 	m.rows[term] = row
 }
 
-// A docKey names a document of fakeVectors.
-type docKey struct{ index, id string }
+// A docName names a document of fakeVectors.
+type docName struct{ index, id string }
 
 // fakeVectors are documents: for each of them its version and, by field, its
 // terms.
 type fakeVectors struct {
 	mu       sync.Mutex
-	docs     map[docKey]map[string]map[string]int64
-	versions map[docKey]int64 // others have 1
+	docs     map[docName]map[string]map[string]int64
+	versions map[docName]int64 // others have 1
 	err      error
-	failed   map[docKey]error // of single documents
+	failed   map[docName]error // of single documents
 	panics   bool
 	// wait, unless nil, holds every call until it is closed or the call ends.
 	wait  chan struct{}
@@ -88,8 +89,28 @@ type fakeVectors struct {
 	unreadable  map[string]bool
 	askedUUIDs  []string
 	askedFields []string
+	// seqNos are those of documents, named the numbers that Named was asked for, and
+	// means the mean lengths of fields.
+	seqNos map[docName]int64
+	named  [][]int64
+	means  map[string]float64
+	// namedErr is what Named fails with.
+	namedErr error
 	// most, unless 0, is how many documents are not too much for one call.
 	most int
+}
+
+func (f *fakeVectors) Named(_ context.Context, index string, seqNos []int64) ([]documents.DocRef, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.named = append(f.named, slices.Clone(seqNos))
+	var docs []documents.DocRef
+	for name := range f.docs {
+		if seqNo, ok := f.seqNos[name]; ok && name.index == index && slices.Contains(seqNos, seqNo) {
+			docs = append(docs, documents.DocRef{Index: index, ID: name.id, SeqNo: seqNo, PrimaryTerm: 1, Version: max(f.versions[name], 1)})
+		}
+	}
+	return docs, f.namedErr
 }
 
 func (f *fakeVectors) UUIDs(_ context.Context, indices, ids []string) error {
@@ -134,12 +155,12 @@ func (f *fakeVectors) DocVectors(ctx context.Context, docs []documents.VectorReq
 	defer f.mu.Unlock()
 	out := make([]documents.DocTerms, len(docs))
 	for i, d := range docs {
-		key := docKey{d.Index, d.ID}
+		key := docName{d.Index, d.ID}
 		fields, ok := f.docs[key]
 		if out[i].Err = f.failed[key]; !ok || out[i].Err != nil {
 			continue
 		}
-		out[i] = documents.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]documents.TermFreq{}}
+		out[i] = documents.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]documents.TermFreq{}, MeanLengths: f.means}
 		for _, name := range d.Fields {
 			var terms []documents.TermFreq
 			for text, n := range fields[name] {
@@ -155,4 +176,26 @@ func (f *fakeVectors) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.calls)
+}
+
+// by returns what hits are ordered by, without sums.
+func by(fields []expand.RerankField) *expand.Rerank { return &expand.Rerank{Fields: fields} }
+
+// softs returns the soft cosines of scores.
+func softs(scores []expand.HitScore) []float64 {
+	out := make([]float64, len(scores))
+	for k := range scores {
+		out[k] = scores[k].Soft
+	}
+	return out
+}
+
+// forgetSquares has the squares of hits forgotten, which are of an index without
+// a UUID.
+func forgetSquares(r *Reranker, fields []expand.RerankField, hits []expand.Hit) {
+	for i := range fields {
+		for _, hit := range hits {
+			r.memory.vectors.settle(r.memory.docKey(vectorKey{hit, "", fields[i].Field}), 0, 0)
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package soft
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,12 +19,10 @@ import (
 )
 
 const (
-	// vectorTime is how long the terms of a document are remembered after they
-	// were last used. Its sequence number tells when they have changed, and the
-	// UUID of its index when that was deleted and created again.
-	vectorTime = 10 * time.Minute
-	// vectorLife is about how long they are remembered at most: an analyzer may
-	// read its words in another way by then.
+	// vectorLife is about how long the terms of a document are remembered at most:
+	// an analyzer may read its words in another way by then. Its sequence number
+	// tells when they have changed, and the UUID of its index when that was deleted
+	// and created again.
 	vectorLife = time.Hour
 	// termBytes is about what a numbered term takes besides its text.
 	termBytes = 80
@@ -36,9 +36,13 @@ const (
 type store struct {
 	limit   uint64 // of the bytes of terms
 	terms   vocabulary
-	vectors *cache.Cache[vectorKey] // *vector
-	rows    *cache.Cache[rowKey]    // *row
-	reaches *cache.Cache[rowKey]    // *reach
+	vectors *slab
+	calls   *cache.Cache[vectorKey] // *vector; it joins calls for the same, and remembers none
+	weights weights
+	fields  numbers[fieldKey]
+	spaces  numbers[unique.Handle[space]]
+	rows    *cache.Cache[rowKey] // *row
+	reaches *cache.Cache[rowKey] // *reach
 	facts   *cache.Cache[fact]
 	ttl     time.Duration // of what the cluster says of indices and fields
 	seed    maphash.Seed
@@ -64,6 +68,11 @@ func (k vectorKey) clone() vectorKey {
 
 type fieldKey struct{ index, uuid, field string }
 
+// clone is as that of a vectorKey.
+func (k fieldKey) clone() fieldKey {
+	return fieldKey{strings.Clone(k.index), strings.Clone(k.uuid), strings.Clone(k.field)}
+}
+
 // A fact is a question about an index or one of its fields.
 type fact struct {
 	kind factKind
@@ -76,13 +85,13 @@ const (
 	uuidOfIndex     factKind = iota // string
 	fieldIsReadable                 // bool, as the cluster says
 	fieldHadTerms                   // true
+	meanLength                      // float64, of the words of a field
 )
 
 // learn remembers what the cluster says, if anything is.
 func (m *store) learn(kind factKind, of fieldKey, answer any) {
 	if m.ttl > 0 {
-		of = fieldKey{strings.Clone(of.index), strings.Clone(of.uuid), strings.Clone(of.field)}
-		m.facts.Put(fact{kind, of}, answer, nil, m.ttl)
+		m.facts.Put(fact{kind, of.clone()}, answer, nil, m.ttl)
 	}
 }
 
@@ -95,25 +104,26 @@ type rowKey struct {
 // A space is W and S of one version each, named by what is in them.
 type space struct{ similarities, weights string }
 
-// A vector is what a document has in a field: terms by number.
+// A vector is what a document has in a field: terms by number, ascending.
 type vector struct {
+	id    string // of the document
 	terms []int32
 	freqs []float64
-	// until is when it is to be asked for again.
-	until time.Time
-	// weighted is Wy in the space that it was computed for last.
-	weighted atomic.Pointer[weighted]
-}
-
-// A weighted vector is Wy in a space, in the order of the terms of y, and
-// square is (Wy)ᵀS(Wy).
-type weighted struct {
-	space  unique.Handle[space]
-	values []float64
+	// square is (Wy)ᵀS(Wy) in the space with a number, which is 0 where nobody has
+	// computed it.
 	square float64
+	space  uint32
 }
 
 func (v *vector) isEmpty() bool { return len(v.terms) == 0 }
+
+// length returns how many words the field has.
+func (v *vector) length() (n float64) {
+	for _, freq := range v.freqs {
+		n += freq
+	}
+	return n
+}
 
 // A row is the row of a term in S, without the term itself, and its weight.
 type row struct {
@@ -125,15 +135,13 @@ type row struct {
 func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) *store {
 	share := bytes / 8 // the vectors have three, the rows two, the columns one, the terms two
 	return &store{
-		limit: share * 2,
-		terms: vocabulary{numbers: map[string]int32{}},
-		vectors: cache.New(cache.Options[vectorKey]{
-			Bytes: share * 3, Loader: loader,
-			Cost: func(k vectorKey, answer any) int {
-				return len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(answer.(*vector).terms) + 160
-			},
-			Idle: func(answer any) time.Duration { return min(vectorTime, time.Until(answer.(*vector).until)) },
-		}),
+		limit:   share * 2,
+		terms:   vocabulary{numbers: map[string]int32{}},
+		fields:  numbers[fieldKey]{own: fieldKey.clone},
+		spaces:  numbers[unique.Handle[space]]{own: func(s unique.Handle[space]) unique.Handle[space] { return s }},
+		weights: weights{of: map[uint32][]float64{}},
+		vectors: newSlab(share * 3),
+		calls:   cache.New(cache.Options[vectorKey]{Loader: loader, Cost: func(vectorKey, any) int { return 0 }}),
 		rows: cache.New(cache.Options[rowKey]{
 			Bytes: share * 2, Loader: loader, Endless: true,
 			Cost: func(_ rowKey, answer any) int { return 8*len(answer.(*row).terms) + 64 },
@@ -152,29 +160,46 @@ func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) 
 
 // close ends the caches. Who still has the store can go on, and asks again.
 func (m *store) close() {
-	m.vectors.Close()
+	m.calls.Close()
 	m.rows.Close()
 	m.reaches.Close()
 	m.facts.Close()
 }
 
-// newVector returns the vector of a field in numbers. Its life depends on the
-// document, so that those of one search do not all end at once.
-func (m *store) newVector(key vectorKey, terms []documents.TermFreq) *vector {
-	const steps = 1 << 10
-	share := float64(maphash.Comparable(m.seed, key)%steps) / steps
-	v := &vector{
-		freqs: make([]float64, len(terms)),
-		until: time.Now().Add(vectorLife/2 + time.Duration(share*float64(vectorLife))),
-	}
+// remember returns the vector of a field of a document in numbers, and remembers
+// it. Its life depends on the document, so that those of one search do not all
+// end at once.
+func (m *store) remember(key vectorKey, id string, terms []documents.TermFreq) *vector {
 	texts := make([]string, len(terms))
 	for i := range terms {
-		texts[i], v.freqs[i] = terms[i].Term, float64(terms[i].Freq)
+		texts[i] = terms[i].Term
 	}
-	if v.terms = m.terms.number(make([]int32, 0, len(terms)), texts); !v.isEmpty() {
+	numbered := m.terms.number(make([]int32, 0, len(terms)), texts)
+	order := make([]int, len(terms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(numbered[a], numbered[b]) })
+	v := &vector{id: strings.Clone(id), terms: make([]int32, len(terms)), freqs: make([]float64, len(terms))}
+	for i, k := range order {
+		v.terms[i], v.freqs[i] = numbered[k], float64(terms[k].Freq)
+	}
+	const steps = 1 << 10
+	share := float64(maphash.Comparable(m.seed, key)%steps) / steps
+	m.vectors.put(m.docKey(key), v, time.Now().Add(vectorLife/2+time.Duration(share*float64(vectorLife))))
+	if !v.isEmpty() {
 		m.facts.Put(fact{fieldHadTerms, fieldKey{key.Index, key.uuid, key.field}}, true, nil, 2*vectorLife)
 	}
 	return v
+}
+
+// docKey names what a key names by numbers.
+func (m *store) docKey(k vectorKey) docKey {
+	d := docKey{field: m.fields.of(fieldKey{k.Index, k.uuid, k.field}), seqNo: k.SeqNo}
+	if k.ID != "" {
+		d.state = uint32(maphash.Comparable(m.seed, k.Hit)) | 1 //nolint:gosec // half of it
+	}
+	return d
 }
 
 // newRow returns a row in numbers, whose weight is idf by a document
@@ -188,6 +213,88 @@ func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	}
 	r.terms = m.terms.number(make([]int32, 0, len(texts)), texts)
 	return r
+}
+
+// Numbers gives values numbers, from 1 on. There are as many as fields, or
+// versions of a matrix, that searches ask about.
+type numbers[K comparable] struct {
+	own func(K) K // what is kept of a value
+
+	mu    sync.Mutex
+	known map[K]uint32
+}
+
+func (n *numbers[K]) of(k K) uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil {
+		n.known = map[K]uint32{}
+	}
+	number, ok := n.known[k]
+	if !ok {
+		number = uint32(len(n.known) + 1) //nolint:gosec // they are few
+		n.known[n.own(k)] = number
+	}
+	return number
+}
+
+// maxSpaces is of how many spaces the weights are known: fields may have their
+// own, and a new version of a matrix replaces another.
+const maxSpaces = 4
+
+// weights has w of terms by number, of the spaces that searches were in.
+type weights struct {
+	mu sync.RWMutex
+	of map[uint32][]float64 // NaN where unknown
+}
+
+// in returns w of terms in a space, of at least n terms, NaN where unknown. It
+// must not be modified.
+func (w *weights) in(space uint32, n int) []float64 {
+	w.mu.RLock()
+	of := w.of[space]
+	w.mu.RUnlock()
+	if len(of) >= n {
+		return of
+	}
+	return grown(of, n)
+}
+
+// grown returns a copy of w of at least n terms.
+func grown(of []float64, n int) []float64 {
+	all := make([]float64, max(n, len(of)))
+	for i := copy(all, of); i < len(all); i++ {
+		all[i] = math.NaN()
+	}
+	return all
+}
+
+// learn returns what is known of a space, with what rows say of terms, for at
+// least n terms, and remembers that.
+func (w *weights) learn(space uint32, known []float64, n int, terms []int32, rows []*row) []float64 {
+	if !slices.ContainsFunc(terms, func(term int32) bool { return math.IsNaN(known[term]) }) {
+		return known
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, has := w.of[space]; !has && len(w.of) == maxSpaces {
+		clear(w.of)
+	}
+	size := len(w.of[space])
+	if size < n {
+		size = n + n/4 // the next searches bring more
+	}
+	of := grown(w.of[space], size)
+	for term, value := range known { // all may be forgotten meanwhile
+		if !math.IsNaN(value) {
+			of[term] = value
+		}
+	}
+	for k, term := range terms {
+		of[term] = rows[k].w
+	}
+	w.of[space] = of
+	return of
 }
 
 // A vocabulary numbers terms in the order in which they come.

@@ -32,7 +32,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 	tb.Helper()
 	n := 2 + rng.IntN(30)
 	c := &randomCase{
-		vectors: &fakeVectors{docs: map[docKey]map[string]map[string]int64{}},
+		vectors: &fakeVectors{docs: map[docName]map[string]map[string]int64{}},
 		matrix:  &fakeMatrix{version: fmt.Sprint("m@", rng.Uint64()), docs: int64(1 + rng.IntN(1000))},
 		similar: map[string]map[string]float64{}, docFreq: map[string]uint32{},
 	}
@@ -72,7 +72,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 			doc[c.fields[i].Field] = terms(rng, n+3, 20)
 		}
 		c.hits = append(c.hits, expand.Hit{Index: "i", ID: strconv.Itoa(k), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
-		c.vectors.docs[docKey{"i", strconv.Itoa(k)}] = doc
+		c.vectors.docs[docName{"i", strconv.Itoa(k)}] = doc
 	}
 	return c
 }
@@ -143,13 +143,13 @@ func TestScoresAreTheSoftCosineOfTheSymmetrizedMatrix(t *testing.T) {
 		}
 		some := c.hits[:1+rng.IntN(len(c.hits))]
 		for turn, hits := range [][]expand.Hit{some, c.hits, c.hits} { // cold, partly, and warm
-			got, err := r.Scores(t.Context(), c.fields, hits)
+			got, err := r.Scores(t.Context(), by(c.fields), hits)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for k, hit := range hits {
 				y := map[int32]float64{}
-				for field, terms := range c.vectors.docs[docKey{"i", hit.ID}] {
+				for field, terms := range c.vectors.docs[docName{"i", hit.ID}] {
 					for text, freq := range terms {
 						y[numbers[field+"."+text]] = float64(freq)
 					}
@@ -158,8 +158,8 @@ func TestScoresAreTheSoftCosineOfTheSymmetrizedMatrix(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if math.Abs(got[k]-want) > 1e-9 || math.IsNaN(got[k]) {
-					t.Fatalf("case %d, turn %d: hit %d has %v, want %v", n, turn, k, got[k], want)
+				if math.Abs(got[k].Soft-want) > 1e-9 || math.IsNaN(got[k].Soft) || got[k].ID != hit.ID {
+					t.Fatalf("case %d, turn %d: hit %s has %+v, want %v", n, turn, hit.ID, got[k], want)
 				}
 			}
 		}

@@ -13,9 +13,10 @@
 // 0 where a document has none of these terms. With one field it is the soft
 // cosine of Space.Soft of package softcosine.
 //
-// A [Reranker] remembers the documents' terms by index with its UUID, id,
-// sequence number and primary term, which name one state of a document, and
-// the rows of S by the version of the matrix, all of it bounded by bytes.
+// A [Reranker] remembers the documents' terms by what names one state of a
+// document, and the rows of S by the version of the matrix, all of it bounded by
+// bytes. A state is named by the UUID of the index and the sequence number, and
+// where several shards are searched by id, primary term and version as well.
 // Terms are numbered once, so that a score is sums over arrays.
 package soft
 
@@ -91,17 +92,17 @@ func (r *Reranker) Close() {
 	r.memory.close()
 }
 
-// Scores returns the score of each of the hits, from 0 to about 1. Fields
-// has at least one, and none twice.
+// Scores returns the scores of each of the hits: the soft cosine from 0 to about
+// 1, and the sum of the clauses. By has at least one field, and none twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
 // S. When ctx ends first, its error comes back while that goes on and fills the
 // memory for the searches that follow.
-func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w, err := r.open(fields, hits)
+	w, err := r.open(by.Fields, hits)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits
 		}
 	}
 	s, _ := r.scratch.Get().(*scratch) // New makes no other
-	scores, err := w.scores(ctx, s)
+	scores, err := w.scores(ctx, s, by.Sums)
 	r.scratch.Put(s) // not after a panic, which leaves it in disorder
 	return scores, err
 }
@@ -180,7 +181,9 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 		if fields[i].Weights != nil {
 			key.weights = fields[i].Weights.ID()
 		}
-		w.fields[i] = column{RerankField: fields[i], space: unique.Make(key)}
+		c := column{RerankField: fields[i], space: unique.Make(key)}
+		c.number = r.memory.spaces.of(c.space)
+		w.fields[i] = c
 	}
 	return w, nil
 }
@@ -200,6 +203,6 @@ func (r *Reranker) Stats() Stats {
 	_, bytes := m.terms.size()
 	return Stats{
 		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
-		Bytes: bytes + m.vectors.Stats().Bytes + m.rows.Stats().Bytes + m.reaches.Stats().Bytes, Forgotten: forgot,
+		Bytes: bytes + m.vectors.bytes() + m.rows.Stats().Bytes + m.reaches.Stats().Bytes, Forgotten: forgot,
 	}
 }

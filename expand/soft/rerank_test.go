@@ -28,17 +28,22 @@ func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []expand.Hit) {
 	m := &fakeMatrix{version: "pets@1", docs: 100}
 	m.set(tb, "cat", 10, map[string]float64{"dog": 0.5})
 	m.set(tb, "dog", 10, map[string]float64{"cat": 0.5})
-	v := &fakeVectors{docs: map[docKey]map[string]map[string]int64{
+	v := &fakeVectors{docs: map[docName]map[string]map[string]int64{
 		{"i", "1"}: {"body": {"dog": 1}},
 		{"i", "2"}: {"body": {"cat": 2}},
 		{"i", "3"}: {"body": {"fish": 1}},
-	}, versions: map[docKey]int64{}}
+	}, versions: map[docName]int64{}}
 	var hits []expand.Hit
 	for k := range 3 {
 		hits = append(hits, expand.Hit{Index: "i", ID: strconv.Itoa(k + 1), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 	}
 	return v, []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
 }
+
+// petSums are what the search for a cat sums.
+var petSums = []expand.Sum{{Fields: []expand.SumField{{Boost: 1, Words: []expand.SumWord{
+	{Weight: 2, Terms: []string{"cat", "dog"}, Boosts: []float64{1, .5}},
+}}}}}
 
 func newReranker(t *testing.T, v TermVectors) *Reranker {
 	t.Helper()
@@ -53,13 +58,14 @@ func matrixIn(fields []expand.RerankField) *fakeMatrix {
 }
 
 // checkScores compares scores with those wanted, to the rounding of S.
-func checkScores(t *testing.T, got []float64, want ...float64) {
+func checkScores(t *testing.T, scores []expand.HitScore, want ...float64) {
 	t.Helper()
+	got := softs(scores)
 	if len(got) != len(want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	for k := range want {
-		if math.Abs(got[k]-want[k]) > 1e-4 {
+		if !(math.Abs(got[k]-want[k]) <= 1e-4) { // NaN is none
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}
@@ -70,7 +76,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 	hits[1].Routing = "r"
 	r := newReranker(t, v)
 	for range 3 {
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,13 +101,13 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
-	v.docs[docKey{"i", "3"}]["body"] = map[string]int64{"cat": 1}
-	v.versions[docKey{"i", "3"}] = 2
+	v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
+	v.versions[docName{"i", "3"}] = 2
 	hits[2].SeqNo, hits[2].Version = 9, 2
-	got, err := r.Scores(t.Context(), fields, hits)
+	got, err := r.Scores(t.Context(), by(fields), hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,19 +121,19 @@ func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
 // that is not the hit's, and not remembered as such.
 func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
 	for name, change := range map[string]func(v *fakeVectors){
-		"changed": func(v *fakeVectors) { v.versions[docKey{"i", "2"}] = 2 },
-		"gone":    func(v *fakeVectors) { delete(v.docs, docKey{"i", "2"}) },
+		"changed": func(v *fakeVectors) { v.versions[docName{"i", "2"}] = 2 },
+		"gone":    func(v *fakeVectors) { delete(v.docs, docName{"i", "2"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, fields, hits := pets(t)
-			doc := v.docs[docKey{"i", "2"}]
+			doc := v.docs[docName{"i", "2"}]
 			change(v)
 			r := newReranker(t, v)
-			if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrMissing) {
+			if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrMissing) {
 				t.Fatalf("got %v", err)
 			}
-			v.docs[docKey{"i", "2"}], v.versions[docKey{"i", "2"}] = doc, 1 // as the search has seen it
-			got, err := r.Scores(t.Context(), fields, hits)
+			v.docs[docName{"i", "2"}], v.versions[docName{"i", "2"}] = doc, 1 // as the search has seen it
+			got, err := r.Scores(t.Context(), by(fields), hits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +154,7 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
 		go func() {
-			_, err := r.Scores(ctx, fields, hits)
+			_, err := r.Scores(ctx, by(fields), hits)
 			failed <- err
 		}()
 		synctest.Wait()
@@ -158,7 +164,7 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 		}
 		close(v.wait)
 		synctest.Wait()
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +184,7 @@ func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
 		var searches sync.WaitGroup
 		for n := range 5 {
 			searches.Go(func() {
-				got, err := r.Scores(t.Context(), fields, hits[:2+n%2])
+				got, err := r.Scores(t.Context(), by(fields), hits[:2+n%2])
 				if err != nil {
 					t.Error(err)
 					return
@@ -219,7 +225,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				}})
 				defer r.Close()
 				search := func(client, index string) error {
-					_, err := r.Scores(context.WithValue(t.Context(), clientKey{}, client), fields, []expand.Hit{{Index: index, ID: "1"}})
+					_, err := r.Scores(context.WithValue(t.Context(), clientKey{}, client), by(fields), []expand.Hit{{Index: index, ID: "1"}})
 					return err
 				}
 				var searches sync.WaitGroup
@@ -268,11 +274,11 @@ func TestFailuresAreToldAndNotRemembered(t *testing.T) {
 			v, fields, hits := pets(t)
 			r := newReranker(t, v)
 			change(v, matrixIn(fields), false)
-			if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, failure) && (name != "panic" || !errors.Is(err, recovery.ErrPanic)) {
+			if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, failure) && (name != "panic" || !errors.Is(err, recovery.ErrPanic)) {
 				t.Errorf("got %v", err)
 			}
 			change(v, matrixIn(fields), true)
-			got, err := r.Scores(t.Context(), fields, hits)
+			got, err := r.Scores(t.Context(), by(fields), hits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,19 +296,19 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	r := newReranker(t, v)
 	fields[0].Field = "alias"
 	for range 2 {
-		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrNoTerms) {
+		if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrNoTerms) {
 			t.Errorf("got %v", err)
 		}
 	}
 	if diff := cmp.Diff([]string{"i.alias"}, v.askedFields); diff != "" {
 		t.Errorf("asked for (-want +got)\n%s", diff)
 	}
-	v.docs[docKey{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
+	v.docs[docName{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
 	four := []expand.Hit{{Index: "i", ID: "4", Version: 1}}
-	if _, err := r.Scores(t.Context(), fields, four); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), four); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Scores(t.Context(), fields, hits)
+	got, err := r.Scores(t.Context(), by(fields), hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +326,7 @@ func TestReadableFieldsMayBeEmpty(t *testing.T) {
 		with[1].Field = "notes"
 		v.askedFields = nil
 		for range 3 {
-			got, err := r.Scores(t.Context(), with, hits)
+			got, err := r.Scores(t.Context(), by(with), hits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,14 +346,14 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
 		for range 2 {
-			if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+			if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 				t.Fatal(err)
 			}
 		}
 		v.uuids["i"] = "second"
-		v.docs[docKey{"i", "3"}]["body"] = map[string]int64{"cat": 1}
+		v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 		time.Sleep(time.Minute)
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,22 +364,22 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 	})
 }
 
-// What is asked for again and again stays, but not for ever, and not all ends at
-// the same time.
+// What is remembered stays whether it is used or not, but not for ever, and not
+// all ends at the same time.
 func TestVectorsThatAreUsedStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, fields, _ := pets(t)
 		var hits []expand.Hit
 		for k := range 50 {
 			id := fmt.Sprint("d", k)
-			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}}
+			v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}}
 			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 		}
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
 		search := func() int {
 			before := v.count()
-			if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+			if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 				t.Fatal(err)
 			}
 			if v.count() == before {
@@ -384,20 +390,21 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 		if n := search(); n != 50 {
 			t.Fatalf("asked for %d documents", n)
 		}
+		const pause = vectorLife / 24
 		most, all := 0, 0
-		for spent := time.Duration(0); spent < 2*vectorLife-vectorTime; spent += vectorTime / 2 {
-			time.Sleep(vectorTime / 2)
+		for spent := pause; spent < 2*vectorLife; spent += pause {
+			time.Sleep(pause)
 			n := search()
-			if most, all = max(most, n), all+n; n > 0 && spent < vectorLife/2-vectorTime {
+			if most, all = max(most, n), all+n; n > 0 && spent < vectorLife/2 {
 				t.Errorf("asked again after %v", spent)
 			}
 		}
 		if all < 50 || most > 25 {
 			t.Errorf("asked for %d again, %d at once", all, most)
 		}
-		time.Sleep(vectorTime + time.Second)
+		time.Sleep(vectorLife*3/2 + time.Second)
 		if n := search(); n != 50 {
-			t.Errorf("asked for %d documents that nobody had used", n)
+			t.Errorf("asked for %d documents whose time was over", n)
 		}
 	})
 }
@@ -405,7 +412,7 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 	v, fields, hits := pets(t)
 	v.most = 1
-	got, err := newReranker(t, v).Scores(t.Context(), fields, hits)
+	got, err := newReranker(t, v).Scores(t.Context(), by(fields), hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +421,7 @@ func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 	v.err = esclient.ErrTooLarge
-	if _, err := newReranker(t, v).Scores(t.Context(), fields, hits); !errors.Is(err, ErrTooLarge) {
+	if _, err := newReranker(t, v).Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -426,10 +433,10 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 		large[strconv.Itoa(n)] = 1
 	}
 	for _, id := range []string{"1", "2"} {
-		v.docs[docKey{"i", id}]["body"] = large
+		v.docs[docName{"i", id}]["body"] = large
 	}
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrTooLarge) {
+	if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -441,10 +448,10 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	var hits []expand.Hit
 	for k := range 2*docsAtOnce + 1 {
 		id := fmt.Sprint("d", k)
-		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}
+		v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}
 		hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 	}
-	got, err := newReranker(t, v).Scores(t.Context(), fields, hits)
+	got, err := newReranker(t, v).Scores(t.Context(), by(fields), hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +459,7 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	for _, call := range v.calls {
 		asked = append(asked, len(call))
 	}
-	if diff := cmp.Diff([]int{docsAtOnce, docsAtOnce, 1}, asked); diff != "" || slices.Min(got) < .999 {
+	if diff := cmp.Diff([]int{docsAtOnce, docsAtOnce, 1}, asked); diff != "" || slices.Min(softs(got)) < .999 {
 		t.Errorf("scores %v, calls (-want +got)\n%s", got, diff)
 	}
 }
@@ -460,7 +467,7 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 func TestVersionsOfSAreToldApart(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
 	next := &fakeMatrix{version: "pets@2", docs: 100}
@@ -474,7 +481,7 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 		want []float64
 	}{{next, []float64{0, 1, .125}}, {was, []float64{.5, 1, 0}}} {
 		fields[0].Similarities = c.s
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -494,14 +501,14 @@ func TestMemoryIsBounded(t *testing.T) {
 		var hits []expand.Hit
 		for k := range 10 {
 			id := fmt.Sprint(n, "-", k)
-			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}
+			v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}
 			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 		}
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Max(got) != slices.Min(got) || got[0] <= 0 {
+		if all := softs(got); slices.Max(all) != slices.Min(all) || all[0] <= 0 {
 			t.Fatalf("got %v", got)
 		}
 		// A memory ends with the next search.
@@ -519,7 +526,7 @@ func TestNothingIsRememberedWithoutMemory(t *testing.T) {
 	r := New(Options{Vectors: v})
 	defer r.Close()
 	for range 3 {
-		got, err := r.Scores(t.Context(), fields, hits)
+		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -533,7 +540,7 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 	r := New(Options{Vectors: v, Bytes: 1 << 20})
 	failed := make(chan error)
 	go func() {
-		_, err := r.Scores(t.Context(), fields, hits)
+		_, err := r.Scores(t.Context(), by(fields), hits)
 		failed <- err
 	}()
 	for v.count() == 0 {
@@ -543,7 +550,7 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, cache.ErrClosed) {
+	if _, err := r.Scores(t.Context(), by(fields), hits); !errors.Is(err, cache.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -552,7 +559,7 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 func TestRecallingEndsWithItsContext(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
 	for asked := range 2 {
@@ -569,12 +576,12 @@ func TestRecallingEndsWithItsContext(t *testing.T) {
 func TestScoresEndWithTheirContext(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Scores(ctx, fields, hits); !errors.Is(err, context.Canceled) {
+	if _, err := r.Scores(ctx, by(fields), hits); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -584,7 +591,7 @@ func TestScoresEndWithTheirContext(t *testing.T) {
 func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
 	bad := []expand.RerankField{fields[0]}
@@ -598,9 +605,9 @@ func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 					t.Fatal("no panic")
 				}
 			}()
-			_, _ = r.Scores(t.Context(), bad, hits)
+			_, _ = r.Scores(t.Context(), by(bad), hits)
 		}()
-		got, err := r.Scores(t.Context(), fish, hits)
+		got, err := r.Scores(t.Context(), by(fish), hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -624,14 +631,12 @@ func (c *endingContext) Err() error {
 func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
 	asked, ended := 0, true
 	for ; ended; asked++ {
-		for _, v := range rememberedVectors(r, fields, hits) {
-			v.weighted.Store(nil) // to be computed with the scratch again
-		}
+		forgetSquares(r, fields, hits) // to be computed with the scratch again
 		w, err := r.open(fields, hits)
 		if err != nil {
 			t.Fatal(err)
@@ -640,7 +645,7 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 			t.Fatalf("remembered: %v, %v", known, err)
 		}
 		s := new(scratch)
-		_, err = w.scores(&endingContext{t.Context(), asked}, s)
+		_, err = w.scores(&endingContext{t.Context(), asked}, s, petSums)
 		if ended = errors.Is(err, context.Canceled); err != nil && !ended {
 			t.Fatal(err)
 		}
@@ -662,8 +667,8 @@ func TestTermsLeavesOutHits(t *testing.T) {
 	for n := range maxReturned + 1 {
 		large[strconv.Itoa(n)] = 1
 	}
-	v.docs[docKey{"i", hits[1].ID}]["body"] = large
-	v.failed = map[docKey]error{{"i", hits[0].ID}: errors.New("this document only")}
+	v.docs[docName{"i", hits[1].ID}]["body"] = large
+	v.failed = map[docName]error{{"i", hits[0].ID}: errors.New("this document only")}
 	got, err := newReranker(t, v).Terms(t.Context(), []string{"body"}, hits)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,9 @@ var (
 
 // TermVectors reports the terms of documents.
 type TermVectors interface {
+	// Named returns the documents of a concrete index that have the sequence
+	// numbers, in any order, without those that are not there any more.
+	Named(ctx context.Context, index string, seqNos []int64) ([]documents.DocRef, error)
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
 	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
 	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
@@ -182,15 +185,19 @@ func (w *window) fetchUUIDs(ctx context.Context, vectors TermVectors) error {
 
 // recallVectors returns how many are missing.
 func (w *window) recallVectors() (missing int) {
+	keys := make([]docKey, len(w.hits))
 	for i := range w.fields {
-		c := &w.fields[i]
-		c.vectors = make([]*vector, len(w.hits))
 		for k := range w.hits {
-			v, ok, _ := cache.Peek[*vector](w.memory.vectors, w.key(i, k))
-			if !ok {
+			keys[k] = w.memory.docKey(w.key(i, k))
+		}
+		w.fields[i].vectors = w.memory.vectors.get(keys)
+		for k, v := range w.fields[i].vectors {
+			if v != nil && w.hits[k].ID != "" && v.id != w.hits[k].ID { // states share a number once in a long time
+				w.fields[i].vectors[k], v = nil, nil
+			}
+			if v == nil {
 				missing++
 			}
-			c.vectors[k] = v
 		}
 	}
 	lookups := len(w.fields) * len(w.hits)
@@ -235,7 +242,7 @@ func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int)
 			}
 		}
 	}
-	found, err := cache.GetAll(ctx, w.memory.vectors, keys, func(ctx context.Context, keys []vectorKey) (map[vectorKey]*vector, error) {
+	found, err := cache.GetAll(ctx, w.memory.calls, keys, func(ctx context.Context, keys []vectorKey) (map[vectorKey]*vector, error) {
 		slices.SortFunc(keys, func(a, b vectorKey) int { return place[a] - place[b] })
 		loaded := make(map[vectorKey]*vector, len(keys))
 		return loaded, w.loadVectors(ctx, vectors, keys, loaded)
@@ -248,16 +255,31 @@ func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int)
 
 // loadVectors asks for the terms of hits in one call, or several where that is
 // too much for one, and has those loaded that are of the state that the search
-// has found. The keys of a document stand side by side.
+// has found. The keys of a document stand side by side. Documents that only have
+// a number are named first.
 func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
+	named, err := w.named(ctx, vectors, keys)
+	if err != nil {
+		return err
+	}
 	var docs []documents.VectorRequest
 	var first []int // keys of docs
 	for n, key := range keys {
-		if n == 0 || key.Hit != keys[n-1].Hit {
-			docs, first = append(docs, documents.VectorRequest{Index: key.Index, ID: key.ID, Routing: key.Routing}), append(first, n)
+		hit, known := key.Hit, true
+		if key.ID == "" {
+			hit, known = named[key.SeqNo]
+		}
+		if !known {
+			continue // it is gone
+		}
+		if n == 0 || len(first) == 0 || key.Hit != keys[first[len(first)-1]].Hit {
+			docs, first = append(docs, documents.VectorRequest{Index: hit.Index, ID: hit.ID, Routing: hit.Routing}), append(first, n)
 		}
 		last := &docs[len(docs)-1]
 		last.Fields = append(last.Fields, key.field)
+	}
+	if len(docs) == 0 {
+		return nil
 	}
 	answer, err := vectors.DocVectors(ctx, docs)
 	if half := len(docs) / 2; half > 0 && errors.Is(err, esclient.ErrTooLarge) {
@@ -279,10 +301,18 @@ func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []ve
 			return err
 		}
 		for i, field := range docs[d].Fields {
-			if key := keys[first[d]+i]; answer[d].Found && answer[d].Version == key.Version {
+			key := keys[first[d]+i]
+			version := key.Version
+			if key.ID == "" {
+				version = named[key.SeqNo].Version
+			}
+			if answer[d].Found && answer[d].Version == version {
 				terms := answer[d].Fields[field]
 				w.terms += len(terms)
-				loaded[key] = w.memory.newVector(key, terms)
+				loaded[key] = w.memory.remember(key, docs[d].ID, terms)
+				if mean := answer[d].MeanLengths[field]; mean > 0 {
+					w.memory.facts.Put(fact{meanLength, fieldKey{key.Index, key.uuid, field}}, mean, nil, 2*vectorLife)
+				}
 			}
 		}
 	}
@@ -290,6 +320,29 @@ func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []ve
 		return ErrTooLarge
 	}
 	return nil
+}
+
+// named returns the hits of keys without an id by their numbers. All are of one
+// index, since one shard was searched.
+func (w *window) named(ctx context.Context, vectors TermVectors, keys []vectorKey) (map[int64]expand.Hit, error) {
+	var numbers []int64
+	for _, key := range keys {
+		if key.ID == "" && !slices.Contains(numbers, key.SeqNo) {
+			numbers = append(numbers, key.SeqNo)
+		}
+	}
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	docs, err := vectors.Named(ctx, keys[0].Index, numbers)
+	if err != nil {
+		return nil, fmt.Errorf("ids of hits: %w", err)
+	}
+	named := make(map[int64]expand.Hit, len(docs))
+	for _, d := range docs {
+		named[d.SeqNo] = expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo, PrimaryTerm: d.PrimaryTerm, Version: d.Version}
+	}
+	return named, nil
 }
 
 // required returns what went wrong with a document, nil where it is left out.
@@ -353,7 +406,7 @@ func (w *window) doubts() map[fieldKey]struct{} {
 	return doubts
 }
 
-func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
+func (w *window) scores(ctx context.Context, s *scratch, sums []expand.Sum) ([]expand.HitScore, error) {
 	for field := range w.doubts() {
 		if readable, _ := w.readable(field); !readable {
 			return nil, fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
@@ -376,11 +429,60 @@ func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
 			return nil, err
 		}
 		query += c.Boost * square
-	}
-	for k, product := range products {
-		if products[k] = 0; query > 0 && squares[k] > 0 {
-			products[k] = product / math.Sqrt(query) / math.Sqrt(squares[k])
+		for k := range c.vectors {
+			if c.fresh[k] { // it does not depend on the search
+				w.memory.vectors.settle(w.memory.docKey(w.key(i, k)), c.number, c.squares[k])
+			}
 		}
 	}
-	return products, nil
+	scores := make([]expand.HitScore, len(w.hits))
+	for k, product := range products {
+		scores[k].ID = w.fields[0].vectors[k].id
+		if query > 0 && squares[k] > 0 {
+			scores[k].Soft = product / math.Sqrt(query) / math.Sqrt(squares[k])
+		}
+	}
+	for i := range sums {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w.sum(s, &sums[i], scores)
+	}
+	return scores, nil
+}
+
+// sum adds the score of a clause to those of the hits.
+func (w *window) sum(s *scratch, sum *expand.Sum, scores []expand.HitScore) {
+	best, all := make([]float64, len(w.hits)), make([]float64, len(w.hits))
+	for i := range sum.Fields {
+		f := &sum.Fields[i]
+		c := &w.fields[f.Field]
+		for k, score := range c.saturated(s, f, w.memory.terms.number, w.lengths(c)) {
+			best[k] = max(best[k], score)
+			all[k] += score
+		}
+	}
+	for k := range scores {
+		scores[k].Sum += best[k] + sum.TieBreaker*(all[k]-best[k])
+	}
+}
+
+// lengths returns how long the field of each hit is for the mean of its index,
+// or of the hits where that is not known.
+func (w *window) lengths(c *column) []float64 {
+	lengths, sum := make([]float64, len(c.vectors)), 0.0
+	for k, v := range c.vectors {
+		lengths[k] = v.length()
+		sum += lengths[k]
+	}
+	for k := range lengths {
+		mean, known, _ := cache.Peek[float64](w.memory.facts, fact{meanLength, fieldKey{w.hits[k].Index, w.uuids[k], c.Field}})
+		if !known {
+			mean = sum / float64(len(lengths))
+		}
+		if mean > 0 {
+			lengths[k] /= mean
+		}
+	}
+	return lengths
 }

@@ -395,3 +395,23 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 		t.Errorf("positions of car (-want +got)\n%s", diff)
 	}
 }
+
+func TestHitsAreNamedByNumbers(t *testing.T) {
+	c := toy(t)
+	names := `{"query":{"match":{"body":"car"}},"_source":false,"stored_fields":"_none_","docvalue_fields":["_seq_no"]}`
+	answer := c.ok(t, "POST", "/toy/_search", names)
+	number := at(answer, "hits", "hits", 0, "fields", "_seq_no", 0)
+	if id := at(answer, "hits", "hits", 0, "_id"); id != nil || number == nil {
+		t.Fatalf("named by the id %v and the number %v", id, number)
+	}
+	want := at(c.ok(t, "POST", "/toy/_search", `{"query":{"match":{"body":"car"}}}`), "hits", "hits", 0, "_id")
+	page := fmt.Sprintf(`{"query":{"bool":{"filter":[{"terms":{"_seq_no":[%v]}},{"term":{"_index":"toy"}}]}}}`, number)
+	if got := at(c.ok(t, "POST", "/toy/_search", page), "hits", "hits"); len(got.([]any)) != 1 || at(got, 0, "_id") != want {
+		t.Errorf("number %v is of %v, want %v", number, got, want)
+	}
+	vectors := c.ok(t, "POST", "/_mtermvectors?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=true",
+		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
+	if n := at(vectors, "docs", 0, "term_vectors", "body", "field_statistics", "sum_ttf"); n == nil {
+		t.Error("no statistics of the field")
+	}
+}

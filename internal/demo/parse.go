@@ -2,6 +2,7 @@ package demo
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -68,6 +69,10 @@ func (p parser) kind(name, field string, a *args) query {
 		boost := a.boost("boost")
 		field, values := a.sole()
 		anyOf := boolQuery{minShould: 1}
+		if field == "_seq_no" {
+			numbers, _ := values.([]any)
+			return constant("PointInSetQuery", func(doc int) bool { return slices.ContainsFunc(numbers, func(n any) bool { return fmt.Sprint(n) == strconv.Itoa(doc) }) })
+		}
 		for _, text := range newArgs("terms", map[string]any{field: values}).strings(field) {
 			anyOf.should = append(anyOf.should, p.exact(field, text))
 		}
@@ -114,6 +119,8 @@ func (p parser) required(a *args, key string) query {
 // exact returns the query for a value as it is in the index, not analyzed.
 func (p parser) exact(field, value string) query {
 	switch {
+	case field == "_index":
+		return constant("_index", func(int) bool { return p.ix.name == value })
 	case p.ix.mapping.fields[field] != nil:
 		return term(p.ix, field, value, p.words)
 	case p.ix.mapping.loaded:

@@ -29,6 +29,8 @@ type searchRequest struct {
 	totalUpTo  int      // hits are counted up to here; 0 is not at all
 	explain    bool
 	states     bool // the version of each hit is wanted, and the number of its write
+	numbers    bool // that number is wanted as a field
+	nameless   bool // no id is wanted
 	byDocument bool // sorted by _doc instead of by score
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
@@ -44,6 +46,16 @@ func parseSearch(body map[string]any) *searchRequest {
 		states: a.boolean("version", false) || a.boolean("seq_no_primary_term", false),
 	}
 	r.query, _ = a.take("query")
+	for _, field := range a.strings("docvalue_fields") {
+		if r.numbers = field == "_seq_no"; !r.numbers {
+			panic(unsupported("docvalue_fields but [_seq_no]"))
+		}
+	}
+	for _, field := range a.strings("stored_fields") {
+		if r.nameless = field == "_none_"; !r.nameless {
+			panic(unsupported("stored_fields but [_none_]"))
+		}
+	}
 	if wanted, ok := a.rest["_source"].(bool); ok {
 		a.ignore("_source")
 		r.noSource = !wanted
@@ -227,6 +239,12 @@ func (r *searchRequest) render(res result) map[string]any {
 	}
 	if r.states {
 		h["_version"], h["_seq_no"], h["_primary_term"] = 1, res.doc, 1
+	}
+	if r.numbers {
+		h["fields"] = map[string]any{"_seq_no": []int{res.doc}}
+	}
+	if r.nameless {
+		delete(h, "_id")
 	}
 	switch {
 	case r.noSource:

@@ -67,7 +67,7 @@ func (e *Engine) termVectors(c *call) any {
 		}
 		if len(terms) > 0 {
 			vectors[field] = map[string]any{
-				"terms": terms, "field_statistics": map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens},
+				"terms": terms, "field_statistics": f.statistics(),
 			}
 		}
 	}
@@ -94,14 +94,18 @@ func (ix *index) vector(d document, field string, places bool) map[string]vector
 	return terms
 }
 
+func (f *inverted) statistics() map[string]any {
+	return map[string]any{"doc_count": f.docCount, "sum_doc_freq": f.sumDocFreq, "sum_ttf": f.tokens}
+}
+
 // manyTermVectors answers with the terms of documents of indices and their
-// positions, without what the indices know of them.
+// positions, without what the indices know of the terms.
 func (e *Engine) manyTermVectors(c *call) any {
 	a := newArgs("mtermvectors", c.decoded())
 	list := a.list("docs")
 	a.done()
 	places := c.params.Get("positions") != "false"
-	for _, option := range []string{"offsets", "term_statistics", "field_statistics"} {
+	for _, option := range []string{"offsets", "term_statistics"} {
 		if c.params.Get(option) != "false" {
 			panic(unsupported("[%s] in term vectors of documents", option))
 		}
@@ -119,7 +123,11 @@ func (e *Engine) manyTermVectors(c *call) any {
 				continue
 			}
 			if terms := ix.vector(ix.docs[number], field, places); len(terms) > 0 {
-				vectors[field] = map[string]any{"terms": terms}
+				vector := map[string]any{"terms": terms}
+				if c.params.Get("field_statistics") != "false" {
+					vector["field_statistics"] = ix.fields[field].statistics()
+				}
+				vectors[field] = vector
 			}
 		}
 		docs[i] = map[string]any{"_index": ix.name, "_id": id, "_version": 1, "found": found, "term_vectors": vectors}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -70,40 +72,64 @@ func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
 	return nil
 }
 
+// A hit without an id is named first, by its sequence number.
 func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
-	var asked string
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/i/_settings" {
-			_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"u"}}}}`)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		asked = r.URL.Path + " " + string(body)
-		_, _ = io.WriteString(w, `{"docs":[
-			{"_index":"i","_id":"1","found":true,"_version":4,"term_vectors":{"body":{"terms":{"car":{"term_freq":3}}}}},
-			{"_index":"i","_id":"2","found":true,"_version":1,"term_vectors":{"body":{"terms":{"car":{"term_freq":1},"boat":{"term_freq":1}}}}}]}`)
-	}))
-	defer node.Close()
-	client, err := esclient.New(esclient.Options{URL: node.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := soft.New(soft.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
-	defer r.Close()
-	fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
-	hits := []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
-	for _, fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
-		scores, err := r.Scores(t.Context(), fields, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(scores) != 2 || scores[0] < 0.999999 || scores[0] > 1.000001 || scores[1] < 0.7071 || scores[1] > 0.7072 {
-			t.Errorf("got %v, want 1 and √½", scores)
-		}
-	}
-	want := `/_mtermvectors {"docs":[{"_index":"i","_id":"1","routing":"r","fields":["body"]},{"_index":"i","_id":"2","fields":["body"]}]}`
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	const (
+		named = `/i/_search {"_source":false,"query":{"terms":{"_seq_no":[1,7]}},"seq_no_primary_term":true,"size":2,"track_total_hits":false,"version":true}`
+		terms = `/_mtermvectors {"docs":[{"_index":"i","_id":"1","routing":"r","fields":["body"]},{"_index":"i","_id":"2","fields":["body"]}]}`
+	)
+	for _, tt := range []struct {
+		name  string
+		hits  []expand.Hit
+		asked []string
+	}{
+		{"with ids", []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}, []string{terms}},
+		{"by number", []expand.Hit{{Index: "i", SeqNo: 1}, {Index: "i", SeqNo: 7}}, []string{named, terms}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var asked []string
+			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/i/_settings" {
+					_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"u"}}}}`)
+					return
+				}
+				body, _ := io.ReadAll(r.Body)
+				asked = append(asked, r.URL.Path+" "+string(body))
+				if r.URL.Path == "/i/_search" { // in another order than asked for
+					_, _ = io.WriteString(w, `{"hits":{"hits":[{"_index":"i","_id":"2","_version":1,"_seq_no":7,"_primary_term":1},`+
+						`{"_index":"i","_id":"1","_routing":"r","_version":4,"_seq_no":1,"_primary_term":1}]}}`)
+					return
+				}
+				_, _ = io.WriteString(w, `{"docs":[
+					{"_index":"i","_id":"1","found":true,"_version":4,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":3}}}}},
+					{"_index":"i","_id":"2","found":true,"_version":1,"term_vectors":{"body":{"field_statistics":{"doc_count":4,"sum_ttf":10},"terms":{"car":{"term_freq":1},"boat":{"term_freq":1}}}}}]}`)
+			}))
+			defer node.Close()
+			client, err := esclient.New(esclient.Options{URL: node.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := soft.New(soft.Options{Vectors: termVectors{documents.API{Client: client}}, Bytes: 1 << 20})
+			defer r.Close()
+			by := &expand.Rerank{
+				Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}},
+				Sums:   []expand.Sum{{Fields: []expand.SumField{{Boost: 1, Words: []expand.SumWord{{Weight: 2, Terms: []string{"car"}, Boosts: []float64{1}}}}}}},
+			}
+			for _, by.Fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
+				scores, err := r.Scores(t.Context(), by, tt.hits)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The mean length is 2.5 words: 2·3/(3+1.2(0.25+0.75·3/2.5)) and 2·1/(1+1.2(0.25+0.75·2/2.5)).
+				want := []expand.HitScore{{ID: "1", Sum: 6 / 4.38, Soft: 1}, {ID: "2", Sum: 2 / 2.02, Soft: math.Sqrt(0.5)}}
+				if diff := cmp.Diff(want, scores, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(tt.asked, asked); diff != "" { // once: the second search remembers
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -138,9 +164,10 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	}
 	r := soft.New(soft.Options{Vectors: v, TTL: time.Minute})
 	defer r.Close()
+	hit := expand.Hit{Index: "i", ID: "1"}
 	scores := func() error {
-		fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
-		_, err := r.Scores(t.Context(), fields, []expand.Hit{{Index: "i", ID: "1"}})
+		by := &expand.Rerank{Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}}
+		_, err := r.Scores(t.Context(), by, []expand.Hit{hit})
 		return err
 	}
 	answer = `{"docs":[{"_index":"i","_id":"1","error":{"type":"index_not_found_exception"}}]}`
@@ -150,6 +177,11 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	answer = `{"docs":[` + strings.Repeat(" ", 33<<20) + `]}`
 	if err := scores(); !errors.Is(err, soft.ErrTooLarge) {
 		t.Errorf("a large answer: %v", err)
+	}
+	hit = expand.Hit{Index: "i", SeqNo: 3}
+	answer = `{"hits":{"hits":[]}}`
+	if err := scores(); cause(err) != "missing" {
+		t.Errorf("a number that no document has any more: %v", err)
 	}
 }
 

@@ -39,34 +39,47 @@ func scored(t *testing.T, answer string) (best float32, scores []float32) {
 	return best, scores
 }
 
+// blendedAnswer returns the answer with hits of the engine's scores, in the order
+// of others.
+func blendedAnswer(t *testing.T, engine []float32, scores []expand.HitScore, r *expand.Rerank) string {
+	t.Helper()
+	text := answerWith(engine)
+	f := frameOf(t, text, r)
+	order(t, f, text, scores)
+	return written(text, f)
+}
+
 func TestScoresAreBlended(t *testing.T) {
 	for _, c := range []struct {
-		name         string
-		engineWeight float64
-		engine       []float32
-		soft         []float64
-		ids          string
-		scores       []float32
+		name       string
+		softWeight float64
+		engine     []float32
+		sums, soft []float64
+		ids        string
+		scores     []float32
 	}{
-		{"formula", .5, []float32{8, 6, 4}, []float64{.05, .2, .4}, "2 1 0", []float32{6, 5, 4.5}},
-		{"the measure only", 0, []float32{8, 6, 4}, []float64{.25, 1, .5}, "1 2 0", []float32{1, .5, .25}},
-		{"the engine only", 1, []float32{8, 6, 4}, []float64{.25, 1, .5}, "0 1 2", []float32{8, 6, 4}},
-		{"both agree", .8, []float32{8, 6, 4}, []float64{1, .75, .5}, "0 1 2", []float32{8, 6, 4}},
-		{"ties keep the engine's order", .5, []float32{8, 4, 8}, []float64{.5, 1, .5}, "0 1 2", []float32{6, 6, 6}},
-		{"the engine's are equal", .8, []float32{4, 4, 4}, []float64{.1, .4, .2}, "1 2 0", []float32{4, 4, 4}},
-		{"some are zero", .5, []float32{8, 2, 0}, []float64{0, 1, 0}, "1 0 2", []float32{5, 4, 0}},
-		{"no hit is similar", .8, []float32{8, 6, 4}, []float64{0, 0, 0}, "0 1 2", []float32{8, 6, 4}},
-		{"the engine's are zero", .8, []float32{0, 0, 0}, []float64{0, 0, 1}, "0 1 2", []float32{0, 0, 0}},
+		{"formula", .5, []float32{8, 6, 4}, nil, []float64{.05, .2, .4}, "2 1 0", []float32{6, 5, 4.5}},
+		{"the measure only", 1, []float32{8, 6, 4}, nil, []float64{.25, 1, .5}, "1 2 0", []float32{1, .5, .25}},
+		{"the engine only", 0, []float32{8, 6, 4}, nil, []float64{.25, 1, .5}, "0 1 2", []float32{8, 6, 4}},
+		{"both agree", .25, []float32{8, 6, 4}, nil, []float64{1, .75, .5}, "0 1 2", []float32{8, 6, 4}},
+		{"ties keep the engine's order", .5, []float32{8, 4, 8}, nil, []float64{.5, 1, .5}, "0 1 2", []float32{6, 6, 6}},
+		{"the engine's are equal", .25, []float32{4, 4, 4}, nil, []float64{.1, .4, .2}, "1 2 0", []float32{4, 4, 4}},
+		{"some are zero", .5, []float32{8, 2, 0}, nil, []float64{0, 1, 0}, "1 0 2", []float32{5, 4, 0}},
+		{"no hit is similar", .25, []float32{8, 6, 4}, nil, []float64{0, 0, 0}, "0 1 2", []float32{6, 4.5, 4}},
+		{"the engine's are zero", .25, []float32{0, 0, 0}, nil, []float64{0, 0, 1}, "2 0 1", []float32{0, 0, 0}},
+		{"sums take the engine's place", .5, []float32{8, 6, 4}, []float64{1, 2, 4}, []float64{.2, .2, .4}, "2 1 0", []float32{8, 4, 4}},
+		{"sums only", 0, []float32{8, 6, 4}, []float64{1, 4, 3}, []float64{1, 0, 0}, "1 2 0", []float32{8, 6, 4}},
+		{"sums that are zero", .5, []float32{8, 6, 4}, []float64{0, 0, 0}, []float64{.2, .3, .4}, "2 1 0", []float32{4, 4, 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &expand.Rerank{Window: 3, Size: 3, EngineWeight: c.engineWeight}
-			p := reread(t, answerWith(c.engine), r)
-			if !p.SetScores(c.soft) {
-				t.Fatal("refused")
+			r := &expand.Rerank{Window: 3, Size: 3, SoftWeight: c.softWeight}
+			scores := softOf(c.soft...)
+			for i, sum := range c.sums {
+				r.Sums, scores[i].Sum = []expand.Sum{{}}, sum
 			}
-			got := string(WriteHitLists(p.answer, []*HitList{p.HitList}))
-			best, scores := scored(t, got)
-			if hitIDs(got) != c.ids || !slices.Equal(scores, c.scores) || best != c.scores[0] {
+			got := blendedAnswer(t, c.engine, scores, r)
+			best, written := scored(t, got)
+			if hitIDs(got) != c.ids || !slices.Equal(written, c.scores) || best != c.scores[0] {
 				t.Errorf("got %s, want the hits %s with %v", got, c.ids, c.scores)
 			}
 		})
@@ -79,45 +92,55 @@ func TestBlendedScoresFall(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 3))
 	for n := range 2000 {
 		engine := make([]float32, 1+rng.IntN(12))
-		soft := make([]float64, 1+rng.IntN(len(engine)))
+		scores := make([]expand.HitScore, 1+rng.IntN(len(engine)))
 		scale := []float64{1e-6, 1, 1e6}[rng.IntN(3)]
 		for i := range engine {
 			engine[i] = float32(scale * float64(rng.IntN(8)) * rng.Float64())
 		}
-		for i := range soft {
-			soft[i] = float64(rng.IntN(3)) * rng.Float64()
-		}
 		slices.SortFunc(engine, func(a, b float32) int { return cmp.Compare(b, a) })
-		w := []float64{.1, .5, .8, 1}[rng.IntN(4)]
-		p := reread(t, answerWith(engine), &expand.Rerank{Window: len(soft), Size: len(engine), EngineWeight: w})
-		if !p.SetScores(soft) {
-			t.Fatalf("case %d: refused", n)
+		w := []float64{0, .2, .5, .9}[rng.IntN(4)]
+		r := &expand.Rerank{Window: len(scores), Size: len(engine), SoftWeight: w}
+		if rng.IntN(2) == 0 {
+			r.Sums = []expand.Sum{{}}
 		}
-		got := string(WriteHitLists(p.answer, []*HitList{p.HitList}))
-		best, scores := scored(t, got)
-		if len(scores) != len(engine) || best != scores[0] || best > engine[0] {
-			t.Fatalf("case %d: the best score of %v is %v, the engine's is %v", n, scores, best, engine[0])
+		sums, soft := make([]float64, len(scores)), make([]float64, len(scores))
+		for i := range scores {
+			soft[i] = float64(rng.IntN(3)) * rng.Float64()
+			scores[i].Sum, scores[i].Soft = float64(rng.IntN(3))*rng.Float64(), soft[i]
+			if sums[i] = scores[i].Sum; r.Sums == nil {
+				sums[i], _ = strconv.ParseFloat(scoreText(engine[i]), 64)
+			}
 		}
-		if !slices.IsSortedFunc(scores, func(a, b float32) int { return cmp.Compare(b, a) }) {
-			t.Fatalf("case %d, w %v: engine %v and soft %v give %v", n, w, engine, soft, scores)
+		got := blendedAnswer(t, engine, scores, r)
+		best, written := scored(t, got)
+		if len(written) != len(engine) || best != written[0] || best > engine[0] {
+			t.Fatalf("case %d: the best score of %v is %v, the engine's is %v", n, written, best, engine[0])
+		}
+		if !slices.IsSortedFunc(written, func(a, b float32) int { return cmp.Compare(b, a) }) {
+			t.Fatalf("case %d, w %v: engine %v and %v give %v", n, w, engine, scores, written)
+		}
+		share := func(of []float64, i int) float64 {
+			if best := slices.Max(of); best > 0 {
+				return of[i] / best
+			}
+			return 0
 		}
 		blend := func(id string) float64 {
 			i, err := strconv.Atoi(id)
 			if err != nil {
 				t.Fatal(err)
 			}
-			bestSoft := slices.Max(soft)
-			if bestSoft == 0 || engine[0] == 0 {
-				return float64(engine[i])
+			return (1-w)*share(sums, i) + w*share(soft, i)
+		}
+		// What differs by rounding only may be in either order.
+		ids := strings.Fields(hitIDs(got))[:len(scores)]
+		for i := range ids[1:] {
+			if blend(ids[i]) < blend(ids[i+1])-1e-12 {
+				t.Fatalf("case %d, w %v: engine %v and %v give the order %v", n, w, engine, scores, ids)
 			}
-			return w*float64(engine[i])/float64(engine[0]) + (1-w)*soft[i]/bestSoft
 		}
-		ids := strings.Fields(hitIDs(got))[:len(soft)]
-		if !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Compare(blend(b), blend(a)) }) {
-			t.Fatalf("case %d, w %v: engine %v and soft %v give the order %v", n, w, engine, soft, ids)
-		}
-		if w == 1 && !slices.Equal(scores, engine) {
-			t.Fatalf("case %d: the engine's %v became %v", n, engine, scores)
+		if w == 0 && r.Sums == nil && !slices.Equal(written, engine) {
+			t.Fatalf("case %d: the engine's %v became %v", n, engine, written)
 		}
 	}
 }

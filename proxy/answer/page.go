@@ -3,80 +3,60 @@ package answer
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A HitList has the places of what changes when an answer is reranked and cut.
-type HitList struct {
-	// Rerank says which of the hits the client asked for, and with what.
+// A Frame is the answer to a search with [expand.Part.Rerank], or its part of
+// one: all but the hits that the client asked for.
+type Frame struct {
+	// Rerank says which of the hits those are.
 	Rerank *expand.Rerank
-	// Scores are the new ones of the first hits, nil for the engine's order.
-	Scores []float32
+	// Hits are the first, in the engine's order. They are not Named where one lacks
+	// its name or score, or where numbers name hits of several shards.
+	Hits  []expand.Hit
+	Named bool
 
-	blended        []float64     // what orders the first hits instead of Scores, nil where those do
+	engine         []float64     // the scores of the hits
 	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
-	hits           []foundHit
-	cuts           []jsonspan.Edit // members outside of the hits that the client has not asked for
-	answer         []byte
+	// scores are those of the hits on the client's page, and best is the largest
+	// in the window.
+	scores []float32
+	best   float32
+	// text, nil for none, is the answer that the client's page is in: the hits
+	// ordered, or where that is nil the list page in the engine's order.
+	text    []byte
+	page    jsonspan.Span
+	ordered []pageHit
 }
 
-// A foundHit is a hit in an answer.
-type foundHit struct {
-	expand.Hit
-
-	at, score jsonspan.Span   // score is zero where there is none
-	engine    float64         // the score
-	seen      uint8           // the members that it has
-	cuts      []jsonspan.Edit // members that the client has not asked for
-}
-
-// The members of a hit that are looked at.
-const (
-	seenIndex = 1 << iota
-	seenID
-	seenRouting
-	seenSeqNo
-	seenPrimaryTerm
-	seenVersion
-	seenScore
-
-	// identifying are those that name a state of a document.
-	identifying = seenIndex | seenID | seenSeqNo | seenPrimaryTerm | seenVersion
-)
-
-var hitMembers = map[string]uint8{
-	"_index": seenIndex, "_id": seenID, "_routing": seenRouting, "_seq_no": seenSeqNo,
-	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
-}
-
-// ReadHitLists reads the answer to a request: for each of its searches the
-// hits, nil where reranks is nil or the search failed. It returns an error
-// where that is not such an answer, or names something twice that is to be
-// changed.
-func ReadHitLists(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*HitList, err error) {
-	r := newPartReader(answer, 0)
-	pages = make([]*HitList, 0, len(reranks))
+// ReadFrames reads the answer to a request: a frame for each of its searches,
+// nil where reranks is nil or the search failed. It returns an error where that
+// is not such an answer, or names something twice that is to be changed.
+func ReadFrames(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (frames []*Frame, err error) {
+	var r jsonspan.Reader
+	r.Reset(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	frames = make([]*Frame, 0, len(reranks))
 	next := func() (err error) {
-		if len(pages) == len(reranks) {
+		if len(frames) == len(reranks) {
 			return ErrShape
 		}
-		var p *HitList
-		if rerank := reranks[len(pages)]; rerank == nil {
+		var f *Frame
+		if rerank := reranks[len(frames)]; rerank == nil {
 			err = r.Skip()
 		} else {
-			p, err = r.page(rerank)
+			f, err = readFrame(&r, answer, rerank)
 		}
-		pages = append(pages, p)
+		frames = append(frames, f)
 		return err
 	}
 	lists := 0
@@ -93,278 +73,345 @@ func ReadHitLists(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rer
 			return r.List(func(int) error { return next() })
 		})
 	}
-	if err != nil || len(pages) != len(reranks) || !r.End() {
+	if err != nil || len(frames) != len(reranks) || !r.End() {
 		return nil, ErrShape
 	}
-	return pages, nil
+	return frames, nil
 }
 
-// page reads the answer to one search, nil for one that failed.
-func (r *partReader) page(rerank *expand.Rerank) (*HitList, error) {
-	p := &HitList{Rerank: rerank, answer: r.text}
+// readFrame reads the answer to one search, nil for one that failed.
+func readFrame(r *jsonspan.Reader, answer []byte, rerank *expand.Rerank) (*Frame, error) {
+	f := &Frame{Rerank: rerank}
+	var shards struct {
+		Total int `json:"total"`
+	}
 	lists, failed := 0, false
 	err := r.Object(func(name []byte) error {
-		var inner func(text []byte, at jsonspan.Span, r *expand.Rerank) []jsonspan.Edit
 		switch string(name) {
 		case "error":
 			failed = true
+		case "_shards":
+			at, err := r.Value()
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(at.Of(answer), &shards)
 		case "hits":
 			lists++
-			return r.Object(func(name []byte) error { return r.listMember(p, name) })
-		case "aggregations":
-			inner = withoutNumbers
-		case "suggest":
-			inner = withoutVersions
+			return f.readList(r)
 		}
-		at, err := r.Value()
-		if inner != nil && err == nil {
-			p.cuts = append(p.cuts, inner(r.text, at, rerank)...)
-		}
-		return err
+		return r.Skip()
 	})
 	if err == nil && failed && lists == 0 {
 		return nil, nil //nolint:nilnil // there are no hits to rerank
 	}
-	if err != nil || lists != 1 || p.list.IsZero() || len(p.hits) > rerank.Asked() {
+	if err != nil || lists != 1 || f.list.IsZero() || !f.readHits(f.list.Of(answer)) {
 		return nil, ErrShape
 	}
-	return p, nil
+	f.Named = f.Named && (!rerank.BySeqNo || shards.Total == 1)
+	return f, nil
 }
 
-// listMember takes a member of the object that holds the list of hits.
-func (r *partReader) listMember(p *HitList, name []byte) (err error) {
-	switch string(name) {
-	case "max_score":
-		number := r.Kind() == '0'
+// readList finds the places in the object that holds the list of hits.
+func (f *Frame) readList(r *jsonspan.Reader) error {
+	return r.Object(func(name []byte) error {
+		kind := r.Kind()
 		at, err := r.Value()
-		if !p.maxScore.IsZero() {
-			return ErrShape
-		}
-		if number {
-			p.maxScore = at
+		switch string(name) {
+		case "max_score":
+			if !f.maxScore.IsZero() {
+				return ErrShape
+			}
+			if kind == '0' {
+				f.maxScore = at
+			}
+		case "hits":
+			if !f.list.IsZero() || kind != '[' {
+				return ErrShape
+			}
+			f.list = at
 		}
 		return err
-	case "hits":
-		if !p.list.IsZero() {
-			return ErrShape
-		}
-		p.list, err = r.Place(func() error {
-			return r.List(func(int) error {
-				hit, err := r.hit(p.Rerank)
-				p.hits = append(p.hits, hit)
-				return err
-			})
-		})
-		return err
-	}
-	return r.Skip()
-}
-
-func (r *partReader) hit(rerank *expand.Rerank) (h foundHit, err error) {
-	r.cuts = nil
-	h.at, err = r.Place(func() error {
-		first := true
-		return r.members(func(name []byte) (cut bool, err error) {
-			kind, which := r.Kind(), hitMembers[string(name)]
-			v, err := r.Value()
-			if err != nil {
-				return false, err
-			}
-			if cut = isExtra(rerank, which); cut && first || h.seen&which != 0 {
-				return false, ErrShape
-			}
-			first = false
-			if h.take(which, kind, v, r.text) {
-				h.seen |= which
-			}
-			if string(name) == "inner_hits" {
-				r.cuts = append(r.cuts, withoutNumbers(r.text, v, rerank)...)
-			}
-			return cut, nil
-		})
 	})
-	h.cuts = r.cuts
-	return h, err
 }
 
-// isExtra reports whether a member of a hit is there only for akin.
-func isExtra(r *expand.Rerank, which uint8) bool {
-	switch which {
-	case seenSeqNo, seenPrimaryTerm:
-		return !r.KeepSeqNo
-	case seenVersion:
-		return !r.KeepVersion
+// A namedHit is a hit of which only name and score came.
+type namedHit struct {
+	Index       string   `json:"_index"`
+	ID          string   `json:"_id"`
+	Routing     string   `json:"_routing"`
+	Score       *float64 `json:"_score"`
+	SeqNo       *int64   `json:"_seq_no"`
+	PrimaryTerm *int64   `json:"_primary_term"`
+	Version     *int64   `json:"_version"`
+	Fields      struct {
+		SeqNo []int64 `json:"_seq_no"`
+	} `json:"fields"`
+}
+
+// hit returns the hit, which has a sequence number.
+func (h *namedHit) hit() expand.Hit {
+	hit := expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo}
+	if h.PrimaryTerm != nil {
+		hit.PrimaryTerm = *h.PrimaryTerm
 	}
-	return false
-}
-
-// take takes the value of a member and reports whether it is of the right kind.
-func (h *foundHit) take(which uint8, kind jsontext.Kind, v jsonspan.Span, answer []byte) bool {
-	switch which {
-	case seenIndex:
-		return takeText(&h.Index, kind, v.Of(answer))
-	case seenID:
-		return takeText(&h.ID, kind, v.Of(answer))
-	case seenRouting:
-		return takeText(&h.Routing, kind, v.Of(answer))
-	case seenSeqNo:
-		return takeNumber(&h.SeqNo, v.Of(answer))
-	case seenPrimaryTerm:
-		return takeNumber(&h.PrimaryTerm, v.Of(answer))
-	case seenVersion:
-		return takeNumber(&h.Version, v.Of(answer))
-	case seenScore:
-		if kind != '0' {
-			return false
-		}
-		h.score = v
-		h.engine, _ = strconv.ParseFloat(string(v.Of(answer)), 64) // it is a number; too large a one is infinite
+	if h.Version != nil {
+		hit.Version = *h.Version
 	}
-	return kind == '0'
+	return hit
 }
 
-func takeText(to *string, kind jsontext.Kind, value []byte) bool {
-	if kind != '"' {
+// readHits reads a list of hits, and reports false where it is none.
+func (f *Frame) readHits(list []byte) bool {
+	var hits []namedHit
+	if json.Unmarshal(list, &hits) != nil || len(hits) > f.Rerank.Asked() {
 		return false
 	}
-	text, err := jsonspan.Unquote(value)
-	*to = string(text)
-	return err == nil
-}
-
-func takeNumber(to *int64, value []byte) (ok bool) {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	*to = n
-	return err == nil
-}
-
-// IsEmpty reports whether the page has no hits.
-func (p *HitList) IsEmpty() bool { return len(p.hits) == 0 }
-
-// Hits returns the hits in the window, false where one lacks its name or score.
-func (p *HitList) Hits() ([]expand.Hit, bool) {
-	hits := make([]expand.Hit, min(len(p.hits), p.Rerank.Window))
+	f.Named = true
+	f.Hits, f.engine = make([]expand.Hit, len(hits)), make([]float64, len(hits))
 	for i := range hits {
-		if p.hits[i].seen&identifying != identifying || p.hits[i].score.IsZero() {
-			return nil, false
+		h := &hits[i]
+		if len(h.Fields.SeqNo) == 1 {
+			h.SeqNo = &h.Fields.SeqNo[0]
 		}
-		hits[i] = p.hits[i].Hit
-	}
-	return hits, true
-}
-
-// SetScores sets the new scores of the hits that [HitList.Hits] returned, and
-// with them their order, from the soft cosine of each. It returns false, and
-// leaves the engine's, where one is no number or has none.
-//
-// With w being [expand.Rerank.EngineWeight] and e the engine's scores, the
-// order is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are
-// b·max(e), which is at most max(e), and at least min(e), as hits behind the
-// window have no more than that. At w = 0 order and scores are the measure's.
-func (p *HitList) SetScores(soft []float64) bool {
-	scores := make([]float32, len(soft))
-	for i, s := range soft {
-		scores[i] = float32(s)
-		if math.IsNaN(s) || math.IsInf(float64(scores[i]), 0) {
-			return false
+		whole := f.Rerank.BySeqNo || h.ID != "" && h.Version != nil
+		if h.Index == "" || h.Score == nil || h.SeqNo == nil || !whole {
+			f.Named = false
+			break
 		}
+		f.Hits[i], f.engine[i] = h.hit(), *h.Score
 	}
-	if len(soft) != min(len(p.hits), p.Rerank.Window) {
-		return false
-	}
-	w := p.Rerank.EngineWeight
-	if w == 0 || len(soft) == 0 {
-		p.Scores = scores
-		return true
-	}
-	lowest, best, bestSoft := p.hits[0].engine, p.hits[0].engine, slices.Max(soft)
-	for i := range soft {
-		lowest, best = min(lowest, p.hits[i].engine), max(best, p.hits[i].engine)
-	}
-	if best <= 0 || math.IsInf(best, 0) || bestSoft <= 0 {
-		return true // nothing to compare by: the engine's order, with its scores
-	}
-	blended := make([]float64, len(soft))
-	for i, s := range soft {
-		blended[i] = w*p.hits[i].engine/best + (1-w)*s/bestSoft
-		scores[i] = float32(max(lowest, min(best, best*blended[i])))
-	}
-	p.Scores, p.blended = scores, blended
 	return true
 }
 
-// WriteHitLists returns an answer with the client's page of the hits in the
-// place of each list that is not nil, in the order of their new scores. Hits
-// without one come after those, in the engine's order; all other bytes stay.
-func WriteHitLists(answer []byte, pages []*HitList) []byte {
+// Window returns the hits that are reranked.
+func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank.Window)] }
+
+// Order puts the hits in the order of their scores, one for each of the window,
+// and returns those on the client's page. It returns false where a score is no
+// number or has none.
+//
+// With w being [expand.Rerank.SoftWeight] and m the saturated sums, or the
+// engine's scores where there are none, the order is that of
+//
+//	b = (1 − w)·m/max(m) + w·soft/max(soft)
+//
+// and the scores are b·max(e) of the engine's scores e, which is at most max(e),
+// and at least min(e), as hits behind the window have no more than that. At w =
+// 1 order and scores are the measure's.
+func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
+	n := len(f.Window())
+	if len(scores) != n {
+		return nil, false
+	}
+	w := f.Rerank.SoftWeight
+	var lowest, highest, bestSum, bestSoft float64
+	for i, s := range scores {
+		if f.Rerank.Sums == nil {
+			scores[i].Sum = f.engine[i]
+		}
+		if number := scores[i].Sum + s.Soft; math.IsNaN(number) || math.IsInf(number, 0) {
+			return nil, false
+		}
+		f.Hits[i].ID = cmp.Or(f.Hits[i].ID, s.ID)
+		bestSum, bestSoft = max(bestSum, scores[i].Sum), max(bestSoft, s.Soft)
+		if highest = max(highest, f.engine[i]); i == 0 || f.engine[i] < lowest {
+			lowest = f.engine[i]
+		}
+	}
+	blended, places := make([]float64, n), make([]int, len(f.Hits))
+	for i := range places {
+		places[i] = i
+	}
+	written := make([]float32, len(f.Hits))
+	for i := range f.Hits {
+		if i >= n {
+			written[i] = float32(f.engine[i])
+			continue
+		}
+		if bestSum > 0 {
+			blended[i] = (1 - w) * scores[i].Sum / bestSum
+		}
+		if bestSoft > 0 {
+			blended[i] += w * scores[i].Soft / bestSoft
+		}
+		if written[i] = float32(scores[i].Soft); w < 1 {
+			written[i] = float32(max(lowest, min(highest, highest*blended[i])))
+		}
+	}
+	if slices.ContainsFunc(written, func(s float32) bool { return math.IsInf(float64(s), 0) }) {
+		return nil, false
+	}
+	slices.SortStableFunc(places[:n], func(a, b int) int { return cmp.Compare(blended[b], blended[a]) })
+	from := min(f.Rerank.From, len(places))
+	places = places[from : from+min(f.Rerank.Size, len(places)-from)]
+	f.scores = make([]float32, len(places))
+	page = make([]expand.Hit, len(places))
+	for k, i := range places {
+		page[k], f.scores[k] = f.Hits[i], written[i]
+	}
+	if n > 0 {
+		f.best = slices.Max(written[:n])
+	}
+	return page, true
+}
+
+// A pageHit is a hit in the answer to a search for a page.
+type pageHit struct {
+	Index, ID, Routing string
+
+	at, score jsonspan.Span
+}
+
+// SetPage takes the hits of a page, which [Frame.Order] returned, out of the
+// answer to the search for them, which must not change any more. It returns
+// false where one is missing.
+func (f *Frame) SetPage(page []expand.Hit, answer []byte) bool {
+	_, hits, ok := readPage(answer)
+	if !ok {
+		return false
+	}
+	ordered := make([]pageHit, len(page))
+	for k, wanted := range page {
+		named := func(h pageHit) bool { return h.Index == wanted.Index && h.ID == wanted.ID }
+		i := slices.IndexFunc(hits, func(h pageHit) bool { return named(h) && h.Routing == wanted.Routing })
+		if i < 0 { // the routing is not always known
+			i = slices.IndexFunc(hits, named)
+		}
+		if i < 0 || hits[i].score.IsZero() {
+			return false
+		}
+		ordered[k], hits[i] = hits[i], pageHit{} // each once: hits of two routings may have the same id
+	}
+	f.text, f.ordered = answer, ordered
+	return true
+}
+
+// SetInOrder takes the page in the engine's order out of the answer to the
+// search for that, which must not change any more. It returns false where that
+// is no such answer.
+func (f *Frame) SetInOrder(answer []byte) bool {
+	list, _, ok := readPage(answer)
+	if ok {
+		f.text, f.page, f.ordered = answer, list, nil
+	}
+	return ok
+}
+
+// readPage finds the hits in the whole answer to a search.
+func readPage(answer []byte) (list jsonspan.Span, hits []pageHit, ok bool) {
+	var r jsonspan.Reader
+	r.Reset(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	hit := func(int) error {
+		var h pageHit
+		at, err := r.Place(func() error {
+			return r.Object(func(name []byte) error { return h.member(&r, string(name), answer) })
+		})
+		h.at = at
+		hits = append(hits, h)
+		return err
+	}
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "timed_out":
+			at, err := r.Value()
+			if err == nil && string(at.Of(answer)) != "false" {
+				err = ErrPartial
+			}
+			return err
+		case "_shards":
+			at, err := r.Value()
+			if err != nil {
+				return err
+			}
+			failed, err := shardFailures(newDecoder(bytes.NewReader(at.Of(answer))))
+			if err == nil && failed != nil {
+				err = ErrPartial
+			}
+			return err
+		case "hits":
+			return r.Object(func(name []byte) (err error) {
+				if string(name) != "hits" {
+					return r.Skip()
+				}
+				if !list.IsZero() {
+					return ErrShape
+				}
+				list, err = r.Place(func() error { return r.List(hit) })
+				return err
+			})
+		}
+		return r.Skip()
+	})
+	return list, hits, err == nil && !list.IsZero() && r.End()
+}
+
+// member reads a member of a hit.
+func (h *pageHit) member(r *jsonspan.Reader, name string, answer []byte) error {
+	kind := r.Kind()
+	at, err := r.Value()
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if kind == '"' && strings.HasPrefix(name, "_") {
+		text, err = jsonspan.Unquote(at.Of(answer))
+	}
+	switch {
+	case name == "_index":
+		h.Index = string(text)
+	case name == "_id":
+		h.ID = string(text)
+	case name == "_routing":
+		h.Routing = string(text)
+	case name == "_score" && kind == '0':
+		h.score = at
+	}
+	return err
+}
+
+// WriteFrames returns an answer with the client's page in the place of each list
+// of hits, nil where there is none for one; all other bytes stay.
+func WriteFrames(answer []byte, frames []*Frame) []byte {
 	room := len(answer)
 	var edits []jsonspan.Edit
-	for _, p := range pages {
-		if p != nil {
-			room += 8*len(p.hits) + 32
-			outside := p.cuts
-			if p.Scores != nil && !p.maxScore.IsZero() {
-				outside = withScore(outside, p.maxScore, slices.Max(p.Scores))
-			}
-			edits = append(edits, outside...)
+	for _, f := range frames {
+		switch {
+		case f == nil, len(f.Hits) == 0:
+			continue
+		case f.text == nil:
+			return nil
+		}
+		room += len(f.text) + 16*len(f.ordered) + 32
+		if f.ordered != nil && !f.maxScore.IsZero() {
+			edits = append(edits, jsonspan.Edit{At: f.maxScore, Text: scoreText(f.best)})
 		}
 	}
 	out, at := make([]byte, 0, room), 0
-	for _, p := range pages {
-		if p != nil {
-			out = jsonspan.AppendEdited(out, answer, at, p.list.Start, edits)
-			out = p.appendList(out, answer)
-			at = p.list.End
+	for _, f := range frames {
+		if f != nil && len(f.Hits) > 0 {
+			out = jsonspan.AppendEdited(out, answer, at, f.list.Start, edits)
+			out = f.appendPage(out)
+			at = f.list.End
 		}
 	}
 	return jsonspan.AppendEdited(out, answer, at, len(answer), edits)
 }
 
-// appendList appends the client's page, with the engine's white space.
-func (p *HitList) appendList(out, answer []byte) []byte {
-	// By new scores, in the engine's order for equal ones and those without.
-	places := make([]int, len(p.hits))
-	for i := range places {
-		places[i] = i
+// appendPage appends the client's page.
+func (f *Frame) appendPage(out []byte) []byte {
+	if f.ordered == nil {
+		return append(out, f.page.Of(f.text)...)
 	}
-	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int {
-		if p.blended != nil {
-			return cmp.Compare(p.blended[b], p.blended[a])
+	out = append(out, '[')
+	for k, h := range f.ordered {
+		if k > 0 {
+			out = append(out, ',')
 		}
-		return cmp.Compare(p.Scores[b], p.Scores[a])
-	})
-	from := min(p.Rerank.From, len(places))
-	places = places[from : from+min(p.Rerank.Size, len(places)-from)]
-	if len(p.hits) == 0 {
-		return append(out, p.list.Of(answer)...)
+		edits := []jsonspan.Edit{{At: h.score, Text: scoreText(f.scores[k])}}
+		out = jsonspan.AppendEdited(out, f.text, h.at.Start, h.at.End, edits)
 	}
-	first, last := p.hits[0].at, p.hits[len(p.hits)-1].at
-	if len(places) == 0 {
-		if first.Start > p.list.Start+1 { // as the engines write it where they indent
-			return append(out, "[ ]"...)
-		}
-		return append(out, "[]"...)
-	}
-	out = append(out, answer[p.list.Start:first.Start]...)
-	for i, k := range places {
-		if i > 0 {
-			out = append(out, answer[first.End:p.hits[1].at.Start]...)
-		}
-		h := &p.hits[k]
-		edits := h.cuts
-		if k < len(p.Scores) {
-			edits = withScore(edits, h.score, p.Scores[k])
-		}
-		out = jsonspan.AppendEdited(out, answer, h.at.Start, h.at.End, edits)
-	}
-	return append(out, answer[last.End:p.list.End]...)
-}
-
-// withScore returns cuts with a new score in the place of one.
-func withScore(cuts []jsonspan.Edit, at jsonspan.Span, score float32) []jsonspan.Edit {
-	edits := append(slices.Clone(cuts), jsonspan.Edit{At: at, Text: scoreText(score)})
-	slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return a.At.Start - b.At.Start })
-	return edits
+	return append(out, ']')
 }
 
 // scoreText writes a score like the engines: the shortest decimal, with a
@@ -377,99 +424,8 @@ func scoreText(score float32) string {
 	return text
 }
 
-// A partReader reads an answer, or a part of it, and notes what is to be cut.
-type partReader struct {
-	jsonspan.Reader
-
-	text  []byte
-	start int // where in the answer the text begins
-	cuts  []jsonspan.Edit
-}
-
-func newPartReader(text []byte, start int) *partReader {
-	r := &partReader{text: text, start: start}
-	r.Reset(text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	return r
-}
-
-// members reads an object. f reads the value of each member and reports whether
-// to cut it, with the comma before it; the first one is never cut.
-func (r *partReader) members(f func(name []byte) (cut bool, err error)) error {
-	before := 0 // the end of the member before
-	return r.Object(func(name []byte) error {
-		cut, err := f(name)
-		if cut && before > 0 {
-			r.cuts = append(r.cuts, jsonspan.Edit{At: jsonspan.Span{Start: r.start + before, End: r.start + r.Offset()}})
-		}
-		before = r.Offset()
-		return err
-	})
-}
-
-// withoutNumbers returns the cuts of the sequence numbers in a value, inner
-// hits or aggregations. When a search asks for those of its own hits, as a
-// reranked one does, Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0
-// there.
-func withoutNumbers(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
-	value := at.Of(answer)
-	if rerank.KeepSeqNo || !bytes.Contains(value, []byte(`"_seq_no"`)) {
-		return nil
-	}
-	r := newPartReader(value, at.Start)
-	if r.numbers() != nil {
-		return nil // it was read before: it is JSON
-	}
-	return r.cuts
-}
-
-// numbers looks for the numbers in any value.
-func (r *partReader) numbers() error {
-	switch r.Kind() {
-	case '[':
-		return r.List(func(int) error { return r.numbers() })
-	case '{': // perhaps a hit
-		return r.members(func(name []byte) (cut bool, err error) {
-			switch string(name) {
-			case "_seq_no", "_primary_term":
-				v, err := r.Value()
-				none := map[string]string{"_seq_no": "-2", "_primary_term": "0"}[string(name)]
-				return err == nil && string(v.Of(r.text)) == none, err
-			case "_source", "fields", "highlight": // the client's own
-				return false, r.Skip()
-			}
-			return false, r.numbers()
-		})
-	default:
-		return r.Skip()
-	}
-}
-
-// withoutVersions returns the cuts of the versions and the sequence numbers in
-// the value of "suggest" that the client has not asked for: the options of a
-// completion suggester are documents, and have them after "text".
-func withoutVersions(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
-	if rerank.KeepSeqNo && rerank.KeepVersion {
-		return nil
-	}
-	r := newPartReader(at.Of(answer), at.Start)
-	option := func(int) error {
-		return r.members(func(name []byte) (cut bool, err error) {
-			return isExtra(rerank, hitMembers[string(name)]), r.Skip()
-		})
-	}
-	entry := func(int) error {
-		return r.Object(func(name []byte) error {
-			if string(name) == "options" {
-				return r.List(option)
-			}
-			return r.Skip()
-		})
-	}
-	if r.Object(func([]byte) error { return r.List(entry) }) != nil {
-		return nil // not of that shape, so with none of them
-	}
-	return r.cuts
-}
+// HitsOnly is a filter_path of all that pages are read from.
+const HitsOnly = "timed_out,_shards.failed,_shards.failures,hits.hits"
 
 // HitsPath is a filter_path of all that [ReadHits] reads: without inner hits.
 const HitsPath = "timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing," +
@@ -490,15 +446,7 @@ func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 			Failed int `json:"failed"`
 		} `json:"_shards"`
 		Hits struct {
-			Hits []struct {
-				Index       string   `json:"_index"`
-				ID          string   `json:"_id"`
-				Routing     string   `json:"_routing"`
-				Score       *float64 `json:"_score"`
-				SeqNo       *int64   `json:"_seq_no"`
-				PrimaryTerm int64    `json:"_primary_term"`
-				Version     int64    `json:"_version"`
-			} `json:"hits"`
+			Hits []namedHit `json:"hits"`
 		} `json:"hits"`
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
@@ -513,8 +461,7 @@ func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 		if h.Index == "" || h.ID == "" || h.Score == nil || h.SeqNo == nil || i == most {
 			return nil, nil, ErrShape
 		}
-		hits[i] = expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version}
-		scores[i] = *h.Score
+		hits[i], scores[i] = h.hit(), *h.Score
 	}
 	return hits, scores, nil
 }

@@ -2,12 +2,14 @@ package answer
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
@@ -22,72 +24,133 @@ const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful"
 	`{"_index":"t","_id":"2","_version":7,"_seq_no":4,"_primary_term":2,"_score":1.25,"_source":{"a":"}"}},` +
 	`{"_index":"t","_id":"3\n","_version":2,"_seq_no":3,"_primary_term":1,"_score":1.0,"_source":{}}]},"profile":{}}`
 
-// A shownPage is a page with the answer that it is of.
-type shownPage struct {
-	*HitList
-	answer []byte
+// numberedHits is the same of one shard, for sequence numbers only.
+const numberedHits = `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
+	`"hits":{"total":{"value":3,"relation":"eq"},"max_score":1.5,"hits":[` +
+	`{"_index":"t","_score":1.5,"fields":{"_seq_no":[0]}},{"_index":"t","_score":1.25,"fields":{"_seq_no":[4]}},` +
+	`{"_index":"t","_score":1.0,"fields":{"_seq_no":[3]}}]},"profile":{}}`
+
+// one, two and three are those hits as the client asks for them, with a score.
+func one(score string) string {
+	return `{"_index":"t","_id":"1","_score":` + score + `,"_routing":"zz","_source":{"a":[1.0,1e0],"hits":{"hits":1}}}`
 }
 
-func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
+func two(score string) string {
+	return `{"_index":"t","_id":"2","_score":` + score + `,"_source":{"a":"}"}}`
+}
+
+func three(score string) string {
+	return `{"_index":"t","_id":"3\n","_score":` + score + `,"_source":{}}`
+}
+
+// pageWith returns the answer to a search for a page, with hits.
+func pageWith(hits ...string) string {
+	return `{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+// allThree is the answer to a search for a page that has them all.
+var allThree = pageWith(two("0.0"), three("0.0"), one("0.0"))
+
+// frameOf reads the answer to one search.
+func frameOf(t *testing.T, answer string, r *expand.Rerank) *Frame {
 	t.Helper()
-	pages, err := ReadHitLists([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
+	frames, err := ReadFrames([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	return shownPage{pages[0], []byte(answer)}
+	return frames[0]
 }
 
-// written returns the answer to one search with its hits in the order of
-// scores.
-func written(p shownPage, scores []float32) []byte {
-	p.Scores = scores
-	return WriteHitLists(p.answer, []*HitList{p.HitList})
+// softOf returns scores of hits whose sums do not count.
+func softOf(soft ...float64) []expand.HitScore {
+	scores := make([]expand.HitScore, len(soft))
+	for i, s := range soft {
+		scores[i].Soft = s
+	}
+	return scores
 }
+
+// order puts the hits of a frame in the order of scores, with the page out of an
+// answer.
+func order(t *testing.T, f *Frame, page string, scores []expand.HitScore) {
+	t.Helper()
+	hits, ok := f.Order(scores)
+	if !ok || !f.SetPage(hits, []byte(page)) {
+		t.Fatalf("ordered %v, without the hits in %s", ok, page)
+	}
+}
+
+// written returns the answer to one search with its page.
+func written(answer string, f *Frame) string { return string(WriteFrames([]byte(answer), []*Frame{f})) }
 
 func TestHitsAreRead(t *testing.T) {
-	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).Hits()
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3})
 	want := []expand.Hit{
 		{Index: "t", ID: "1", Routing: "zz", SeqNo: 0, PrimaryTerm: 1, Version: 1},
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
 		{Index: "t", ID: "3\n", SeqNo: 3, PrimaryTerm: 1, Version: 2},
 	}
-	if diff := cmp.Diff(want, got); diff != "" || !ok {
-		t.Errorf("%v (-want +got)\n%s", ok, diff)
+	if diff := cmp.Diff(want, f.Window()); diff != "" || !f.Named {
+		t.Errorf("%v (-want +got)\n%s", f.Named, diff)
+	}
+	f = frameOf(t, numberedHits, &expand.Rerank{Window: 3, BySeqNo: true})
+	want = []expand.Hit{{Index: "t", SeqNo: 0}, {Index: "t", SeqNo: 4}, {Index: "t", SeqNo: 3}}
+	if diff := cmp.Diff(want, f.Window()); diff != "" || !f.Named {
+		t.Errorf("by number: %v (-want +got)\n%s", f.Named, diff)
 	}
 }
 
+// The page is in the reranker's order, with its scores, and all other bytes of
+// the frame and of the hits are as they came.
 func TestHitsAreOrderedAndCut(t *testing.T) {
 	const (
 		head = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful":2,"skipped":0,"failed":0},"hits":{"total":{"value":3,"relation":"eq"},"max_score":`
 		tail = `]},"profile":{}}`
 	)
-	one := func(score string) string {
-		return `{"_index":"t","_id":"1","_score":` + score + `,"_routing":"zz","_source":{"a":[1.0,1e0],"hits":{"hits":1}}}`
-	}
-	two := func(score string) string {
-		return `{"_index":"t","_id":"2","_score":` + score + `,"_source":{"a":"}"}}`
-	}
-	three := func(score string) string { return `{"_index":"t","_id":"3\n","_score":` + score + `,"_source":{}}` }
 	for _, c := range []struct {
 		name       string
 		from, size int
-		scores     []float32
-		want       string
+		soft       []float64
+		page, want string
 	}{
-		{"ordered", 0, 3, []float32{.25, 0, 1}, head + `1.0,"hits":[` + three("1.0") + "," + one("0.25") + "," + two("0.0") + tail},
-		{"ties", 0, 3, []float32{.5, 1e-7, .5}, head + `0.5,"hits":[` + one("0.5") + "," + three("0.5") + "," + two("0.0000001") + tail},
-		{"second page", 1, 1, []float32{.25, 0, 1}, head + `1.0,"hits":[` + one("0.25") + tail},
-		{"last page", 2, 9, []float32{.25, 0, 1}, head + `1.0,"hits":[` + two("0.0") + tail},
-		{"behind the last", 3, 2, []float32{.25, 0, 1}, head + `1.0,"hits":[` + tail},
-		{"far behind", 9, 2, nil, head + `1.5,"hits":[` + tail},
-		{"engine's order", 1, 2, nil, head + `1.5,"hits":[` + two("1.25") + "," + three("1.0") + tail},
+		{"ordered", 0, 3, []float64{.25, 0, 1}, allThree, head + `1.0,"hits":[` + three("1.0") + "," + one("0.25") + "," + two("0.0") + tail},
+		{"ties", 0, 3, []float64{.5, 1e-7, .5}, allThree, head + `0.5,"hits":[` + one("0.5") + "," + three("0.5") + "," + two("0.0000001") + tail},
+		{"second page", 1, 1, []float64{.25, 0, 1}, pageWith(one("0.0")), head + `1.0,"hits":[` + one("0.25") + tail},
+		{"last page", 2, 9, []float64{.25, 0, 1}, pageWith(two("0.0")), head + `1.0,"hits":[` + two("0.0") + tail},
+		{"with more hits", 2, 9, []float64{.25, 0, 1}, allThree, head + `1.0,"hits":[` + two("0.0") + tail},
+		{"behind the last", 3, 2, []float64{.25, 0, 1}, pageWith(), head + `1.0,"hits":[` + tail},
+		{"far behind", 9, 2, []float64{.25, 0, 1}, pageWith(), head + `1.0,"hits":[` + tail},
+		{"engine's order", 1, 2, nil, pageWith(two("1.25"), three("1.0")), head + `1.5,"hits":[` + two("1.25") + "," + three("1.0") + tail},
+		{"engine's order, far behind", 9, 2, nil, pageWith(), head + `1.5,"hits":[` + tail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &expand.Rerank{Window: 3, From: c.from, Size: c.size}
-			if got := string(written(reread(t, threeHits, r), c.scores)); got != c.want {
+			f := frameOf(t, threeHits, &expand.Rerank{Window: 3, From: c.from, Size: c.size, SoftWeight: 1})
+			if c.soft != nil {
+				order(t, f, c.page, softOf(c.soft...))
+			} else if !f.SetInOrder([]byte(c.page)) {
+				t.Fatal("refused")
+			}
+			if got := written(threeHits, f); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
+	f := frameOf(t, numberedHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1, BySeqNo: true})
+	scores := []expand.HitScore{{ID: "1", Soft: .25}, {ID: "2"}, {ID: "3\n", Soft: 1}}
+	page, ok := f.Order(scores)
+	want := []expand.Hit{{Index: "t", ID: "3\n", SeqNo: 3}, {Index: "t", ID: "1", SeqNo: 0}}
+	if diff := cmp.Diff(want, page); diff != "" || !ok {
+		t.Errorf("%v (-want +got)\n%s", ok, diff)
+	}
+	if !f.SetPage(page, []byte(pageWith(one("0.0"), three("0.0")))) {
+		t.Fatal("the hits are not found")
+	}
+	head, _, _ := strings.Cut(numberedHits, "1.5")
+	if got, want := written(numberedHits, f), head+`1.0,"hits":[`+three("1.0")+","+one("0.25")+`]},"profile":{}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -99,13 +162,13 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 	}{
 		{0, 3, `2 1 3\n`}, {1, 2, `1 3\n`}, {1, 1, `1`}, {0, 2, `2 1`},
 	} {
-		p := reread(t, threeHits, &expand.Rerank{Window: 2, Size: 3})
-		hits, ok := p.Hits()
-		if !ok || len(hits) != 2 {
-			t.Fatalf("named %v", hits)
+		f := frameOf(t, threeHits, &expand.Rerank{Window: 2, Size: 3, SoftWeight: 1})
+		if !f.Named || len(f.Window()) != 2 {
+			t.Fatalf("named %v", f.Window())
 		}
-		p.Rerank = &expand.Rerank{Window: 2, From: c.from, Size: c.size}
-		got := string(written(p, []float32{.25, .5}))
+		f.Rerank = &expand.Rerank{Window: 2, From: c.from, Size: c.size, SoftWeight: 1}
+		order(t, f, allThree, softOf(.25, .5))
+		got := written(threeHits, f)
 		if hitIDs(got) != c.want || !strings.Contains(got, `"max_score":0.5`) {
 			t.Errorf("%d hits behind %d: %s", c.size, c.from, got)
 		}
@@ -115,54 +178,119 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedForStays(t *testing.T) {
-	r := &expand.Rerank{Window: 3, Size: 3, KeepSeqNo: true, KeepVersion: true}
-	if got := string(written(reread(t, threeHits, r), nil)); got != threeHits {
-		t.Errorf("got  %s\nwant %s", got, threeHits)
-	}
-	r.KeepVersion = false
-	got := string(written(reread(t, threeHits, r), nil))
-	if want := strings.NewReplacer(`,"_version":1`, "", `,"_version":7`, "", `,"_version":2`, "").Replace(threeHits); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+func TestBestScoresAreReplacedWhereverTheyStand(t *testing.T) {
+	r := &expand.Rerank{Window: 3, Size: 1, SoftWeight: 1}
+	list := threeHits[strings.Index(threeHits, `"hits":[`):strings.Index(threeHits, `},"profile"`)]
+	for name, c := range map[string]struct{ answer, want string }{
+		"behind": {`{"hits":{` + list + `, "max_score" : 1.5 },"x":1}`, `{"hits":{"hits":[` + two("4.0") + `], "max_score" : 4.0 },"x":1}`},
+		"none":   {`{"hits":{` + list + `}}`, `{"hits":{"hits":[` + two("4.0") + `]}}`},
+		"null":   {`{"hits":{"max_score":null,` + list + `}}`, `{"hits":{"max_score":null,"hits":[` + two("4.0") + `]}}`},
+	} {
+		f := frameOf(t, c.answer, r)
+		order(t, f, pageWith(two("0.0")), softOf(0, 4, 1))
+		if got := written(c.answer, f); got != c.want {
+			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
+		}
 	}
 }
 
-func TestIndentedAnswersStayIndented(t *testing.T) {
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, []byte(threeHits), "", "  "); err != nil {
-		t.Fatal(err)
+// What is not to be had of a page leaves nothing behind that is written.
+func TestPagesThatLackSomethingAreRefused(t *testing.T) {
+	hits := one("0.0") + "," + two("0.0")
+	for name, page := range map[string]string{
+		"empty": "", "no object": `[]`, "nothing in it": `{}`, "hits are no object": `{"hits":[]}`, "list is none": `{"hits":{"hits":{}}}`,
+		"broken": allThree[:len(allThree)-3], "more behind": allThree + "{}", "two lists": `{"hits":{"hits":[` + hits + `],"hits":[]}}`,
+		"two of hits": `{"hits":{"hits":[` + hits + `]},"hits":{"hits":[]}}`, "a hit is no object": pageWith(one("0.0"), two("0.0"), "1"),
+		"timed out":     strings.Replace(allThree, "false", "true", 1),
+		"a shard fails": strings.Replace(allThree, `{"failed":0}`, failedShard(`{"shard":0,"index":"b","reason":{"type":"x"}}`), 1), "a failure that is not told": strings.Replace(allThree, `"failed":0`, `"failed":1`, 1),
+		"an error": `{"error":{"type":"x"},"status":400}`,
+	} {
+		f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
+		wanted, _ := f.Order(softOf(2, 1, 0))
+		if f.SetPage(wanted, []byte(page)) || f.SetInOrder([]byte(page)) {
+			t.Errorf("%s: %s is taken", name, page)
+		}
+		if got := WriteFrames([]byte(threeHits), []*Frame{f}); got != nil {
+			t.Errorf("%s: written %s", name, got)
+		}
 	}
-	r := &expand.Rerank{Window: 3, Size: 2}
-	got := string(written(reread(t, pretty.String(), r), []float32{0, 2, 1}))
-	r = &expand.Rerank{Window: 3, Size: 2}
-	var want bytes.Buffer
-	if err := json.Indent(&want, written(reread(t, threeHits, r), []float32{0, 2, 1}), "", "  "); err != nil {
-		t.Fatal(err)
+	for name, page := range map[string]string{
+		"one missing": pageWith(one("0.0")), "none": pageWith(), "another index": pageWith(one("0.0"), strings.Replace(two("0.0"), `"t"`, `"u"`, 1)),
+		"another id": pageWith(one("0.0"), three("0.0")), "no score": pageWith(one("0.0"), two("null")), "an id that is a number": pageWith(one("0.0"), strings.Replace(two("0.0"), `"2"`, `2`, 1)),
+		"an id that is null": pageWith(one("0.0"), strings.Replace(two("0.0"), `"2"`, `null`, 1)), "an empty id": pageWith(one("0.0"), strings.Replace(two("0.0"), `"2"`, `""`, 1)),
+		"an index that is a list": pageWith(one("0.0"), strings.Replace(two("0.0"), `"t"`, `[]`, 1)), "one twice": pageWith(one("0.0"), one("0.0")), "empty hits": pageWith("{}", "{}"),
+	} {
+		f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
+		wanted, _ := f.Order(softOf(2, 1, 0))
+		if f.SetPage(wanted, []byte(page)) || WriteFrames([]byte(threeHits), []*Frame{f}) != nil {
+			t.Errorf("%s: %s is taken", name, page)
+		}
+		if !f.SetInOrder([]byte(pageWith(one("1.5"), two("1.25")))) {
+			t.Fatalf("%s: the engine's order is refused", name)
+		}
+		if got := written(threeHits, f); hitIDs(got) != "1 2" || !strings.Contains(got, `"max_score":1.5`) {
+			t.Errorf("%s: in the engine's order %s", name, got)
+		}
 	}
-	if got != want.String() {
-		t.Errorf("got %s\nwant %s", got, want.String())
-	}
-	r.From = 3
-	if got := string(written(reread(t, pretty.String(), r), nil)); !strings.Contains(got, `"hits": [ ]`) {
+}
+
+// failedShard is a value of "_shards".
+func failedShard(failure string) string { return `{"failed":1,"failures":[` + failure + `]}` }
+
+// A shard that no node serves is missing from the frame, too.
+func TestPagesOfTheShardsThatAreThereAreTaken(t *testing.T) {
+	unserved := strings.Replace(allThree, `{"failed":0}`, failedShard(`{"shard":1,"index":"r","node":null,"reason":{"type":"no_shard_available_action_exception","reason":null}}`), 1)
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
+	order(t, f, unserved, softOf(0, 1, 2))
+	if got := hitIDs(written(threeHits, f)); got != `3\n 2` {
 		t.Errorf("got %s", got)
 	}
+	if !f.SetInOrder([]byte(unserved)) {
+		t.Error("the engine's order is refused")
+	}
 }
 
-func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
+// Documents of two routings may have the same id.
+func TestHitsWithTheSameIDAreEachPutInOnce(t *testing.T) {
+	same := strings.Replace(threeHits, `"_id":"2",`, `"_id":"1","_routing":"yy",`, 1)
+	yy := func(score string) string {
+		return strings.NewReplacer(`"2"`, `"1"`, `"_source"`, `"_routing":"yy","_source"`).Replace(two(score))
+	}
+	for _, page := range []string{pageWith(one("0.0"), yy("0.0")), pageWith(yy("0.0"), one("0.0"))} {
+		f := frameOf(t, same, &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1})
+		order(t, f, page, softOf(1, 2, 0))
+		if got := written(same, f); !strings.Contains(got, `"hits":[`+yy("2.0")+`,`+one("1.0")+`]`) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+// Names that stand twice in documents, and text that is no UTF-8, are the
+// client's.
+func TestOddDocumentsStayAsTheyAre(t *testing.T) {
+	odd := strings.Replace(two("0.0"), `{"a":"}"}`, "{\"a\":1,\"a\":2,\"_score\":7,\"\xff\":\"\xff\"}", 1)
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 1, SoftWeight: 1})
+	order(t, f, pageWith(odd), softOf(0, .5, 0))
+	if got := written(threeHits, f); !strings.Contains(got, `"hits":[`+strings.Replace(odd, "0.0", "0.5", 1)+`]`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnswersThatCannotBeReadAreRefused(t *testing.T) {
 	for name, answer := range map[string]string{
 		"empty": "", "no object": "[]", "no hits": `{"took":1}`, "hits are no object": `{"hits":[]}`, "no list": `{"hits":{"total":1}}`,
 		"list is none": `{"hits":{"hits":{}}}`, "two lists": `{"hits":{"hits":[],"hits":[]}}`, "two of hits": `{"hits":{"hits":[]},"hits":{"hits":[]}}`,
 		"two best scores": `{"hits":{"max_score":1,"max_score":2,"hits":[]}}`, "a hit is no object": `{"hits":{"hits":[1]}}`,
-		"two ids":       `{"hits":{"hits":[{"_index":"a","_id":"1","_id":"2","_score":1}]}}`,
-		"version first": `{"hits":{"hits":[{"_version":1,"_index":"a"}]}}`,
-		"broken":        threeHits[:len(threeHits)-30], "more behind": threeHits + "{}", "too many": strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1),
+		"two ids": `{"hits":{"hits":[{"_index":"a","_id":"1","_id":"2","_score":1}]}}`,
+		"broken":  threeHits[:len(threeHits)-30], "more behind": threeHits + "{}", "too many": strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1),
+		"odd shards": strings.Replace(threeHits, `"total":2`, `"total":"2"`, 1),
 	} {
 		r := &expand.Rerank{Window: 3}
-		if _, err := ReadHitLists([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
+		if _, err := ReadFrames([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 		several := `{"responses":[{},` + answer + `]}`
-		if _, err := ReadHitLists([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
+		if _, err := ReadFrames([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
 			t.Errorf("%s: %s is read", name, several)
 		}
 	}
@@ -172,45 +300,68 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type":"x","hits":{"hits":[1]}},"status":404},` + threeHits + `],"more":[]}`
 
 // readSeveral reads an answer to _msearch.
-func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*HitList {
+func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*Frame {
 	t.Helper()
-	pages, err := ReadHitLists([]byte(answer), expand.EndpointMultiSearch, reranks)
+	frames, err := ReadFrames([]byte(answer), expand.EndpointMultiSearch, reranks)
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	return pages
+	return frames
 }
 
 func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
-	first, third := &expand.Rerank{Window: 3, Size: 2}, &expand.Rerank{Window: 3, From: 1, Size: 9, KeepVersion: true}
-	pages := readSeveral(t, threeSearches, first, nil, third)
-	if pages[1] != nil {
-		t.Errorf("the second is %+v", pages[1])
+	first, third := &expand.Rerank{Window: 3, Size: 2, SoftWeight: 1}, &expand.Rerank{Window: 3, From: 1, Size: 9, SoftWeight: 1}
+	frames := readSeveral(t, threeSearches, first, nil, third)
+	if frames[1] != nil {
+		t.Errorf("the second is %+v", frames[1])
 	}
-	pages[0].Scores = []float32{0, 2, 1}
-	want := strings.Replace(threeSearches, threeHits, string(written(reread(t, threeHits, first), []float32{0, 2, 1})), 1)
+	order(t, frames[0], allThree, softOf(0, 2, 1))
+	if got := WriteFrames([]byte(threeSearches), frames); got != nil {
+		t.Errorf("written without the page of the third: %s", got)
+	}
+	if !frames[2].SetInOrder([]byte(pageWith(two("1.25"), three("1.0")))) {
+		t.Fatal("refused")
+	}
+	single := func(r *expand.Rerank, of *Frame) string {
+		f := frameOf(t, threeHits, r)
+		f.scores, f.best, f.text, f.page, f.ordered = of.scores, of.best, of.text, of.page, of.ordered
+		return written(threeHits, f)
+	}
+	want := strings.Replace(threeSearches, threeHits, single(first, frames[0]), 1)
 	at := strings.LastIndex(want, threeHits)
-	want = want[:at] + string(written(reread(t, threeHits, third), nil)) + want[at+len(threeHits):]
-	if got := string(WriteHitLists([]byte(threeSearches), pages)); got != want {
+	want = want[:at] + single(third, frames[2]) + want[at+len(threeHits):]
+	got := string(WriteFrames([]byte(threeSearches), frames))
+	if got != want || hitIDs(got) != `2 3\n 2 3\n` {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// With the scores that the hits have anyway, and all asked for, an answer does
-// not change, however it is indented.
-func TestTheSameOrderIsTheSameAnswer(t *testing.T) {
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, []byte(threeSearches), "", "  "); err != nil {
+// With the hits that are there anyway an answer does not change, however it is
+// indented.
+func TestTheSameHitsAreTheSameAnswer(t *testing.T) {
+	pretty := jsontext.Value(threeSearches)
+	if err := pretty.Indent(); err != nil {
 		t.Fatal(err)
 	}
-	all := &expand.Rerank{Window: 3, Size: 3, KeepSeqNo: true, KeepVersion: true}
-	for _, answer := range []string{threeSearches, pretty.String()} {
-		pages := readSeveral(t, answer, all, nil, all)
-		pages[0].Scores = []float32{1.5, 1.25, 1}
-		pages[2].Scores = []float32{1.5, 1.25}
-		if got := string(WriteHitLists([]byte(answer), pages)); got != answer {
+	all := &expand.Rerank{Window: 3, Size: 3}
+	for _, answer := range []string{threeSearches, string(pretty)} {
+		frames := readSeveral(t, answer, all, nil, all)
+		for _, f := range []*Frame{frames[0], frames[2]} {
+			if !f.SetInOrder([]byte(`{"hits":{"hits":` + string(f.list.Of([]byte(answer))) + `}}`)) {
+				t.Fatal("refused")
+			}
+		}
+		if got := string(WriteFrames([]byte(answer), frames)); got != answer {
 			t.Errorf("got  %s\nwant %s", got, answer)
 		}
+	}
+}
+
+func TestAnswersWithoutHitsStayAsTheyAre(t *testing.T) {
+	empty := `{"took":1,"hits":{"total":{"value":0},"max_score":null,"hits":[ ]},"x":[]} `
+	f := frameOf(t, empty, &expand.Rerank{Window: 3, Size: 3})
+	if got := written(empty, f); len(f.Hits) > 0 || got != empty {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -223,153 +374,113 @@ func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
 		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
 		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
 	} {
-		if _, err := ReadHitLists([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
+		if _, err := ReadFrames([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 	}
 }
 
 func TestHitsWithoutNamesAreNotScored(t *testing.T) {
-	for _, member := range []string{`"_index":"t",`, `"_id":"2",`, `"_version":7,`, `"_seq_no":4,`, `"_primary_term":2,`, `"_score":1.25,`} {
+	for _, member := range []string{`"_index":"t",`, `"_id":"2",`, `"_version":7,`, `"_seq_no":4,`, `"_score":1.25,`} {
 		answer := strings.Replace(threeHits, member, "", 1)
-		if member == `"_index":"t",` { // then an id is first, which stays
-			answer = strings.Replace(threeHits, `"_index":"t","_id":"2"`, `"_id":"2"`, 1)
-		}
-		r := &expand.Rerank{Window: 3, Size: 3}
-		if _, ok := reread(t, answer, r).Hits(); ok {
+		if frameOf(t, answer, &expand.Rerank{Window: 3, Size: 3}).Named {
 			t.Errorf("named without %s", member)
 		}
 	}
 	null := strings.Replace(threeHits, `"_score":1.25`, `"_score":null`, 1)
-	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).Hits(); ok {
+	if frameOf(t, null, &expand.Rerank{Window: 3}).Named {
 		t.Error("named with the score null")
+	}
+	if frameOf(t, numberedHits, &expand.Rerank{Window: 3}).Named {
+		t.Error("named by numbers that were not asked for")
+	}
+	for name, answer := range map[string]string{
+		"no number": strings.Replace(numberedHits, `[4]`, `[]`, 1), "two numbers": strings.Replace(numberedHits, `[4]`, `[4,5]`, 1),
+		"no fields": strings.Replace(numberedHits, `,"fields":{"_seq_no":[4]}`, ``, 1), "no index": strings.Replace(numberedHits, `"_index":"t",`, ``, 1),
+		"no score": strings.Replace(numberedHits, `1.25`, `null`, 1), "several shards": strings.Replace(numberedHits, `"total":1`, `"total":2`, 1),
+		"no shard": strings.Replace(numberedHits, `"total":1`, `"total":0`, 1), "shards not shown": strings.Replace(numberedHits, `"_shards"`, `"shards"`, 1),
+	} {
+		if frameOf(t, answer, &expand.Rerank{Window: 3, BySeqNo: true}).Named {
+			t.Errorf("%s: named by numbers", name)
+		}
 	}
 }
 
 func TestScoresThatAreNoneAreRefused(t *testing.T) {
-	for _, s := range []float64{math.NaN(), math.Inf(1), math.MaxFloat64} {
-		p := reread(t, threeHits, &expand.Rerank{Window: 3, Size: 3})
-		if p.SetScores([]float64{0, s, 1}) || p.Scores != nil {
-			t.Errorf("%v is written", s)
+	for _, w := range []float64{1, .5} {
+		for _, s := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			for _, scores := range [][]expand.HitScore{softOf(0, s, 1), {{Sum: 1}, {Sum: s}, {Sum: 1}}} {
+				f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: w, Sums: []expand.Sum{{}}})
+				if page, ok := f.Order(scores); ok || page != nil || f.scores != nil {
+					t.Errorf("%v is written", s)
+				}
+			}
+		}
+		for _, soft := range [][]float64{nil, {1, 2}, {1, 2, 3, 4}} {
+			f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: w})
+			if page, ok := f.Order(softOf(soft...)); ok || page != nil || f.scores != nil {
+				t.Errorf("%d scores for three hits are written", len(soft))
+			}
 		}
 	}
-	for _, soft := range [][]float64{nil, {1, 2}, {1, 2, 3, 4}} {
-		p := reread(t, threeHits, &expand.Rerank{Window: 3, Size: 3, EngineWeight: .8})
-		if p.SetScores(soft) || p.Scores != nil {
-			t.Errorf("%d scores for three hits are written", len(soft))
+	// JSON has no name for what is too large for a float32.
+	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1})
+	if _, ok := f.Order(softOf(0, math.MaxFloat64, 1)); ok || f.scores != nil {
+		t.Error("infinity is written")
+	}
+	huge := strings.ReplaceAll(threeHits, "1.5,", "1e300,")
+	for _, soft := range [][]float64{{1, 1}, {0, 1}} {
+		f = frameOf(t, huge, &expand.Rerank{Window: 2, Size: 3, SoftWeight: .5})
+		if page, ok := f.Order(softOf(soft...)); ok {
+			t.Errorf("%v, with %v", page, f.scores)
 		}
 	}
 }
 
-// without returns a part of an answer without the holes in it.
-func without(answer []byte, part jsonspan.Span, holes ...jsonspan.Span) string {
+// outside returns what may not change of an answer: all but the lists and best
+// scores of its frames.
+func outside(answer []byte, frames []*Frame) string {
+	var holes []jsonspan.Span
+	for _, f := range frames {
+		if f != nil {
+			holes = append(holes, f.list)
+			if !f.maxScore.IsZero() {
+				holes = append(holes, f.maxScore)
+			}
+		}
+	}
+	slices.SortFunc(holes, func(a, b jsonspan.Span) int { return a.Start - b.Start })
 	var out []byte
-	at := part.Start
+	at := 0
 	for _, h := range holes {
 		out = append(out, answer[at:h.Start]...)
 		at = h.End
 	}
-	return string(append(out, answer[at:part.End]...))
-}
-
-// spans returns the places of edits and those others that are not zero, in
-// order.
-func spans(edits []jsonspan.Edit, others ...jsonspan.Span) []jsonspan.Span {
-	all := slices.DeleteFunc(others, jsonspan.Span.IsZero)
-	for _, e := range edits {
-		all = append(all, e.At)
-	}
-	slices.SortFunc(all, func(a, b jsonspan.Span) int { return a.Start - b.Start })
-	return all
-}
-
-// outside returns what may not change of an answer: all but the lists and best
-// scores of its pages.
-func outside(answer []byte, pages []*HitList) string {
-	var holes []jsonspan.Span
-	for _, p := range pages {
-		if p != nil {
-			holes = append(holes, spans(p.cuts, p.list, p.maxScore)...)
-		}
-	}
-	return without(answer, jsonspan.Span{Start: 0, End: len(answer)}, holes...)
-}
-
-// texts returns the hits without what is cut and their scores, sorted.
-func (p shownPage) texts() []string {
-	var hits []string
-	for i := range p.hits {
-		h := &p.hits[i]
-		hits = append(hits, without(p.answer, h.at, spans(h.cuts, h.score)...))
-	}
-	slices.Sort(hits)
-	return hits
-}
-
-// someScores returns scores in no order for the hits of a page, nil where it
-// cannot have any.
-func someScores(p *HitList) []float32 {
-	var scores []float32
-	if _, ok := p.Hits(); ok {
-		for i := range p.hits {
-			scores = append(scores, float32(i*7%5))
-		}
-	}
-	return scores
-}
-
-// checkOrdered makes sure that after has all hits of the page before, as they
-// were written, and nothing that was not asked for.
-func checkOrdered(t *testing.T, before, after shownPage) {
-	t.Helper()
-	if !slices.Equal(before.texts(), after.texts()) {
-		t.Errorf("%s\nbecame %s", before.answer, after.answer)
-	}
-	for i := range after.hits {
-		if len(after.hits[i].cuts) > 0 {
-			t.Errorf("%s has what was not asked for", after.answer)
-		}
-	}
-	if before.Scores != nil && !sortedByScore(after) {
-		t.Errorf("%s is not in order", after.answer)
-	}
-}
-
-// checkCut makes sure that after is the page of hits that the client asked for
-// of those before.
-func checkCut(t *testing.T, before, after shownPage) {
-	t.Helper()
-	hits, left := before.texts(), after.texts()
-	if want := min(max(len(hits)-before.Rerank.From, 0), before.Rerank.Size); len(left) != want {
-		t.Errorf("%s\nwas cut to %s", before.answer, after.answer)
-	}
-	for _, hit := range left {
-		if !slices.Contains(hits, hit) {
-			t.Errorf("%s is not of %s", hit, before.answer)
-		}
-	}
+	return string(append(out, answer[at:]...))
 }
 
 // oddAnswers are answers to single searches that no engine would write.
 var oddAnswers = []string{
-	threeHits, innerNumbered, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
+	threeHits, numberedHits, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
 	"{\n \"hits\" : {\n \"hits\" : [\n {\n \"_index\" : \"a\",\n \"_version\" : 3,\n \"_score\" : 0.5\n },\n {\"_score\":2,\"x\":\"\xff\"} ], \"max_score\" : 2 } }",
 	`{"hits":{"max_score":1,"hits":[{"_index":"a","_seq_no":1,"_primary_term":2}]}}`,
+	`{"_shards":{"total":1},"hits":{"max_score":-1e999,"hits":[{"_index":"a","_score":-1,"fields":{"_seq_no":[-1]}},{"_index":"a","_score":0,"fields":{"_seq_no":[-1]}}]}}`,
 }
 
-// All bytes but those of scores stay, whatever an answer looks like, and so
-// do all hits; one that is cut has some of them.
-func FuzzHitsKeepTheirBytes(f *testing.F) {
+// All bytes but those of lists and best scores stay, whatever an answer looks
+// like, and the page has the hits that it should have.
+func FuzzFramesKeepTheirBytes(f *testing.F) {
 	for _, seed := range oddAnswers {
-		f.Add([]byte(seed), uint8(1), uint8(2))
+		f.Add([]byte(seed), uint8(1), uint8(2), false)
+		f.Add([]byte(seed), uint8(0), uint8(9), true)
 	}
-	f.Fuzz(func(t *testing.T, answer []byte, from, size uint8) {
-		checkPages(t, answer, expand.EndpointSearch, []bool{true}, int(from), int(size))
+	f.Fuzz(func(t *testing.T, answer []byte, from, size uint8, bySeqNo bool) {
+		checkFrames(t, answer, expand.EndpointSearch, []bool{true}, expand.Rerank{From: int(from), Size: int(size), BySeqNo: bySeqNo})
 	})
 }
 
 // The same of several searches, of which some stay as they are.
-func FuzzHitsOfSeveralSearchesKeepTheirBytes(f *testing.F) {
+func FuzzFramesOfSeveralSearchesKeepTheirBytes(f *testing.F) {
 	for i, seed := range oddAnswers {
 		f.Add([]byte(`{"took":1,"responses":[`+seed+`,{"error":{}}, `+oddAnswers[(i+1)%len(oddAnswers)]+` ],"x":1} `), uint8(3), uint8(5), uint8(1), uint8(2))
 		f.Add([]byte(`{"responses":[`+seed+`]}`), uint8(1), uint8(1), uint8(0), uint8(9))
@@ -380,78 +491,119 @@ func FuzzHitsOfSeveralSearchesKeepTheirBytes(f *testing.F) {
 		for k := range ordered {
 			ordered[k] = which>>k&1 != 0
 		}
-		checkPages(t, answer, expand.EndpointMultiSearch, ordered, int(from), int(size))
+		checkFrames(t, answer, expand.EndpointMultiSearch, ordered, expand.Rerank{From: int(from), Size: int(size)})
 	})
 }
 
-// checkPages orders and cuts the hits of those searches in an answer that are
-// to be ordered.
-func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered []bool, from, size int) {
+// checkFrames orders the hits of those searches in an answer that are to be
+// ordered.
+func checkFrames(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered []bool, by expand.Rerank) {
 	t.Helper()
-	reread := func(answer []byte, r *expand.Rerank) (pages []*HitList, err error) {
-		reranks := make([]*expand.Rerank, len(ordered))
-		for k := range reranks {
-			if ordered[k] {
-				reranks[k] = r
-			}
+	by.Window, by.SoftWeight = 50, .5
+	reranks := make([]*expand.Rerank, len(ordered))
+	for k := range reranks {
+		if ordered[k] {
+			reranks[k] = &by
 		}
-		return ReadHitLists(answer, endpoint, reranks)
 	}
-	pages, err := reread(answer, &expand.Rerank{Window: 50, Size: 50, KeepSeqNo: true, KeepVersion: true})
-	if err == nil {
-		checkWhole(t, answer, pages)
-	}
-	if pages, err = reread(answer, &expand.Rerank{Window: 50, Size: 50}); err != nil {
+	frames, err := ReadFrames(answer, endpoint, reranks)
+	if err != nil {
 		return
 	}
-	eachPage(pages, func(_ int, p *HitList) { p.Scores = someScores(p) })
-	check := func(with func(t *testing.T, before, after shownPage)) {
-		out := WriteHitLists(answer, pages)
-		again, err := reread(out, &expand.Rerank{Window: 50, Size: 50})
-		if err != nil {
+	for _, f := range frames {
+		if f != nil {
+			checkOrdered(t, f)
+		}
+	}
+	out := WriteFrames(answer, frames)
+	again, err := ReadFrames(out, endpoint, reranks)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if outside(answer, frames) != outside(out, again) {
+		t.Errorf("%s\nbecame %s", answer, out)
+	}
+	for k, f := range frames {
+		if f == nil {
+			continue
+		}
+		want := min(max(len(f.Hits)-by.From, 0), by.Size)
+		if f.ordered == nil { // the whole list
+			want = len(f.Hits)
+		}
+		if len(again[k].Hits) != want {
+			t.Errorf("%d hits became %d, not %d", len(f.Hits), len(again[k].Hits), want)
+		}
+		if f.ordered != nil && !slices.IsSortedFunc(again[k].engine, func(a, b float64) int { return int(math.Ceil(b - a)) }) {
+			t.Errorf("%s is not in order", out)
+		}
+	}
+}
+
+// checkOrdered gives a frame its page, with scores in no order where the hits
+// are named.
+func checkOrdered(t *testing.T, f *Frame) {
+	t.Helper()
+	if f.Named && len(f.Hits) <= 50 {
+		scores := make([]expand.HitScore, len(f.Hits))
+		for i := range scores {
+			scores[i] = expand.HitScore{ID: fmt.Sprint("n", i), Soft: float64(i * 7 % 5)}
+		}
+		if page, ok := f.Order(scores); ok {
+			hits := make([]string, len(page))
+			for k, h := range page {
+				index, _ := jsontext.AppendQuote(nil, h.Index)
+				id, _ := jsontext.AppendQuote(nil, h.ID)
+				hits[len(hits)-1-k] = fmt.Sprintf(`{"_index":%s,"_score":0,"_id":%s,"_seq_no":%d,"_primary_term":1,"_version":1,"fields":{"_seq_no":[1]}}`, index, id, h.SeqNo)
+			}
+			if !f.SetPage(page, []byte(pageWith(hits...))) {
+				t.Errorf("%v are not found in %s", page, hits)
+			}
+			return
+		}
+	}
+	hits := slices.Repeat([]string{"{}"}, len(f.Hits))
+	if !f.SetInOrder([]byte(pageWith(hits...))) {
+		t.Errorf("%s are refused", hits)
+	}
+}
+
+// Whatever the answer to a search for a page is, what is made of it is an answer
+// with hits of it, or none.
+func FuzzPages(f *testing.F) {
+	f.Add([]byte(allThree))
+	for _, seed := range append(oddAnswers, pageWith(one("0.0"), `{"_index":1,"_id":null,"_score":"x","_routing":[]}`), `{"hits":{"hits":[{"_id":"\ud800","_index":"\`) {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := bytes.Clone(text)
+		frame := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 3, SoftWeight: 1})
+		page, _ := frame.Order(softOf(.25, .5, 1))
+		complete, inOrder := frame.SetPage(page, text), false
+		if !complete {
+			inOrder = frame.SetInOrder(text)
+		}
+		out := WriteFrames([]byte(threeHits), []*Frame{frame})
+		if (out != nil) != (complete || inOrder) {
+			t.Fatalf("%v, %v: written %s", complete, inOrder, out)
+		}
+		if !bytes.Equal(text, before) {
+			t.Error("the answer has changed")
+		}
+		if out == nil {
+			return
+		}
+		var got struct {
+			Hits struct {
+				Hits []jsontext.Value `json:"hits"`
+			} `json:"hits"`
+		}
+		if err := json.Unmarshal(out, &got, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if outside(answer, pages) != outside(out, again) {
-			t.Errorf("%s\nbecame %s", answer, out)
+		if complete && (len(got.Hits.Hits) != 3 || !strings.Contains(string(out), `"max_score":1.0`)) {
+			t.Errorf("got %s", out)
 		}
-		eachPage(pages, func(k int, p *HitList) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
-	}
-	check(checkOrdered)
-	eachPage(pages, func(_ int, p *HitList) { p.Rerank = &expand.Rerank{Window: 50, From: from, Size: size} })
-	check(checkCut)
-}
-
-// checkWhole makes sure that nothing changes where all was asked for and the
-// hits stay in the engine's order. White space between hits may: all get that
-// between the first two.
-func checkWhole(t *testing.T, answer []byte, pages []*HitList) {
-	t.Helper()
-	got, want := WriteHitLists(answer, pages), answer
-	var compactGot, compactWant bytes.Buffer
-	if json.Compact(&compactGot, got) == nil && json.Compact(&compactWant, want) == nil {
-		got, want = compactGot.Bytes(), compactWant.Bytes()
-	}
-	if string(got) != string(want) {
-		t.Errorf("%s\nbecame %s", want, got)
-	}
-}
-
-// eachPage calls f for each page that is not nil.
-func eachPage(pages []*HitList, f func(k int, p *HitList)) {
-	for k, p := range pages {
-		if p != nil {
-			f(k, p)
-		}
-	}
-}
-
-func sortedByScore(p shownPage) bool {
-	return slices.IsSortedFunc(p.hits, func(a, b foundHit) int {
-		var x, y float64
-		if json.Unmarshal(a.score.Of(p.answer), &x) != nil || json.Unmarshal(b.score.Of(p.answer), &y) != nil || x < y {
-			return 1
-		}
-		return -1
 	})
 }
 

@@ -1,0 +1,277 @@
+package soft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
+)
+
+// numbered returns pets whose hits have a number instead of an id.
+func numbered(tb testing.TB) (*fakeVectors, *expand.Rerank, []expand.Hit) {
+	tb.Helper()
+	v, fields, hits := pets(tb)
+	v.seqNos = map[docName]int64{}
+	for k := range hits {
+		v.seqNos[docName{"i", hits[k].ID}] = hits[k].SeqNo
+		hits[k] = expand.Hit{Index: "i", SeqNo: hits[k].SeqNo}
+	}
+	return v, &expand.Rerank{BySeqNo: true, Fields: fields}, hits
+}
+
+func ids(scores []expand.HitScore) (all []string) {
+	for _, s := range scores {
+		all = append(all, s.ID)
+	}
+	return all
+}
+
+// asked returns the ids of the documents whose terms were asked for, by call.
+func (f *fakeVectors) asked() (calls [][]string) {
+	for _, call := range f.calls {
+		var ids []string
+		for _, d := range call {
+			ids = append(ids, d.ID)
+		}
+		calls = append(calls, ids)
+	}
+	return calls
+}
+
+func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
+	v, by, hits := numbered(t)
+	v.versions[docName{"i", "2"}] = 5 // a hit does not tell
+	by.Fields = append(by.Fields, by.Fields[0])
+	by.Fields[1].Field = "title"
+	for _, doc := range v.docs {
+		doc["title"] = doc["body"]
+	}
+	r := newReranker(t, v)
+	for range 3 {
+		got, err := r.Scores(t.Context(), by, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 0)
+		if diff := cmp.Diff([]string{"1", "2", "3"}, ids(got)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+	both := []string{"body", "title"}
+	want := [][]documents.VectorRequest{{
+		{Index: "i", ID: "1", Fields: both}, {Index: "i", ID: "2", Fields: both}, {Index: "i", ID: "3", Fields: both},
+	}}
+	if diff := cmp.Diff(want, v.calls); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([][]int64{{0, 1, 2}}, v.named); diff != "" {
+		t.Errorf("named (-want +got)\n%s", diff)
+	}
+	hits[1].SeqNo = 9 // it was written again
+	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
+	got, err := r.Scores(t.Context(), by, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, .5, 1, 0)
+	if diff := cmp.Diff([][]int64{{0, 1, 2}, {9}}, v.named); diff != "" || len(v.calls) != 2 || len(v.calls[1]) != 1 {
+		t.Errorf("asked for %v, named (-want +got)\n%s", v.asked(), diff)
+	}
+}
+
+func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
+	v, by, hits := numbered(t)
+	v.seqNos[docName{"i", "2"}] = 7
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
+		t.Errorf("got %v", err)
+	}
+	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
+	got, err := r.Scores(t.Context(), by, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, .5, 1, 0)
+	if diff := cmp.Diff([][]string{{"1", "3"}, {"2"}}, v.asked()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	clear(v.seqNos)
+	if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) || len(v.calls) != 2 {
+		t.Errorf("all are gone: got %v, asked for %v", err, v.asked())
+	}
+}
+
+// staleNames name documents as they were before.
+type staleNames struct{ *fakeVectors }
+
+func (s staleNames) Named(ctx context.Context, index string, seqNos []int64) ([]documents.DocRef, error) {
+	docs, err := s.fakeVectors.Named(ctx, index, seqNos)
+	for i := range docs {
+		if docs[i].ID == "3" {
+			docs[i].Version--
+		}
+	}
+	return docs, err
+}
+
+// A document may change between its naming and the reading of its terms.
+func TestTermsOfAnotherStateThanTheNamedAreNotUsed(t *testing.T) {
+	v, by, hits := numbered(t)
+	v.versions[docName{"i", "3"}] = 4
+	r := newReranker(t, staleNames{v})
+	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := r.Scores(t.Context(), by, hits[:2]); err != nil || len(v.calls) != 1 {
+		t.Errorf("the others: %v, %v", err, v.asked())
+	}
+}
+
+func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
+	v, by, hits := numbered(t)
+	v.namedErr = errors.New("a reason")
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, v.namedErr) {
+		t.Errorf("got %v", err)
+	}
+	v.namedErr = nil
+	got, err := r.Scores(t.Context(), by, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, .5, 1, 0)
+}
+
+// The numbers of an index that is created again begin anew.
+func TestNumbersAreOfOneIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, by, hits := numbered(t)
+		v.uuids = map[string]string{"i": "first"}
+		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
+		defer r.Close()
+		if _, err := r.Scores(t.Context(), by, hits); err != nil {
+			t.Fatal(err)
+		}
+		v.uuids["i"] = "second"
+		v.seqNos[docName{"i", "1"}], v.seqNos[docName{"i", "3"}] = 2, 0
+		time.Sleep(time.Minute)
+		for range 2 {
+			got, err := r.Scores(t.Context(), by, hits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkScores(t, got, 0, 1, .5)
+			if diff := cmp.Diff([]string{"3", "2", "1"}, ids(got)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff([][]int64{{0, 1, 2}, {0, 1, 2}}, v.named); diff != "" {
+			t.Errorf("named (-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
+	for _, most := range []int{1, 2, 3} {
+		v, by, _ := numbered(t)
+		by.Fields = append(by.Fields, by.Fields[0])
+		by.Fields[1].Field = "title"
+		var hits []expand.Hit
+		gone := map[int64]bool{0: true, 3: true, 4: true, 8: true}
+		for k := range int64(9) {
+			id := fmt.Sprint("d", k)
+			v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1 + k}, "title": {"dog": 1}}
+			if !gone[k] {
+				v.seqNos[docName{"i", id}] = 100 + k
+			}
+			hits = append(hits, expand.Hit{Index: "i", SeqNo: 100 + k})
+		}
+		v.most = most
+		r := newReranker(t, v)
+		if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
+			t.Fatalf("got %v", err)
+		}
+		v.calls = nil
+		var there []expand.Hit
+		for k, hit := range hits {
+			if !gone[int64(k)] {
+				there = append(there, hit)
+			}
+		}
+		got, err := r.Scores(t.Context(), by, there)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got)); diff != "" || len(v.calls) > 0 {
+			t.Errorf("asked again for %v (-want +got)\n%s", v.asked(), diff)
+		}
+		for k := range gone {
+			v.seqNos[docName{"i", fmt.Sprint("d", k)}] = 100 + k
+		}
+		if got, err = r.Scores(t.Context(), by, hits); err != nil {
+			t.Fatal(err)
+		}
+		for k := range hits {
+			v := r.memory.vectors.one(r.memory.docKey(vectorKey{hits[k], "", "body"}))
+			if id := fmt.Sprint("d", k); got[k].ID != id || v == nil || v.freqs[0] != float64(1+k) {
+				t.Errorf("hit %d is %+v with %+v", k, got[k], v)
+			}
+		}
+		v.err = esclient.ErrTooLarge
+		if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Two states may get one number by chance: then the ids tell them apart.
+func TestVectorsOfOtherDocumentsAreNotUsed(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	key := r.memory.docKey(vectorKey{hits[1], "", "body"})
+	r.memory.vectors.put(key, &vector{id: "other", terms: []int32{}, freqs: []float64{}}, time.Now().Add(time.Hour))
+	for range 2 {
+		got, err := r.Scores(t.Context(), by(fields), hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 0)
+	}
+	if diff := cmp.Diff([][]string{{"1", "2", "3"}}, v.asked()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Neither a request nor an answer is held on to, and calls only join others.
+func TestMemoryHoldsOnToNoRequest(t *testing.T) {
+	v, by, hits := numbered(t)
+	index, field := strings.Clone("i"), strings.Clone("body")
+	for k := range hits {
+		hits[k].Index = index
+	}
+	by.Fields[0].Field = field
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), by, hits); err != nil {
+		t.Fatal(err)
+	}
+	foreign := []*byte{unsafe.StringData(index), unsafe.StringData(field)}
+	for key := range r.memory.fields.known {
+		if slices.Contains(foreign, unsafe.StringData(key.index)) || slices.Contains(foreign, unsafe.StringData(key.field)) {
+			t.Errorf("%+v is the request's", key)
+		}
+	}
+	if n := r.memory.calls.Stats().Entries; n > 0 || len(r.memory.fields.known) != 1 {
+		t.Errorf("%d calls are remembered, %d fields", n, len(r.memory.fields.known))
+	}
+}
