@@ -51,7 +51,7 @@ func (f *buildFlags) sources() []sourceFlag {
 			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
 			"embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words format", &f.vectors},
-		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", &f.spelling},
+		{"from-edit-distance", "theta1 theta2 length-ratio max-distance", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
 		{"from-tsv", "bidirectional clamp-similarities", &f.list},
 		{"from-matrices", "combine weights relations", &f.combine},
