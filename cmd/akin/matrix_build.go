@@ -183,9 +183,6 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 	if m, err = f.field.project(ctx, m, report); err != nil {
 		return nil, err
 	}
-	if err := f.combine.advise(ctx, &f.field, report); err != nil {
-		return nil, err
-	}
 	m, dropped, err := f.terms.Apply(m)
 	if err != nil {
 		return nil, err

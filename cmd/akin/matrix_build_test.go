@@ -1,12 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,38 +26,6 @@ func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
 		t.Fatal(err)
 	}
 	return m, stderr
-}
-
-// A cluster that refuses the words by which akin sees whether a field is
-// stemmed still gets its matrix.
-func TestAnEnsembleIsBuiltWithoutAdvice(t *testing.T) {
-	engine, err := url.Parse(demoEngine(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := httputil.NewSingleHostReverseProxy(engine)
-	asked := false
-	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte("walking")) {
-			asked = true
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(cluster.Close)
-	one, other := filepath.Join(t.TempDir(), "one.akin"), filepath.Join(t.TempDir(), "other.akin")
-	for _, file := range []string{one, other} {
-		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "s.tsv", "sofa\tcouch\t0.5\n"), "--out", file); status != 0 {
-			t.Fatal(stderr)
-		}
-	}
-	m, _ := built(t, "--from-matrices", one+","+other, "--cluster", cluster.URL, "--index", "catalogue", "--field", "body")
-	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" || !asked {
-		t.Errorf("asked: %t\n%s", asked, diff)
-	}
 }
 
 // rowOf returns the neighbors of a term, best first.
