@@ -29,8 +29,8 @@ type vectorizer func(Document, Nugget) (softcosine.Vector, error)
 // with t, d and m of the SMART letters and the supplementary weights e. For
 // letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
 // is the soft cosine measure; S has to be symmetric there, and with no negative
-// wᵀSw. Errors are those of [softcosine.NewSpace], or wrap [ErrWeighting] where letters
-// need a statistic that is out of range.
+// wᵀSw. Errors are those of [softcosine.NewSpace], or wrap [ErrWeighting] where
+// letters need a statistic that is out of range.
 func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {

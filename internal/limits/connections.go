@@ -40,8 +40,8 @@ const (
 // flight on all of them.
 //
 // A request keeps akin waiting while its body arrives, or while its client does
-// not read. Each of n clients may have 1/(n+1) of all connections do that: above
-// it the oldest request of the client with the most of them makes room.
+// not read. Each of n clients may have 1/(n+1) of all connections do that:
+// above it the oldest request of the client with the most of them makes room.
 type Listener struct {
 	net.Listener
 

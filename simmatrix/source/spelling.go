@@ -13,9 +13,9 @@ import (
 
 // FromSpelling returns the matrix of the terms by the Levenshtein distance of
 // their spellings: s_ij is as [SpellingOptions] says, and 0 where the distance
-// is above MaxDistance and where the lengths are further apart than LengthRatio.
-// Each row has the Neighbors largest among the candidates, ties in ascending
-// byte order of the term.
+// is above MaxDistance and where the lengths are further apart than
+// LengthRatio. Each row has the Neighbors largest among the candidates, ties in
+// ascending byte order of the term.
 //
 // No pair is missed: the terms are in a radix tree, which is walked for each
 // term as far as a prefix of another term is within MaxDistance of one of its

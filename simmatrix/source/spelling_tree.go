@@ -7,13 +7,11 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
-// A termTree is the radix tree of sorted terms. A letter is a rune. The children
-// of a node follow each other in ascending order of their first letters, so that
-// a walk meets the terms in byte order.
+// A termTree is the radix tree of sorted terms. A letter is a rune. The
+// children of a node follow each other in ascending order of their first
+// letters, so that a walk meets the terms in byte order.
 type termTree struct {
 	terms   []string
 	lengths []uint16   // of the terms, in letters
@@ -37,7 +35,7 @@ type treeNode struct {
 func newTermTree(terms []string) *termTree {
 	t := &termTree{terms: terms, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
-		t.lengths[i] = uint16(min(utf8.RuneCountInString(term), simmatrix.MaxTermBytes))
+		t.lengths[i] = uint16(utf8.RuneCountInString(term)) //nolint:gosec // at most MaxTermBytes
 	}
 	t.nodes = make([]treeNode, 1)
 	t.grow(0, 0, len(terms), 0)

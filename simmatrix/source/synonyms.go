@@ -29,9 +29,9 @@ import (
 //	hire, rental                        0.8, as are the lines that follow
 //
 // A backslash takes its meaning from the character behind it: \, is a comma in
-// an entry, \=> an arrow. Blanks around an entry do not count, and empty entries
-// are ignored. Unlike in the engines' filters, the left side of a rule keeps its
-// own row.
+// an entry, \=> an arrow. Blanks around an entry do not count, and empty
+// entries are ignored. Unlike in the engines' filters, the left side of a rule
+// keeps its own row.
 //
 // A file whose first line begins with "s(" and a digit is WordNet's wn_s.pl, of
 // which the number of the set of synonyms and the word are read:

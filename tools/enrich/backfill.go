@@ -1,8 +1,8 @@
 // Package enrich gives documents what they lack: norms for the mode hard,
-// vectors, segments of long texts. A [Task] says which documents lack something,
-// and what to write into them; [Run] does that by partial updates, in rounds,
-// until its query finds none. A document is updated only where nobody has
-// written it meanwhile.
+// vectors, segments of long texts. A [Task] says which documents lack
+// something, and what to write into them; [Run] does that by partial updates,
+// in rounds, until its query finds none. A document is updated only where
+// nobody has written it meanwhile.
 //
 // A norm is ‖Wy‖, the length of a document's weighted vector of term
 // frequencies, kept as a doc value for the length-normalized soft cosine
@@ -153,7 +153,8 @@ type Counts struct {
 }
 
 // Run gives each document of a task what it lacks, and at the end makes visible
-// to searches what it has written. One that was interrupted is just begun again.
+// to searches what it has written. One that was interrupted is just begun
+// again.
 //
 // A document that somebody else writes meanwhile is left to another round, of
 // which there are five at most, and one that fails is passed over. The error
