@@ -37,14 +37,12 @@ type CacheOptions struct {
 	Client func(context.Context) string
 }
 
-// A Cached answers from memory what a [Client] would ask the cluster for.
-//
-// What it does not know it loads, each thing once at a time; a load goes on
-// where a caller leaves. Of at most 64 loads neither a client nor an index
-// expression has more than it leaves to the others; one more is a
-// [cache.ErrBusy]. Failures are remembered for a second, [ErrNoLinear],
-// [ErrNoNorms] and [ErrNoVectors] for ten, other errors that say how the
-// cluster is for the time to live.
+// A Cached answers from memory what a [Client] would ask the cluster for, and
+// loads the rest, each thing once at a time; a load goes on where a caller
+// leaves. Of at most 64 loads no client and no index expression has more than
+// it leaves to the others; one more is a [cache.ErrBusy]. Failures are
+// remembered for a second, [ErrNoLinear], [ErrNoNorms] and [ErrNoVectors] for
+// ten, other errors that say how the cluster is for the time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -199,16 +197,15 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 	})
 }
 
-// Linear says where the exact scores of a field come from: the field itself
-// if its score is linear in the term frequency, else a field of the same
-// text and analyzers, a scripted one before one of BM25. norm is the full
-// name of the doc value with the documents' norms, weights that of the
-// keyword with the id of the weights that they were computed with.
+// Linear says where the exact scores of a field come from: the field itself if
+// its score is linear in the term frequency, else a field of the same text and
+// analyzers, a scripted one before one of BM25. norm names the doc value with
+// the documents' norms, weights the keyword with the id of their weights.
 //
-// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where
-// the indices lack what is needed, and [mapping.ErrNotText] or [ErrRemote]
-// where the field is none to ask for. What is not remembered takes three
-// round trips, one more for an alias.
+// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where the
+// indices lack what is needed, and [mapping.ErrNotText] or [ErrRemote] where
+// the field is none to ask for. It takes three round trips, one more for an
+// alias.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field).as(linearOfField)
 	k.norm, k.stamp, k.id = norm, weights, id
@@ -239,14 +236,12 @@ func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 	return cache.Get(ctx, c.analysis, k.ofField(), c.ttl, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
-// Resolve returns the names of the open indices that an expression stands
-// for, in order, that of a data stream for its own; none of more than 1,024,
-// or where an alias of the expression has a filter: who searches by it may
-// not see all that is behind it. The call asks about field, too. The names
-// must not be modified.
-//
-// The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are
-// none to ask for. What is not remembered takes one round trip.
+// Resolve returns the names of the open indices that an expression stands for,
+// in order, that of a data stream for its own; none of more than 1,024, or
+// where an alias of the expression has a filter: who searches by it may not see
+// all that is behind it. The names must not be modified. The call asks about
+// field, too. The error wraps [mapping.ErrNotText] or [ErrRemote] where the
+// indices are none to ask for.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
 	return recall(ctx, c, c.analysis, k.ofIndices(namesOfIndices), k, (*Cached).resolve)

@@ -18,7 +18,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -107,18 +106,6 @@ func AppliedOverrides(param string) []string {
 		return nil
 	}
 	return strings.Split(param, OverridesSeparator)
-}
-
-// OverrideRules returns the number of rules that an [OverridesParam] describes.
-func OverrideRules(param string) int {
-	rules := 0
-	for _, applied := range AppliedOverrides(param) {
-		number, _, _ := strings.Cut(applied, " ")
-		if n, err := strconv.Atoi(number); err == nil && n > 0 {
-			rules += min(n, MaxOverrideLines)
-		}
-	}
-	return rules
 }
 
 // Form returns the form in which people write a term, "" where that is the term

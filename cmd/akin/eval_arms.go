@@ -113,9 +113,6 @@ func (s *armSet) add(ctx context.Context, o *armOptions, spec string) (err error
 			return err
 		}
 		arm.Plan += " " + matrix.Checksum()
-		if n := float64(matrix.Len()); n > 0 {
-			arm.Density = 100 * (float64(matrix.Meta().NonZeros) + n) / (n * n)
-		}
 		t.profile = arm.Name
 		if err := s.serve(ctx, o, &t, cfg, matrix); err != nil {
 			return err

@@ -73,37 +73,28 @@ nor for terms without neighbors.
 func newMatrixCheck() *cobra.Command {
 	var redis cli.Redis
 	asJSON := false
-	options := combine.DefaultInspectOptions()
 	cmd := &cobra.Command{
-		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
-		Long: `check reads a matrix, counts afresh all that its header says of it, and prints both:
-whether it is symmetric and dominant (then it is positive definite), the longest row,
-the range of the similarities, and the settings it was cut by; what overrides have
-changed about those is said and is no fault. Then come the density, the distributions of
+		Use: "check MATRIX", Short: "Check whether a matrix is whole, and print what is in it",
+		Long: `check reads a matrix and prints the settings it was made with, the density, whether it
+is symmetric and dominant (then it is positive definite), the distributions of
 similarities and of neighbors, hubs, which are the terms that are neighbors of very
-many, and some rows drawn at random. The exit status is 1 where the header says what
-does not hold, where no term has a neighbor, and where the file is damaged.
+many, and some rows drawn at random. The exit status is 1 where the file is damaged,
+where its header says what does not hold, and where no term has a neighbor.
 
 ` + cli.MatrixHelp,
 		Example: `  akin matrix check docs.akin
-  akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
+  akin matrix check --redis redis://127.0.0.1:6379 docs@active`,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.Validate(); err != nil {
-				return cli.Usage(err)
-			}
 			m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
 				return err
 			}
-			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Inspect(m, options))
+			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Inspect(m))
 		},
 	}
 	redis.RegisterServer(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().IntVar(&options.Hubs, "top-hubs", options.Hubs, "how many hubs: the terms that are neighbors of the most others")
-	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many random rows")
-	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
 	return cmd
 }
 

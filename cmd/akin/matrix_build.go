@@ -51,7 +51,7 @@ func (f *buildFlags) sources() []sourceFlag {
 			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
 			"embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words format", &f.vectors},
-		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", &f.spelling},
+		{"from-edit-distance", "theta1 theta2 length-ratio max-distance", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
 		{"from-tsv", "bidirectional clamp-similarities", &f.list},
 		{"from-matrices", "combine weights relations", &f.combine},
@@ -181,9 +181,6 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 		return nil, err
 	}
 	if m, err = f.field.project(ctx, m, report); err != nil {
-		return nil, err
-	}
-	if err := f.combine.advise(ctx, &f.field, report); err != nil {
 		return nil, err
 	}
 	m, dropped, err := f.terms.Apply(m)

@@ -1,12 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,38 +26,6 @@ func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
 		t.Fatal(err)
 	}
 	return m, stderr
-}
-
-// A cluster that refuses the words by which akin sees whether a field is
-// stemmed still gets its matrix.
-func TestAnEnsembleIsBuiltWithoutAdvice(t *testing.T) {
-	engine, err := url.Parse(demoEngine(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := httputil.NewSingleHostReverseProxy(engine)
-	asked := false
-	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if bytes.Contains(body, []byte("walking")) {
-			asked = true
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(cluster.Close)
-	one, other := filepath.Join(t.TempDir(), "one.akin"), filepath.Join(t.TempDir(), "other.akin")
-	for _, file := range []string{one, other} {
-		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "s.tsv", "sofa\tcouch\t0.5\n"), "--out", file); status != 0 {
-			t.Fatal(stderr)
-		}
-	}
-	m, _ := built(t, "--from-matrices", one+","+other, "--cluster", cluster.URL, "--index", "catalogue", "--field", "body")
-	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" || !asked {
-		t.Errorf("asked: %t\n%s", asked, diff)
-	}
 }
 
 // rowOf returns the neighbors of a term, best first.
@@ -94,8 +56,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"vectors of some words", []string{"--from-vectors", vectors, "--exclude", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
-		{"spelling by another formula", []string{"--from-edit-distance", terms, "--formula", "linear", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
-		{"spelling in bytes", []string{"--from-edit-distance", terms, "--bytes"}, "rental", []string{"rentals", "retnal"}, "", 4},
+		{"spelling at one edit", []string{"--from-edit-distance", terms, "--theta2", "1", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
 		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"automobile"}, `such as ["motor car"]: 1 skipped`, 4},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
@@ -254,7 +215,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
 		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
 		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
-		{"no such formula", []string{"--from-edit-distance", tsv, "--formula", "cubic"}, []string{`"cubic"`}},
+		{"no such theta", []string{"--from-edit-distance", tsv, "--theta1", "-1"}, []string{"theta1: -1"}},
 		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
 		{"no such format", []string{"--from-vectors", tsv, "--format", "solr"}, []string{`"solr"`}},
 	} {

@@ -118,30 +118,6 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 	return combine.Combine(ctx, inputs, options, report.Step)
 }
 
-// What became of rankings by ensembles with the matrix of an index depends on
-// the field's analyzer; the figures are in docs/matrices.md.
-const (
-	ensemblesLose = "on stemmed fields combinations ranked worse than the matrix of the index by itself (docs/matrices.md, several sources)"
-	ensemblesGain = "on fields that are not stemmed a combination with spelling ranked much better than the matrix of the index " +
-		"by itself, best by --combine regression (docs/matrices.md, several sources)"
-)
-
-func (c *combineFlags) advise(ctx context.Context, field *fieldFlags, report *cli.Progress) error {
-	if len(c.paths) < 2 {
-		return nil
-	}
-	if field.URL == "" {
-		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
-		return nil
-	}
-	return field.ask(report, func(x *indexReading) error {
-		if stems, err := x.Stems(ctx); err == nil && stems {
-			report.Tell("warning: %s is stemmed: %s", strings.Join(field.fields, ", "), ensemblesLose)
-		}
-		return nil // the matrix is built without advice, too
-	})
-}
-
 func (c *combineFlags) read(ctx context.Context, report *cli.Progress) (inputs []combine.Input, err error) {
 	inputs = make([]combine.Input, len(c.paths))
 	for k, path := range c.paths {

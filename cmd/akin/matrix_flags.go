@@ -182,21 +182,16 @@ func (f *fieldFlags) check() error {
 	return nil
 }
 
-func (f *fieldFlags) ask(report *cli.Progress, question func(x *indexReading) error) error {
+// lookUp asks the cluster about words, see [indexReading.LookUp].
+func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
 	client, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return question(&indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report})
-}
-
-// lookUp asks the cluster about words, see [indexReading.LookUp].
-func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Progress) error {
-	return f.ask(report, func(x *indexReading) (err error) {
-		f.found, err = x.LookUp(ctx, words)
-		return err
-	})
+	x := &indexReading{Client: client, Scan: documents.ScanOptions{Index: f.Index, Fields: f.fields}, Report: report}
+	f.found, err = x.LookUp(ctx, words)
+	return err
 }
 
 // passes reports whether the index term of a word that was looked up passes the

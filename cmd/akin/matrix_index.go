@@ -128,9 +128,6 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	if err != nil {
 		return nil, err
 	}
-	if stems, err := x.Stems(ctx); err == nil && !stems {
-		report.Tell("note: %s is not stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesGain)
-	}
 	d.options.Source = d.describe(&f.field)
 	if d.embeddings.url != "" {
 		err = d.embeddings.mix(ctx, corpus, &d.options, client, report)

@@ -35,9 +35,8 @@ that was shown:
 
   {"query_id": "17", "query": "car hire", "shown": ["doc1", "doc2"], "clicked": ["doc2"]}
 
-or --ubi for the indices ubi_queries and ubi_events of OpenSearch's User Behavior
-Insights. Users look less at later hits: at rank k they are taken to look (1/k)^--bias
-times as often as at the first.
+Users look less at later hits: at rank k they are taken to look (1/k)^--bias times as
+often as at the first.
 
 ` + cli.MatrixHelp + `
 
@@ -56,7 +55,6 @@ times as often as at the first.
 	flags.StringVar(&f.source.Queries, "queries", "", "file of queries, where the judgments have only their ids")
 	flags.StringVar(&f.source.Judgments, "judgments", "", "file of judgments")
 	flags.StringVar(&f.source.Clicks, "clicks", "", "file of what was shown and clicked")
-	flags.BoolVar(&f.source.UBI, "ubi", false, "read what was shown and clicked from ubi_queries and ubi_events of the cluster")
 	flags.Float64Var(&f.source.Bias, "bias", 1, "how much less users look at later hits, 0 for not at all")
 	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
 	return cmd
@@ -67,20 +65,14 @@ func (f *learnFlags) check(cmd *cobra.Command, _ []string) error {
 	if f.cluster.URL == "" || f.cluster.Index == "" || f.source.Field == "" || f.out == "" {
 		errs = append(errs, errors.New("give --cluster, --index, --field and --out"))
 	}
-	sources := 0
-	for _, given := range []bool{f.source.Judgments != "", f.source.Clicks != "", f.source.UBI} {
-		if given {
-			sources++
-		}
-	}
-	if sources != 1 {
-		errs = append(errs, errors.New("give one of --judgments, --clicks and --ubi"))
+	if (f.source.Judgments == "") == (f.source.Clicks == "") {
+		errs = append(errs, errors.New("give one of --judgments and --clicks"))
 	}
 	if f.source.Queries != "" && f.source.Judgments == "" {
 		errs = append(errs, errors.New("--queries goes with --judgments"))
 	}
 	if !(f.source.Bias >= 0) || cmd.Flags().Changed("bias") && f.source.Judgments != "" {
-		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks and --ubi"))
+		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks"))
 	}
 	return cli.Usage(errors.Join(append(errs, cli.CheckTarget(f.out))...))
 }

@@ -19,11 +19,11 @@ func TestMatrixLearnNeedsOneSource(t *testing.T) {
 		want string
 	}{
 		"no cluster":        {[]string{"matrix", "learn", "m.akin"}, "give --cluster, --index, --field and --out"},
-		"none":              {file, "one of --judgments, --clicks and --ubi"},
-		"two":               {append(slices.Clip(file), "--ubi", "--clicks", "c"), "one of --judgments, --clicks and --ubi"},
-		"queries of clicks": {append(slices.Clip(file), "--ubi", "--queries", "q"), "--queries goes with --judgments"},
+		"none":              {file, "one of --judgments and --clicks"},
+		"two":               {append(slices.Clip(file), "--judgments", "j", "--clicks", "c"), "one of --judgments and --clicks"},
+		"queries of clicks": {append(slices.Clip(file), "--clicks", "c", "--queries", "q"), "--queries goes with --judgments"},
 		"bias of judgments": {append(slices.Clip(file), "--judgments", "j", "--bias", "1"), "--bias"},
-		"negative bias":     {append(slices.Clip(file), "--ubi", "--bias", "-1"), "--bias"},
+		"negative bias":     {append(slices.Clip(file), "--clicks", "c", "--bias", "-1"), "--bias"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, stderr, status := akin(t, c.args...); status != exitUsage || !strings.Contains(stderr, c.want) {

@@ -84,12 +84,10 @@ type spellingFlags struct {
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
 	s.options = source.DefaultSpellingOptions()
 	flags.StringVar(&s.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
-	flags.StringVar((*string)(&s.options.Formula), "formula", string(s.options.Formula), "power, reciprocal, linear, root or square")
-	flags.Float64Var(&s.options.Theta1, "theta1", s.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
-	flags.Float64Var(&s.options.Theta2, "theta2", s.options.Theta2, "with --formula power, θ2")
+	flags.Float64Var(&s.options.Theta1, "theta1", s.options.Theta1, "θ1 in the similarity, θ1·(1 − distance/length)^θ2")
+	flags.Float64Var(&s.options.Theta2, "theta2", s.options.Theta2, "θ2 in the similarity")
 	flags.Float64Var(&s.options.LengthRatio, "length-ratio", s.options.LengthRatio, "a neighbor is at most this many times as long")
 	flags.IntVar(&s.options.MaxDistance, "max-distance", s.options.MaxDistance, "largest distance of neighbors")
-	flags.BoolVar(&s.options.Bytes, "bytes", false, "count bytes, not characters")
 }
 
 func (s *spellingFlags) check(f *matrixFlags) error {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -200,28 +199,6 @@ func (x *indexReading) Warn(ctx context.Context) {
 				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, s.NotWords, field)
 		}
 	}
-}
-
-// inflected are forms of one word in pairs, of languages of which most stemmers
-// know one.
-var inflected = strings.Fields(`walk walking horse horses house houses hund hunde grande grandes casa casas
-	libro libros ragazzo ragazzi bella belle boek boeken kind kinderen flicka flickor talo talot auto autot
-	ev evler kitap kitaplar kniha knihy ház házak asztal asztalok книга книги стол стола كتاب كتابان`)
-
-// Stems reports whether the fields' analyzer makes one term of the forms of a
-// word: of two pairs at least, since one may be a slip.
-func (x *indexReading) Stems(ctx context.Context) (bool, error) {
-	terms, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, x.Scan.Fields[0], inflected)
-	if err != nil {
-		return false, err
-	}
-	alike := 0
-	for pair := range slices.Chunk(terms, 2) {
-		if len(pair[0]) == 1 && slices.Equal(pair[0], pair[1]) {
-			alike++
-		}
-	}
-	return alike > 1, nil
 }
 
 const wordsAtOnce = 5000

@@ -141,20 +141,6 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, texts, 
 	})
 }
 
-// Sources calls fn with what the source of every document has at some paths. fn
-// must not keep it. Else it is as [API.Scan].
-func (a API) Sources(ctx context.Context, index string, paths []string, fn func(source []byte) error) error {
-	o := ScanOptions{Index: index}
-	return a.scroll(ctx, index, o.body(textPage, paths), func(page []hit) error {
-		for i := range page {
-			if err := fn(page[i].Source); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // ExactTerms calls fn for every document that has terms in one of the fields,
 // with its id and its texts: the index terms of each field by position, cut
 // where the positions jump as between the elements of an array; nested is as in

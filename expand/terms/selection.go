@@ -13,11 +13,11 @@
 //	ctx_j = Σ_i u_i c_ij / √(Σ_i u_i²),  u_i = x_i idf_i,  c_ij = s_ij^(1/p)
 //
 // where p is the power that S was made with, so that c_ij is a cosine where
-// S was learned from documents. A pair that S lacks counts 0. The terms with
-// the largest v_j·ctx_j are added, ties in byte order, and each belongs to
-// the i that gives most of v_j. Their weights are v_j·ctx_j, scaled such
-// that their sum is that of as many of the largest v_j: the fit decides
-// which terms are added, but not what all of them count for.
+// S was learned from documents. The terms with the largest v_j·ctx_j are
+// added, ties in byte order, and each belongs to the i that gives most of
+// v_j. Their weights are v_j·ctx_j, scaled such that their sum is that of as
+// many of the largest v_j: the fit decides which terms are added, but not
+// what all of them count for.
 //
 // An i that no document has may have the row of the nearest known word k, with
 // k itself. Then its w and idf are those of k, and k stands in its place: v_k =

@@ -40,9 +40,8 @@ const trimPause = time.Minute
 // called at the same time.
 //
 // A client gets more as long as it then holds no more than is left for all
-// others. So one client alone gets half of the limit, and n clients that take
-// what they can get an equal share each and leave as much again: there is
-// always room for one more.
+// others: one alone gets half of the limit, and n clients 1/(n+1) each, so that
+// there is always room for one more.
 type Budget struct {
 	// trim gets a value when a peak is over.
 	trim chan struct{}

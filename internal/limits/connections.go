@@ -36,14 +36,12 @@ const (
 
 // A Listener keeps a bounded number of connections open. Where that is reached,
 // a new one takes the place of the connection that has been silent for longest,
-// and waits where requests are in flight on all of them. Clients keep
-// connections idle for minutes: new ones left in the backlog would be shut out
-// by those.
+// as clients keep connections idle for minutes, and waits where requests are in
+// flight on all of them.
 //
 // A request keeps akin waiting while its body arrives, or while its client does
-// not read. One client may have half of all connections
-// do that, each of n clients 1/(n+1): above that the oldest request of the
-// client with the most of them makes room.
+// not read. Each of n clients may have 1/(n+1) of all connections do that:
+// above it the oldest request of the client with the most of them makes room.
 type Listener struct {
 	net.Listener
 

@@ -40,10 +40,9 @@ func (p *pace) note(n int, now time.Time) bool {
 
 // An Arriving is the body of a request while the client sends it. While it is
 // awaited a read ends with [ErrSlow] where the body comes at less than
-// bodyRate; the next read goes on where that one left off. A deadline of the
-// connection cannot do that: net/http takes the first read that fails for the
-// end of the client. So each read has a goroutine, which ends with that read,
-// with the deadline that cuts the client off, or with the connection.
+// bodyRate; the next read goes on where that one left off. net/http would take
+// a read that fails at a deadline for the end of the client, so each read has a
+// goroutine, which ends with it, with the cut, or with the connection.
 type Arriving struct {
 	body    io.ReadCloser
 	awaited bool

@@ -27,11 +27,10 @@ const (
 const (
 	// MaxKept is some seconds of searches on a busy proxy.
 	MaxKept = 1000
-	// maxBytes is an eighth of the default cache of rows. Searches of 2 KiB, before
-	// and after, reach both bounds at about the same time.
+	// maxBytes is what MaxKept searches of 2 KiB take, before and after.
 	maxBytes = 8 << 20
 	// maxBody is the largest body that is kept: one more would drive out hundreds
-	// of others, and few are larger, without vectors and long lists of ids.
+	// of others.
 	maxBody = 64 << 10
 	// entryBytes is the memory of an entry, its id and its rewritten message, and
 	// textBytes that of a text in a list, besides what they point to.

@@ -27,10 +27,9 @@ import (
 // matrix made from a thesaurus.
 //
 // The sample is the entries (i, j) of the inputs whose terms both occur in
-// relations; they are related if relations has the entry. A share of the terms
-// is held out by a seeded hash: pairs with such a term are for measuring.
-// Relations are yes or no, so the regression is logistic, with the penalty
-// λ = 1, see [logit.Fit]:
+// relations; they are related if relations has the entry. Pairs with a term of
+// those that a seeded hash holds out are for measuring. The regression is
+// logistic, with the penalty λ = 1, see [logit.Fit]:
 //
 //	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
 //

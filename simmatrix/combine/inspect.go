@@ -2,39 +2,21 @@ package combine
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
-	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/lines"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// InspectOptions are the settings of [Inspect].
-type InspectOptions struct {
-	Hubs    int    // how many of the terms that are neighbors of the most others are named
-	Samples int    // how many rows are drawn, of those that have neighbors
-	Seed    uint64 // of the random choice
-}
+const (
+	topHubs    = 10 // terms that are neighbors of the most others
+	sampleRows = 5  // drawn of those that have neighbors
+)
 
-// DefaultInspectOptions returns the settings of a report that fits a screen.
-func DefaultInspectOptions() InspectOptions { return InspectOptions{Hubs: 10, Samples: 5, Seed: 1} }
-
-// Validate reports every setting that is out of range.
-func (o *InspectOptions) Validate() error {
-	return errors.Join(settings.NotNegative("hubs", o.Hubs), settings.NotNegative("samples", o.Samples))
-}
-
-// A Inspection describes a matrix.
+// An Inspection describes a matrix.
 type Inspection struct {
 	Meta     simmatrix.Meta `json:"meta"` // what the header says
 	Checksum string         `json:"checksum"`
-	Claims   []Claim        `json:"claims"` // the header, and the settings of [Sparsify] in its Params, and a fresh count
 	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
 	// 0 without terms.
 	Density float64             `json:"density"`
@@ -102,21 +84,14 @@ type Distribution struct {
 	Mean   float64 `json:"mean"`
 }
 
-// Inspect reports on m. It shares no code with what wrote the header, so that
-// [Inspection.Claims] shows a wrong one. Overrides may make a matrix break the
-// settings of its Sparsify: see [Claim.Note]. It takes 8 bytes an entry.
-func Inspect(m *simmatrix.Matrix, opts InspectOptions) *Inspection {
+// Inspect reports on m. It takes 8 bytes an entry.
+func Inspect(m *simmatrix.Matrix) *Inspection {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Inspection{Meta: m.Meta(), Checksum: m.Checksum()}}
-	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
-		in.set = 1 << k
-	}
 	in.rows()
 	in.similarities()
 	in.pairs()
-	in.hubs(max(opts.Hubs, 0))
-	in.samples(max(opts.Samples, 0), opts.Seed)
-	in.claims()
-	in.settings()
+	in.hubs()
+	in.samples()
 	return in.report
 }
 
@@ -124,12 +99,7 @@ type inspector struct {
 	m       *simmatrix.Table
 	columns simmatrix.Columns
 	report  *Inspection
-
-	set     uint8 // the bit of the entries that overrides have set, 0 for none
-	skewSet int   // pairs that go one way or differ, with an entry that overrides have set
 }
-
-func (in *inspector) isSet(i, k int) bool { return in.m.OriginsAt(i, k)&in.set != 0 }
 
 func (in *inspector) rows() {
 	lengths, largest := make([]int, len(in.m.Terms)), -1
@@ -183,27 +153,20 @@ func (in *inspector) similarities() {
 func (in *inspector) pairs() {
 	n := len(in.m.Terms)
 	back := make([]uint16, n) // s_ji of the current i, by j
-	places := make([]int, n)  // and the place of that entry in row j
 	var oneWay, twoWay, unequal uint64
 	for i := range n {
-		rows, at, column := in.columns.Column(i)
+		rows, _, column := in.columns.Column(i)
 		for k, j := range rows {
-			back[j], places[j] = column[k], int(at[k])
+			back[j] = column[k]
 		}
 		cols, sims := in.m.Row(i)
 		for k, j := range cols {
 			switch {
 			case back[j] == 0:
 				oneWay++
-				if in.isSet(i, k) {
-					in.skewSet++
-				}
 			case back[j] != sims[k]:
 				unequal++
 				twoWay++
-				if i < int(j) && (in.isSet(i, k) || in.isSet(int(j), places[j])) { // the other direction is the same pair
-					in.skewSet++
-				}
 			default:
 				twoWay++
 			}
@@ -215,7 +178,7 @@ func (in *inspector) pairs() {
 	in.report.Pairs = PairCounts{oneWay + twoWay/2, oneWay, unequal / 2}
 }
 
-func (in *inspector) hubs(top int) {
+func (in *inspector) hubs() {
 	counts := make([]int, len(in.m.Terms))
 	order := make([]int, len(counts))
 	for j := range counts {
@@ -224,22 +187,22 @@ func (in *inspector) hubs(top int) {
 	}
 	in.report.Hubs.NeighborOf = distributionOf(counts)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	for _, j := range order[:min(top, len(order))] {
+	for _, j := range order[:min(topHubs, len(order))] {
 		if counts[j] > 0 {
 			in.report.Hubs.Top = append(in.report.Hubs.Top, Hub{Term: in.m.Terms[j], DocFreq: in.m.DocFreqs[j], Rows: counts[j]})
 		}
 	}
 }
 
-func (in *inspector) samples(wanted int, seed uint64) {
+func (in *inspector) samples() {
 	var filled []int
 	for i := range in.m.Terms {
 		if cols, _ := in.m.Row(i); len(cols) > 0 {
 			filled = append(filled, i)
 		}
 	}
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing to guess here
-	wanted = min(wanted, len(filled))
+	random := rand.New(rand.NewPCG(1, 0)) //nolint:gosec // has to draw the same rows every time
+	wanted := min(sampleRows, len(filled))
 	for k := range wanted {
 		other := k + random.IntN(len(filled)-k)
 		filled[k], filled[other] = filled[other], filled[k]
@@ -286,100 +249,4 @@ func distribution(counts []uint64, unit float64) Distribution {
 		Min: quantile(0), P10: quantile(10), P25: quantile(25), Median: quantile(50), P75: quantile(75),
 		P90: quantile(90), P99: quantile(99), Max: quantile(100), Mean: sum / float64(total) / unit,
 	}
-}
-
-// A Claim is one thing that a header says.
-type Claim struct {
-	Name    string `json:"name"` // what it is about; for a setting of [Sparsify], its name in [simmatrix.Meta.Params]
-	Claimed string `json:"claimed"`
-	Counted string `json:"counted"`
-	Holds   bool   `json:"holds"` // the two are the same; for a setting, the count keeps to it or Note excuses it
-	// Note says why a setting holds though the count goes beyond it: overrides
-	// explain all entries, or all but what rules that pin and ban can.
-	Note string `json:"note"`
-}
-
-func (in *inspector) claims() {
-	r, meta := in.report, in.report.Meta
-	inRange := len(in.m.Sims) == 0 || (r.Entries.Similarities.Min > 0 && r.Entries.Similarities.Max <= 1)
-	for _, c := range []struct {
-		name             string
-		claimed, counted any
-	}{
-		{"terms", meta.Terms, len(in.m.Terms)},
-		{"non-zeros", meta.NonZeros, len(in.m.Sims)},
-		{"longest row", meta.MaxNeighbors, r.Rows.Lengths.Max},
-		{"symmetric", meta.Symmetric, r.Pairs.OneWay == 0 && r.Pairs.Unequal == 0},
-		{"dominant", meta.Dominant, r.Rows.NotDominant == 0},
-		{"similarities in (0, 1]", true, inRange},
-	} {
-		claimed, counted := fmt.Sprint(c.claimed), fmt.Sprint(c.counted)
-		r.Claims = append(r.Claims, Claim{Name: c.name, Claimed: claimed, Counted: counted, Holds: claimed == counted})
-	}
-}
-
-// settings checks the settings of [Sparsify] that Params names.
-func (in *inspector) settings() {
-	r := in.report
-	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"neighbors"]; ok {
-		limit, err := strconv.Atoi(claimed)
-		over, unexplained := in.violations(func(sims []uint16) int { return max(0, len(sims)-limit) })
-		in.setting("neighbors", strconv.FormatFloat(r.Rows.Lengths.Max, 'f', 0, 64), err == nil, over, unexplained)
-	}
-	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"threshold"]; ok {
-		threshold, ok := lines.ParseDecimal(claimed, 64)
-		floor := math.Round(threshold * simmatrix.UnitsOfOne)
-		under, unexplained := in.violations(func(sims []uint16) int { // they descend
-			return len(sims) - sort.Search(len(sims), func(k int) bool { return float64(sims[k]) <= floor })
-		})
-		in.setting("threshold", strconv.FormatFloat(r.Entries.Similarities.Min, 'g', 4, 64), ok, under, unexplained)
-	}
-	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"symmetric"]; ok {
-		skewed := int(min(r.Pairs.OneWay+r.Pairs.Unequal, math.MaxInt))
-		in.setting("symmetric", strconv.FormatBool(skewed == 0), claimed == "true", skewed, skewed-in.skewSet)
-	}
-	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"dominant"]; ok {
-		rows, unexplained := in.violations(func(sims []uint16) int {
-			if sum(sims) >= simmatrix.UnitsOfOne {
-				return 1
-			}
-			return 0
-		})
-		in.setting("dominant", strconv.FormatBool(rows == 0), claimed == "true", rows, unexplained)
-	}
-}
-
-// violations adds up what a function finds in each row, and in each row without
-// the entries that overrides have set.
-func (in *inspector) violations(find func(sims []uint16) int) (all, unexplained int) {
-	var others []uint16
-	for i := range in.m.Terms {
-		_, sims := in.m.Row(i)
-		others = others[:0]
-		for k, s := range sims {
-			if !in.isSet(i, k) {
-				others = append(others, s)
-			}
-		}
-		all, unexplained = all+find(sims), unexplained+find(others)
-	}
-	return all, unexplained
-}
-
-// setting adds a setting with so many violations, of which so many are
-// unexplained by overrides. One that is not readable does not hold.
-func (in *inspector) setting(name, counted string, readable bool, violations, unexplained int) {
-	c := Claim{Name: simmatrix.SparsifyPrefix + name, Claimed: in.report.Meta.Params[simmatrix.SparsifyPrefix+name], Counted: counted}
-	rules := simmatrix.OverrideRules(in.report.Meta.Params[simmatrix.OverridesParam])
-	c.Holds = readable && unexplained <= 2*rules // a rule sets at most two entries
-	if c.Holds && violations > 0 {
-		var set uint64
-		for _, o := range in.report.Entries.Origins {
-			if o.Name == simmatrix.OriginOverrides {
-				set = o.Entries
-			}
-		}
-		c.Note = fmt.Sprintf("by overrides: %d entries are theirs, of %d rules", set, rules)
-	}
-	in.report.Claims = append(in.report.Claims, c)
 }

@@ -163,11 +163,10 @@ var ErrOverrides = errors.New("bad overrides")
 //
 // Words are separated by blanks or tabs. A # that begins a word begins a
 // comment. A term is quoted if it has blanks or control characters, begins with
-// # or a double quote, or is ->. A second rule for an entry is an error.
+// # or a double quote, or is ->.
 //
 // The error wraps [ErrOverrides] and names the bad lines, at most a hundred; a
 // file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB is refused.
-// Errors of r are returned as they are.
 func ParseOverrides(r io.Reader) (*Overrides, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxOverrideBytes+1))
 	if err != nil {

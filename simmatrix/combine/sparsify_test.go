@@ -216,7 +216,7 @@ func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
 		t.Errorf("%+v", meta)
 	}
-	if r := Inspect(m, InspectOptions{}); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
+	if r := Inspect(m); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
 		t.Errorf("%d rows not dominant, most in %q", r.Rows.NotDominant, r.Rows.LargestSumTerm)
 	}
 }

@@ -17,10 +17,8 @@
 //
 // The inner product takes any S. The soft cosine takes one for which no ⟨x, x⟩
 // is negative; else it returns [ErrNotReal]. It lies in [-1, 1] where S is
-// positive semi-definite and symmetric. A norm of 0 gives 0.
-//
-// Numbers are those of a float64: what leaves its range is ±Inf or NaN, and a
-// panic where a [Vector] is returned.
+// positive semi-definite and symmetric. A norm of 0 gives 0. What leaves the
+// range of a float64 is ±Inf or NaN, and a panic in a [Vector].
 //
 // # Stores
 //
@@ -58,7 +56,6 @@ import (
 // The errors of the package, wrapped by those that say where.
 var (
 	ErrWeights      = errors.New("bad term weights")
-	ErrWeighting    = errors.New("bad term weighting")
 	ErrNotReal      = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
 	ErrNegative     = errors.New("negative entries")                         // of S or a document
 	ErrPairs        = errors.New("no features of pairs")                     // that are real, and right

@@ -112,12 +112,9 @@ func checkPlain(term string) error {
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
 // does a term's similarity to itself, which has to be 1, within 0.001. A pair
 // may come again with the same similarity. Empty lines and a byte order mark
-// are ignored. Terms are taken as written; document frequencies are unknown.
+// are ignored. Document frequencies are unknown.
 //
-// Errors wrap [ErrList] and name the line: not three fields, a term that cannot
-// have a row or has a carriage return, a similarity that is not a finite
-// decimal number, out of range without [ListOptions.Clamp], or unlike that of
-// an earlier line, a line over 1 MiB; or [simmatrix.ErrNoVocabulary].
+// Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := settings.InRange("neighbors", opts.Neighbors, simmatrix.MaxNeighbors); err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 )
 
 // FromSpelling returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij is Formula applied to it, 0 where that rounds
-// to 0, where the distance is above MaxDistance, and where the
-// lengths are further apart than LengthRatio. Each row has the Neighbors
-// largest among the candidates, ties in ascending byte order of the term.
+// their spellings: s_ij is as [SpellingOptions] says, and 0 where the distance
+// is above MaxDistance and where the lengths are further apart than
+// LengthRatio. Each row has the Neighbors largest among the candidates, ties in
+// ascending byte order of the term.
 //
 // No pair is missed: the terms are in a radix tree, which is walked for each
 // term as far as a prefix of another term is within MaxDistance of one of its
@@ -48,7 +48,7 @@ func FromSpelling(ctx context.Context, terms []simmatrix.Term, opts SpellingOpti
 		m.Terms = append(m.Terms, t.Text)
 		m.DocFreqs = append(m.DocFreqs, t.DocFreq)
 	}
-	tree := newTermTree(m.Terms, opts.Bytes)
+	tree := newTermTree(m.Terms)
 	for i, t := range m.Terms {
 		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
 	}
@@ -152,7 +152,7 @@ func (s *editSearcher) walkAll(sameFirst bool) {
 func (s *editSearcher) prepare(text string, before int) {
 	s.letters = append(s.letters[:0], slices.Repeat([]rune{noLetter}, s.k)...)
 	for text != "" {
-		letter, size := s.tree.letter(text)
+		letter, size := firstLetter(text)
 		s.letters, text = append(s.letters, letter), text[size:]
 	}
 	s.length = len(s.letters) - s.k
@@ -208,7 +208,7 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	x := s.further(n)
 	if n.from < n.to {
 		for text := s.tree.terms[n.term][n.from:n.to]; text != ""; depth++ {
-			letter, size := s.tree.letter(text)
+			letter, size := firstLetter(text)
 			if state = s.step(state, depth, letter) & s.lanes[x]; state == 0 {
 				return
 			}

@@ -91,7 +91,7 @@ func BenchmarkEditDistance100k(b *testing.B) {
 		b.ReportMetric(float64(m.Meta().NonZeros)/float64(m.Len()), "neighbors/term")
 	}
 	slices.Sort(words)
-	s := newEditSearcher(newTermTree(words, false), &o)
+	s := newEditSearcher(newTermTree(words), &o)
 	start, found := time.Now(), 0
 	for i := range sample {
 		found += len(s.find(i * len(words) / sample))

@@ -13,40 +13,27 @@ import (
 // MaxDistance is the largest [SpellingOptions.MaxDistance].
 const MaxDistance = 4
 
-// A SpellingFormula says how an edit distance becomes a similarity, where d
-// is the Levenshtein distance of the two terms and m the length of the
-// longer one. All fall in d and rise, or stay, in m.
-type SpellingFormula string
-
-// The formulas, of Novotný 2017, equation 4.5, after Charlet and Damnati, and
-// of Sidorov et al. 2014, equations 27 to 30.
-const (
-	Power      SpellingFormula = "power"      // min(1, θ1·(1−d/m)^θ2)
-	Reciprocal SpellingFormula = "reciprocal" // 1/(1+d)
-	Linear     SpellingFormula = "linear"     // 1−d/m
-	Root       SpellingFormula = "root"       // √(1−d/m)
-	Square     SpellingFormula = "square"     // (1−d/m)²
-)
-
-// SpellingOptions are the settings of [FromSpelling].
+// SpellingOptions are the settings of [FromSpelling]. Two terms at the
+// Levenshtein distance d, of which the longer has m runes, have the similarity
+// (Novotný 2017, equation 4.5, after Charlet and Damnati)
+//
+//	min(1, θ1·(1−d/m)^θ2)
 type SpellingOptions struct {
-	Source         string          // becomes Meta.Source: in words, where the terms come from
-	Formula        SpellingFormula // makes similarities of distances
-	Theta1, Theta2 float64         // θ1 and θ2 of [Power], above 0
-	LengthRatio    float64         // θ4, at least 1: terms of lengths further apart have similarity 0
-	MaxDistance    int             // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
-	Bytes          bool            // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
-	Neighbors      int             // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Source         string  // becomes Meta.Source: in words, where the terms come from
+	Theta1, Theta2 float64 // θ1 and θ2, above 0
+	LengthRatio    float64 // θ4, at least 1: terms of lengths further apart have similarity 0
+	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
+	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 	// Candidate reports whether a term may be the neighbor of others, so that
 	// terms that no document has take no places; nil lets all.
 	Candidate func(term string) bool
 }
 
-// DefaultSpellingOptions returns the parameters of Novotný 2017, section
-// 4.5.1, for equation 4.5, over runes, up to a distance of 2.
+// DefaultSpellingOptions returns the parameters of Novotný 2017, section 4.5.1,
+// up to a distance of 2.
 func DefaultSpellingOptions() SpellingOptions {
 	return SpellingOptions{
-		Source: "edit distance", Formula: Power,
+		Source: "edit distance",
 		Theta1: 1.8, Theta2: 5, LengthRatio: 1.5,
 		MaxDistance: 2, Neighbors: 100,
 	}
@@ -54,15 +41,7 @@ func DefaultSpellingOptions() SpellingOptions {
 
 // Validate reports every setting that is out of range.
 func (o *SpellingOptions) Validate() error {
-	var errs []error
-	switch o.Formula {
-	case Power:
-		errs = append(errs, settings.Positive("theta1", o.Theta1), settings.Positive("theta2", o.Theta2))
-	case Reciprocal, Linear, Root, Square:
-	default:
-		errs = append(errs, fmt.Errorf("formula: %q is none of %s, %s, %s, %s and %s",
-			o.Formula, Power, Reciprocal, Linear, Root, Square))
-	}
+	errs := []error{settings.Positive("theta1", o.Theta1), settings.Positive("theta2", o.Theta2)}
 	if !(o.LengthRatio >= 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("length ratio: %v is under 1", o.LengthRatio))
 	}
@@ -71,21 +50,16 @@ func (o *SpellingOptions) Validate() error {
 }
 
 func (o *SpellingOptions) params() map[string]string {
-	p := map[string]string{
-		"formula":      string(o.Formula),
-		"theta3":       "0", // of the published formulas, a threshold
+	return map[string]string{
+		"formula":      "power",
+		"theta1":       settings.FormatFloat(o.Theta1),
+		"theta2":       settings.FormatFloat(o.Theta2),
+		"theta3":       "0", // of the published formula, a threshold
 		"length_ratio": settings.FormatFloat(o.LengthRatio),
 		"max_distance": strconv.Itoa(o.MaxDistance),
 		"lengths":      "runes",
 		"neighbors":    strconv.Itoa(o.Neighbors),
 	}
-	if o.Formula == Power {
-		p["theta1"], p["theta2"] = settings.FormatFloat(o.Theta1), settings.FormatFloat(o.Theta2)
-	}
-	if o.Bytes {
-		p["lengths"] = "bytes"
-	}
-	return p
 }
 
 func (o *SpellingOptions) near(longer, shorter int) bool {
@@ -96,18 +70,5 @@ func (o *SpellingOptions) near(longer, shorter int) bool {
 // the longer has length m, in units of 1/65535, 0 where it rounds to 0.
 func (o *SpellingOptions) units(d, m int) uint16 {
 	rest := max(0, 1-float64(d)/float64(m)) // no two terms are further apart than m
-	var s float64
-	switch o.Formula {
-	case Power:
-		s = o.Theta1 * math.Pow(rest, o.Theta2)
-	case Reciprocal:
-		s = 1 / (1 + float64(d))
-	case Linear:
-		s = rest
-	case Root:
-		s = math.Sqrt(rest)
-	case Square:
-		s = rest * rest
-	}
-	return uint16(math.Round(min(s, 1) * simmatrix.UnitsOfOne))
+	return uint16(math.Round(min(o.Theta1*math.Pow(rest, o.Theta2), 1) * simmatrix.UnitsOfOne))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,10 +43,11 @@ func neighborRows(m *simmatrix.Matrix) map[string][]simmatrix.Neighbor {
 	return rows
 }
 
-// wideEdit returns options that take every pair within distance k.
-func wideEdit(formula SpellingFormula, k int) SpellingOptions {
+// wideEdit returns options that take every pair within distance k, unless all
+// of its letters differ, with the similarity 1−d/m.
+func wideEdit(k int) SpellingOptions {
 	o := DefaultSpellingOptions()
-	o.Formula, o.MaxDistance, o.LengthRatio, o.Neighbors = formula, k, math.Inf(1), simmatrix.MaxNeighbors
+	o.Theta1, o.Theta2, o.MaxDistance, o.LengthRatio, o.Neighbors = 1, 1, k, math.Inf(1), simmatrix.MaxNeighbors
 	return o
 }
 
@@ -59,31 +61,25 @@ func similarityOf(m *simmatrix.Matrix, i, j string) float32 {
 	return 0
 }
 
-func TestEditFormulasAreThePublishedOnes(t *testing.T) {
+func TestEditFormulaIsThePublishedOne(t *testing.T) {
+	wide := wideEdit(2)
 	for _, tt := range []struct {
-		formula SpellingFormula
+		options SpellingOptions
 		i, j    string
 		want    float64
 	}{
 		// Novotný 2017, equation 4.5: 1.8·(1−1/6)^5 and 1.8·(1−2/9)^5; a
 		// letter of ten leaves 1.06, which is cut to 1.
-		{Power, "color", "colour", 0.7233796296},
-		{Power, "catalog", "catalogue", 0.5123304374},
-		{Power, "abcdefghij", "abcdefghix", 1},
-		// Sidorov et al. 2014, equations 27 to 30 at d = 2, m = 9, which is
-		// the m of their figure 1.
-		{Reciprocal, "catalog", "catalogue", 1.0 / 3},
-		{Linear, "catalog", "catalogue", 7.0 / 9},
-		{Root, "catalog", "catalogue", 0.8819171037},
-		{Square, "catalog", "catalogue", 49.0 / 81},
-		// m is the length of the longer one.
-		{Linear, "car", "cars", 3.0 / 4},
-		{Linear, "cars", "car", 3.0 / 4},
+		{DefaultSpellingOptions(), "color", "colour", 0.7233796296},
+		{DefaultSpellingOptions(), "catalog", "catalogue", 0.5123304374},
+		{DefaultSpellingOptions(), "abcdefghij", "abcdefghix", 1},
+		// m is the length of the longer one, in runes.
+		{wide, "car", "cars", 3.0 / 4},
+		{wide, "cars", "car", 3.0 / 4},
+		{wide, "naïve", "naive", 4.0 / 5},
 	} {
-		t.Run(string(tt.formula)+" "+tt.i, func(t *testing.T) {
-			o := DefaultSpellingOptions()
-			o.Formula = tt.formula
-			if got := similarityOf(mustEdit(t, o, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
+		t.Run(tt.i, func(t *testing.T) {
+			if got := similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
@@ -99,18 +95,18 @@ func TestEditDistancesOfWordsThatTextbooksUse(t *testing.T) {
 		{"saturday", "sunday", 3},
 		{"flaw", "lawn", 2},
 		{"gumbo", "gambol", 2},
-		{"ab", "ba", 2}, // a swap is no single edit
+		{"tab", "tba", 2}, // a swap is no single edit
 		{"intention", "intentions", 1},
 		{"naïve", "naive", 1}, // one rune of two bytes
 		{"日本語", "日本", 1},
 		{"straße", "strasse", 2},
 	} {
-		m := mustEdit(t, wideEdit(Reciprocal, 4), tt.i, tt.j)
-		if got, want := similarityOf(m, tt.i, tt.j), simmatrix.QuantizeSimilarity(1/float64(1+tt.d)); got != want {
+		m, longer := mustEdit(t, wideEdit(4), tt.i, tt.j), max(utf8.RuneCountInString(tt.i), utf8.RuneCountInString(tt.j))
+		if got, want := similarityOf(m, tt.i, tt.j), simmatrix.QuantizeSimilarity(1-float64(tt.d)/float64(longer)); got != want {
 			t.Errorf("%s and %s: %v, want %v", tt.i, tt.j, got, want)
 		}
 	}
-	if m := mustEdit(t, wideEdit(Reciprocal, 4), "intention", "execution"); m.Meta().NonZeros != 0 { // 5 apart
+	if m := mustEdit(t, wideEdit(4), "intention", "execution"); m.Meta().NonZeros != 0 { // 5 apart
 		t.Error("a pair beyond the largest distance")
 	}
 }
@@ -156,24 +152,6 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	}
 }
 
-func TestEditBytesCountBytes(t *testing.T) {
-	o := wideEdit(Linear, 2)
-	if got := similarityOf(mustEdit(t, o, "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
-		t.Errorf("runes: %v", got)
-	}
-	o.Bytes = true // ï is C3 AF: one replaced, one deleted, of six
-	m := mustEdit(t, o, "naïve", "naive", "naÃve")
-	if got := similarityOf(m, "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-2.0/6) {
-		t.Errorf("bytes: %v", got)
-	}
-	if got := similarityOf(m, "naÃve", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/6) { // Ã is C3 83
-		t.Errorf("runes that share a byte: %v", got)
-	}
-	if m.Meta().Params["lengths"] != "bytes" {
-		t.Error(m.Meta().Params)
-	}
-}
-
 func TestEditThresholdsCutPairs(t *testing.T) {
 	words := []string{"ab", "abc", "abcd", "abcde"}
 	neighbors := func(o SpellingOptions) map[string]string {
@@ -187,7 +165,7 @@ func TestEditThresholdsCutPairs(t *testing.T) {
 		}
 		return got
 	}
-	all := wideEdit(Linear, 2)
+	all := wideEdit(2)
 	ratio, one, short := all, all, all
 	ratio.LengthRatio = 1.5 // abc has 1.5 times the length of ab, abcde more than that of abc
 	one.MaxDistance = 1
@@ -211,38 +189,33 @@ func TestEditThresholdsCutPairs(t *testing.T) {
 }
 
 func TestEditTiesGoByTerm(t *testing.T) {
-	o := wideEdit(Reciprocal, 2)
+	o := wideEdit(2)
 	o.Neighbors = 3
-	m := mustEdit(t, o, "cat", "bat", "rat", "hat", "mat", "dog", "cats", "at")
-	if got := matrixtest.Of(m.Row("cat")); len(got) != 3 || got[0].Term != "at" || got[1].Term != "bat" || got[2].Term != "cats" {
+	m := mustEdit(t, o, "cat", "bat", "rat", "hat", "mat", "dog", "at")
+	if got := matrixtest.Of(m.Row("cat")); len(got) != 3 || got[0].Term != "at" || got[1].Term != "bat" || got[2].Term != "hat" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestEditFormulasThatRoundToNothingMakeNoEntry(t *testing.T) {
-	o := wideEdit(Power, 4)
-	o.Theta2 = 20 // 1.8·(1−4/5)^20 is under 1e-13
+	o := wideEdit(4)
+	o.Theta2 = 20 // (1−4/5)^20 is under 1e-13
 	if m := mustEdit(t, o, "abcde", "avwxy", "abcdx"); m.Meta().NonZeros != 2 {
 		t.Errorf("%d entries", m.Meta().NonZeros)
 	}
-	if m := mustEdit(t, wideEdit(Root, 1), "a", "b"); m.Meta().NonZeros != 0 { // 1−1/1
+	if m := mustEdit(t, wideEdit(1), "a", "b"); m.Meta().NonZeros != 0 { // 1−1/1
 		t.Error("two letters that are not the same")
 	}
 }
 
 func TestEditOptionsReportEveryBadSetting(t *testing.T) {
 	nan := math.NaN()
-	o := SpellingOptions{Formula: Power, Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
+	o := SpellingOptions{Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
 	_, err := FromSpelling(t.Context(), textTerms("a"), o, nil)
 	for _, want := range []string{"theta1: NaN", "theta2: 0", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
-	}
-	o = DefaultSpellingOptions()
-	o.Formula, o.Theta1, o.LengthRatio = "cosine", 0, nan // θ1 is not that of such a formula
-	if err := o.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), `"cosine" is none of power,`) {
-		t.Errorf("error %v", err)
 	}
 	o = DefaultSpellingOptions()
 	if err := o.Validate(); err != nil {

@@ -7,18 +7,15 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
-// A termTree is the radix tree of sorted terms. A letter is a rune or, in a
-// tree of bytes, a byte. The children of a node follow each other in ascending
-// order of their first letters, so that a walk meets the terms in byte order.
+// A termTree is the radix tree of sorted terms. A letter is a rune. The
+// children of a node follow each other in ascending order of their first
+// letters, so that a walk meets the terms in byte order.
 type termTree struct {
 	terms   []string
-	lengths []uint16 // of the terms, in letters
-	hidden  []bool   // of the terms: no one's neighbor
-	bytes   bool
+	lengths []uint16   // of the terms, in letters
+	hidden  []bool     // of the terms: no one's neighbor
 	nodes   []treeNode // the first is the root
 }
 
@@ -35,14 +32,10 @@ type treeNode struct {
 
 // newTermTree returns the tree of at least one term, valid, distinct and in
 // ascending byte order, none of them hidden. It has less than two nodes a term.
-func newTermTree(terms []string, inBytes bool) *termTree {
-	t := &termTree{terms: terms, bytes: inBytes, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
+func newTermTree(terms []string) *termTree {
+	t := &termTree{terms: terms, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
-		n := len(term)
-		if !inBytes {
-			n = utf8.RuneCountInString(term)
-		}
-		t.lengths[i] = uint16(min(n, simmatrix.MaxTermBytes))
+		t.lengths[i] = uint16(utf8.RuneCountInString(term)) //nolint:gosec // at most MaxTermBytes
 	}
 	t.nodes = make([]treeNode, 1)
 	t.grow(0, 0, len(terms), 0)
@@ -53,9 +46,9 @@ func newTermTree(terms []string, inBytes bool) *termTree {
 // All share their first from bytes, the prefix of the parent.
 func (t *termTree) grow(at, lo, hi, from int) {
 	n := treeNode{term: int32(lo), shortest: math.MaxUint16} //nolint:gosec // less than MaxTerms
-	to := from + t.sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
+	to := from + sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
 	if from < to {
-		first, size := t.letter(t.terms[lo][from:])
+		first, size := firstLetter(t.terms[lo][from:])
 		n.first, n.from, n.to = first, uint16(from+size), uint16(to) //nolint:gosec // at most MaxTermBytes
 	}
 	if len(t.terms[lo]) == to {
@@ -65,7 +58,7 @@ func (t *termTree) grow(at, lo, hi, from int) {
 	first := len(t.nodes)
 	var ends []int // of the terms of each child
 	for at := lo; at < hi; {
-		_, size := t.letter(t.terms[at][to:])
+		_, size := firstLetter(t.terms[at][to:])
 		same := t.terms[at][:to+size]
 		at += sort.Search(hi-at, func(i int) bool { return !strings.HasPrefix(t.terms[at+i], same) })
 		ends = append(ends, at)
@@ -82,12 +75,12 @@ func (t *termTree) grow(at, lo, hi, from int) {
 }
 
 // sharedBytes returns the bytes of whole letters that a and b >= a share.
-func (t *termTree) sharedBytes(a, b string) int {
+func sharedBytes(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
-	for !t.bytes && n < len(a) && !utf8.RuneStart(a[n]) {
+	for n < len(a) && !utf8.RuneStart(a[n]) {
 		n--
 	}
 	return n
@@ -103,9 +96,10 @@ func (t *termTree) child(n *treeNode, letter rune) *treeNode {
 	return &children[at]
 }
 
-// letter returns the first letter of text, not empty, and its size in bytes.
-func (t *termTree) letter(text string) (rune, int) {
-	if c := text[0]; t.bytes || c < utf8.RuneSelf {
+// firstLetter returns the first letter of text, not empty, and its size in
+// bytes.
+func firstLetter(text string) (rune, int) {
+	if c := text[0]; c < utf8.RuneSelf {
 		return rune(c), 1
 	}
 	return utf8.DecodeRuneInString(text)

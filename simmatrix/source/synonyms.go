@@ -29,14 +29,12 @@ import (
 //	hire, rental                        0.8, as are the lines that follow
 //
 // A backslash takes its meaning from the character behind it: \, is a comma in
-// an entry, \=> an arrow. Blanks around an entry do not count. An empty one, as
-// behind a last comma, is ignored, and so is one of blanks, which the engines
-// refuse. Their filters replace a term by the right side of its rule, and not
-// here.
+// an entry, \=> an arrow. Blanks around an entry do not count, and empty
+// entries are ignored. Unlike in the engines' filters, the left side of a rule
+// keeps its own row.
 //
-// A file whose first line begins with "s(" and a digit is in the format of
-// WordNet's wn_s.pl. The number of the set of
-// synonyms and the word are read:
+// A file whose first line begins with "s(" and a digit is WordNet's wn_s.pl, of
+// which the number of the set of synonyms and the word are read:
 //
 //	s(104167661,1,'car',n,1,71).
 //	s(104167661,2,'o''clock',r,1,2).
@@ -47,13 +45,9 @@ import (
 // Terms are surface words with their case; [combine.Project] analyzes them. One
 // without a pair gets no row. Document frequencies are unknown.
 //
-// Errors wrap [ErrThesaurus] and name the line: a line that is not of the
-// format, a rule with an empty side or a second =>, a comment that begins with
-// "akin:" and is not such a similarity in (0, 1], a term longer than
-// [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a
-// line, a line over 1 MiB, a file of over 20 million pairs, not counting those
-// of one line that no row could keep, or of over 2 million words of WordNet's;
-// or [simmatrix.ErrNoVocabulary].
+// Errors wrap [ErrThesaurus] and name the line that is not of the format, too
+// long, or not UTF-8; or they say that the file has over 20 million pairs, over
+// 2 million words of WordNet's, or no pair ([simmatrix.ErrNoVocabulary]).
 func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, ThesaurusCounts{}, err
@@ -280,10 +274,7 @@ const (
 	maxExamples       = 5
 )
 
-// The formats, named as in the synonym filters of the engines. A file whose
-// first line, blank lines and comments apart, begins with "s(" and a digit is
-// WordNet's wn_s.pl in Prolog, others are Solr's, Elasticsearch's and
-// OpenSearch's.
+// The formats, named as in the synonym filters of the engines.
 const (
 	formatSolr    = "solr"
 	formatWordNet = "wordnet"

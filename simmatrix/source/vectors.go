@@ -23,11 +23,9 @@ import (
 // have a row is skipped. In a text file a word may have blanks, as long as only
 // its first part is a number; a byte order mark and blank lines are ignored.
 //
-// Errors wrap [ErrVectors]: another number of dimensions than the header or the
-// first word has, none, or over [MaxVectorDims]; what is not a finite decimal
-// number in 32 bits; a line over 1 MiB; another number of words than the header
-// says, unless MaxWords ends reading before; no word at all. Where no word is
-// kept, the error wraps [simmatrix.ErrNoVocabulary].
+// Errors wrap [ErrVectors] and say where the file is not of its format, or has
+// another number of words or dimensions than it says; where no word is kept,
+// they wrap [simmatrix.ErrNoVocabulary].
 func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

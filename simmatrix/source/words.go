@@ -59,7 +59,7 @@ func NewWords(terms []string, docFreqs []uint32) *Words {
 	if len(known) == 0 {
 		return nil
 	}
-	w.tree = newTermTree(known, false)
+	w.tree = newTermTree(known)
 	return w
 }
 

@@ -24,10 +24,10 @@ type Binding struct {
 	Name string
 	// Indices are patterns of the names of indices, aliases and data streams; at
 	// least one has no leading "-". Every part of a request's index expression
-	// has to match one of those, as the request spells it, or else every index
-	// that it stands for, see [Snapshot.Match]; an expression for all indices is
-	// matched by "*". A pattern with a leading "-" excludes: nothing that the
-	// expression can name or stands for may match it.
+	// has to match one, as the request spells it, or else every index that it
+	// stands for, see [Snapshot.Match]; "*" also matches an expression for all.
+	// Nothing that the expression can name or stands for may match a pattern with
+	// a leading "-".
 	Indices []string
 	// Fields are patterns of full field names, at least one.
 	Fields []string
@@ -367,9 +367,8 @@ const (
 // A Loader supplies the matrix of a file, and again whenever it has changed.
 // It is called when a [Store] opens and then once a second, never at the same
 // time. written is when the matrix was made; at zero the last one is still
-// valid, and one with the same content is no change either. An error is
-// reported, and the last matrix stays in service; a Loader returns the error
-// for as long as it persists. A Loader ends with ctx.
+// valid. A Loader returns an error for as long as it persists; it is reported,
+// and the last matrix stays in service. A Loader ends with ctx.
 type Loader func(ctx context.Context) (m *simmatrix.Matrix, written time.Time, err error)
 
 // InMemory returns a Loader of a matrix that never changes.

@@ -1,24 +1,20 @@
-// Package enrich gives the documents of a cluster what they lack: norms for
-// the mode hard, vectors, segments of long texts. A [Task] says which
-// documents lack something, and what to write into them; [Run] does that by
-// partial updates of all that a query finds, in rounds, until it finds
-// none. It is safe beside others that write: a document is updated on the
-// condition that nobody has written it meanwhile. Run again, it does the
-// documents that were written later.
+// Package enrich gives documents what they lack: norms for the mode hard,
+// vectors, segments of long texts. A [Task] says which documents lack
+// something, and what to write into them; [Run] does that by partial updates,
+// in rounds, until its query finds none. A document is updated only where
+// nobody has written it meanwhile.
 //
 // A norm is ‖Wy‖, the length of a document's weighted vector of term
 // frequencies, kept as a doc value for the length-normalized soft cosine
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖).
 //
-// It does not depend on S, so that S may change without a document being
-// written again. W does not follow the index: it is frozen in an artifact,
-// a matrix file whose document frequencies make the weights ([Snapshot]
-// counts them), and each document has, next to its norm, the id of the
-// weights that it was computed with.
+// S may change without new norms. W is frozen in a matrix file whose document
+// frequencies make the weights ([Snapshot] counts them), and each document has,
+// next to its norm, the id of its weights.
 //
-// Segments are nested documents beside the text, each with its place and
-// its share of the text.
+// Segments are nested documents beside the text, each with its place and its
+// share of the text.
 package enrich
 
 import (
@@ -156,18 +152,17 @@ type Counts struct {
 	Rounds     int // how often the index was searched for documents to do
 }
 
-// Run gives each document of a task what it lacks. One that was interrupted is
-// just begun again. At the end it makes visible to searches what it has
-// written.
+// Run gives each document of a task what it lacks, and at the end makes visible
+// to searches what it has written. One that was interrupted is just begun
+// again.
 //
 // A document that somebody else writes meanwhile is left to another round, of
 // which there are five at most, and one that fails is passed over. The error
-// wraps [ErrConflicts] or [ErrFailed] then; it is another where the backfill
-// ended early. Documents of a call that came to no answer may be written and
-// not be counted, or counted as unchanged or in conflict afterwards.
+// wraps [ErrConflicts] or [ErrFailed] then. Documents of a call that came to no
+// answer may be written without being counted.
 //
-// When ctx ends no call begins any more. Those that write are given some
-// seconds to end, so that what they have written is counted.
+// When ctx ends no call begins any more. Those that write get some seconds to
+// end, so that they are counted.
 func Run(ctx context.Context, c Cluster, t Task, o Options) (Counts, error) {
 	b := &backfill{
 		cluster: c, task: t, o: o, failed: map[[2]string]bool{},

@@ -29,9 +29,6 @@ type Arm struct {
 	Plan string
 	// Search sends a search body.
 	Search func(ctx context.Context, body []byte) (Answer, error)
-	// Density is how many of all pairs of terms the arm's matrix has, in percent; 0
-	// is unknown or no matrix.
-	Density float64
 }
 
 // Answered has the answers of all arms to one query.

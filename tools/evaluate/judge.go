@@ -59,7 +59,7 @@ func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func sumUp(arm Arm, k int, r *Result, answered []Answered) ArmResult {
-	sum := ArmResult{Name: arm.Name, Density: arm.Density, Measures: map[string]Estimate{}}
+	sum := ArmResult{Name: arm.Name, Measures: map[string]Estimate{}}
 	took := make([]float64, len(r.Queries))
 	added, known := 0, 0
 	for i, q := range r.Queries {

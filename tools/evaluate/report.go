@@ -72,11 +72,6 @@ func newView(r *Result) view {
 	return v
 }
 
-// HasDensity reports whether a density is known of an arm.
-func (v view) HasDensity() bool {
-	return slices.ContainsFunc(v.Arms, func(a ArmResult) bool { return a.Density > 0 })
-}
-
 // A comparison is of an arm with the first.
 type comparison struct {
 	Measure    string

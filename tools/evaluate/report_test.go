@@ -66,7 +66,7 @@ func sampleArm(r *Result, k int) ArmResult {
 			e.Gain = &Gain{Mean: meanOf(differences), P: p, Holm: p}
 			e.Gain.Interval.Low, e.Gain.Interval.High = Bootstrap(differences, 0.95)
 			added := 4.5
-			arm.AddedTerms, arm.Density = &added, 0.01*float64(k*k)
+			arm.AddedTerms = &added
 		}
 		arm.Measures[m] = e
 	}
@@ -93,17 +93,17 @@ func pageOf(t *testing.T, r *Result) string {
 func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 	withoutTimes := sample(3, 3)
 	for k := range withoutTimes.Arms {
-		withoutTimes.Arms[k].Latency, withoutTimes.Arms[k].Density = Latency{}, 0
+		withoutTimes.Arms[k].Latency = Latency{}
 	}
 	for _, test := range []struct {
-		name                        string
-		result                      *Result
-		intervals, changes, density int
+		name               string
+		result             *Result
+		intervals, changes int
 	}{
-		{"one arm", sample(3, 1), 1, 0, 0},
-		{"several matrices", sample(3, 3), 5, 2, 1},
-		{"no times, no matrices", withoutTimes, 5, 2, 0},
-		{"no queries", sample(0, 2), 3, 1, 1},
+		{"one arm", sample(3, 1), 1, 0},
+		{"several matrices", sample(3, 3), 5, 2},
+		{"no times", withoutTimes, 5, 2},
+		{"no queries", sample(0, 2), 3, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			page := pageOf(t, test.result)
@@ -112,7 +112,7 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 					t.Errorf("a value is %s", bad)
 				}
 			}
-			for what, want := range map[string]int{`class="interval`: test.intervals, `class="changes"`: test.changes, "density of S": test.density} {
+			for what, want := range map[string]int{`class="interval`: test.intervals, `class="changes"`: test.changes} {
 				if got := strings.Count(page, what); got != want {
 					t.Errorf("%d times %s, want %d", got, what, want)
 				}

@@ -28,9 +28,6 @@ type ArmResult struct {
 	// AddedTerms is the mean number of terms that akin added to a search; nil where
 	// nobody knows.
 	AddedTerms *float64 `json:"added_terms,omitempty"`
-	// Density is how many of all pairs of terms the matrix has, in percent; 0 is
-	// unknown or no matrix.
-	Density float64 `json:"density_percent,omitempty"`
 }
 
 // Trouble counts searches that did not go as they should.

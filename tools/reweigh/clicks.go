@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -29,7 +28,7 @@ type ClickLog struct {
 
 const maxLine = 1 << 20
 
-// ErrEmpty says that a log has no line, or no impression.
+// ErrEmpty says that a log has no impression.
 var ErrEmpty = errors.New("nothing is in it")
 
 // ReadClicks reads a log that has an [Impression] a line, as JSON whose other
@@ -121,69 +120,4 @@ func (l *ClickLog) Searches(bias float64) []Search {
 		}
 	}
 	return searches
-}
-
-// ReadUBI reads a log from documents of the indices ubi_queries and ubi_events
-// of OpenSearch's User Behavior Insights, specification 1. sources calls f with
-// the sources of the documents of an index, of which some members are wanted.
-// Further pages of a query have its id, too. A click of a query that is not
-// there is one on what was not shown. The error wraps [ErrEmpty] where no query
-// has a text and hits.
-func ReadUBI(sources func(index string, members []string, f func(source []byte) error) error) (*ClickLog, error) {
-	shown := map[string]*Impression{} // by query id
-	err := sources("ubi_queries", []string{"query_id", "user_query", "query_response_hit_ids"}, func(source []byte) error {
-		var q struct {
-			ID   string   `json:"query_id"`
-			Text string   `json:"user_query"`
-			Hits []string `json:"query_response_hit_ids"`
-		}
-		if err := json.Unmarshal(source, &q); err != nil {
-			return fmt.Errorf("ubi_queries: %w", err)
-		}
-		if q.ID == "" || q.Text == "" || len(q.Hits) == 0 {
-			return nil
-		}
-		if shown[q.ID] == nil {
-			shown[q.ID] = &Impression{QueryID: q.ID, Query: q.Text}
-		}
-		shown[q.ID].Shown = append(shown[q.ID].Shown, q.Hits...)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	log := &ClickLog{}
-	err = sources("ubi_events", []string{"action_name", "query_id", "event_attributes.object.object_id"}, func(source []byte) error {
-		var e struct {
-			Action     string `json:"action_name"`
-			Query      string `json:"query_id"`
-			Attributes struct {
-				Object struct {
-					ID string `json:"object_id"`
-				} `json:"object"`
-			} `json:"event_attributes"`
-		}
-		if err := json.Unmarshal(source, &e); err != nil {
-			return fmt.Errorf("ubi_events: %w", err)
-		}
-		if e.Action != "click" || e.Query == "" {
-			return nil
-		}
-		if i := shown[e.Query]; i != nil {
-			i.Clicked = append(i.Clicked, e.Attributes.Object.ID)
-		} else {
-			log.NotShown = append(log.NotShown, e.Attributes.Object.ID)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range slices.Sorted(maps.Keys(shown)) {
-		log.add(*shown[id])
-	}
-	if len(log.Impressions) == 0 {
-		return nil, fmt.Errorf("ubi_queries: %w", ErrEmpty)
-	}
-	return log, nil
 }

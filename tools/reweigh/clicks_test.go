@@ -1,7 +1,6 @@
 package reweigh
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -73,41 +72,6 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 	want := []Search{{Text: "q", Documents: map[string]Opinion{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
 	if diff := cmp.Diff(want, searches); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestUBIQueriesMeetTheirClicks(t *testing.T) {
-	sources := map[string][]string{
-		"ubi_queries": {
-			`{"query_id":"q2","user_query":"wing","query_response_hit_ids":["a"]}`,
-			`{"query_id":"q1","user_query":"car","query_response_hit_ids":["a","b"]}`,
-			`{"query_id":"q1","user_query":"car","query_response_hit_ids":["c"]}`, // its second page
-			`{"query_id":"q3","user_query":"nothing found","query_response_hit_ids":[]}`,
-		},
-		"ubi_events": {
-			`{"action_name":"click","query_id":"q1","event_attributes":{"object":{"object_id":"c"}}}`,
-			`{"action_name":"hover","query_id":"q1","event_attributes":{"object":{"object_id":"a"}}}`,
-			`{"action_name":"click","query_id":"gone","event_attributes":{"object":{"object_id":"a"}}}`,
-			`{"action_name":"click","query_id":"q2","event_attributes":{}}`,
-		},
-	}
-	each := func(index string, _ []string, f func(source []byte) error) (err error) {
-		for _, source := range sources[index] {
-			err = errors.Join(err, f([]byte(source)))
-		}
-		return err
-	}
-	log, err := ReadUBI(each)
-	want := &ClickLog{
-		Impressions: []Impression{{QueryID: "q1", Query: "car", Shown: []string{"a", "b", "c"}, Clicked: []string{"c"}}, {QueryID: "q2", Query: "wing", Shown: []string{"a"}}},
-		NotShown:    []string{"a", ""},
-	}
-	if diff := cmp.Diff(want, log); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	sources["ubi_queries"] = nil
-	if _, err := ReadUBI(each); !errors.Is(err, ErrEmpty) {
-		t.Error(err)
 	}
 }
 

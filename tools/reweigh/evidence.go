@@ -16,16 +16,14 @@ import (
 	"github.com/akin-search/akin/tools/evaluate"
 )
 
-// A Source is one of judgments, a file of clicks, and those of User Behavior
-// Insights, and the field that was searched.
+// A Source is judgments or a file of clicks, and the field that was searched.
 type Source struct {
 	Client       *esclient.Client
 	Index, Field string
 	Report       *cli.Progress
 
 	Judged
-	Clicks string // a file
-	UBI    bool
+	Clicks string  // a file
 	Bias   float64 // of clicks, see [ClickLog.Searches]
 }
 
@@ -71,7 +69,7 @@ func (s *Source) judged(ctx context.Context) (searches []Search, err error) {
 }
 
 func (s *Source) clicked(ctx context.Context) ([]Search, error) {
-	log, err := s.log(ctx)
+	log, err := cli.Read(ctx, s.Clicks, ReadClicks)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +77,6 @@ func (s *Source) clicked(ctx context.Context) ([]Search, error) {
 		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
 	}
 	return log.Searches(s.Bias), nil
-}
-
-func (s *Source) log(ctx context.Context) (*ClickLog, error) {
-	if !s.UBI {
-		return cli.Read(ctx, s.Clicks, ReadClicks)
-	}
-	return ReadUBI(func(index string, members []string, f func(source []byte) error) error {
-		return documents.API{Client: s.Client}.Sources(ctx, index, members, f)
-	})
 }
 
 // Collection reads the terms of all documents of the index.

@@ -1,4 +1,4 @@
-package softcosine
+package segmented
 
 import (
 	"math"
