@@ -211,8 +211,8 @@ type Hit struct {
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// A HitScore is what a hit is ordered by: its saturated sum and its soft cosine.
-// ID is that of the hit.
+// A HitScore is what a hit is ordered by: its saturated sum and its soft
+// cosine. ID is that of the hit.
 type HitScore struct {
 	ID        string
 	Sum, Soft float64

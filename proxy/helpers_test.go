@@ -466,7 +466,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 		if f == nil {
 			continue
 		}
-		ok := true
+		var ok bool
 		if k < len(scores) && scores[k] != nil {
 			var page []expand.Hit
 			page, ok = f.Order(softOf(scores[k]...))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 )
@@ -44,12 +45,12 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// answer returns an answer with the client's page of the hits of each search in
-// their new order, nil where there is no page to put in, and what became of
-// each, "" for none. The searches, a bounded number, share the time and begin at
-// once: those that it is not enough for have at least fetched what the next ones
-// need. Pages are asked for as the client. Odd says that the next answer would be
-// as unreadable or as long.
+// answer returns an answer with the client's page of the hits of each search
+// in their new order, nil where there is no page to put in, and what became
+// of each, "" for none. The searches, a bounded number, share the time and
+// begin at once: those that it is not enough for have at least fetched what
+// the next ones need. Pages are asked for as the client. Odd says that the
+// next answer would be as unreadable, or its page as long.
 func (k *reranking) answer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
 ) (out []byte, results []string, odd bool) {
@@ -59,7 +60,7 @@ func (k *reranking) answer(
 	if err != nil {
 		return nil, ofEach(reranks, rerankUnreadable), true
 	}
-	var unreadable atomic.Bool
+	var tooLong atomic.Bool
 	results = make([]string, len(frames))
 	_ = recovery.InParallel(len(frames), len(frames), func(i int) error {
 		f := frames[i]
@@ -78,21 +79,24 @@ func (k *reranking) answer(
 		if err != nil {
 			page, results[i] = nil, k.cause(err)
 		}
-		status := 0
+		overloaded := false
 		switch {
 		case results[i] == rerankedHits && len(page) == 0:
 			f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
 		case results[i] == rerankedHits:
-			var text []byte
-			if text, status = k.hits(ctx, f.Rerank.PageOf(page), ask); text == nil || !f.SetPage(page, text) {
+			text, status, _ := k.hits(ctx, f.Rerank.PageOf(page), ask)
+			if text == nil || !f.SetPage(page, text) {
 				results[i] = rerankChanged
 			}
+			overloaded = status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 		}
-		// An overloaded cluster is asked for the original only.
-		if results[i] != rerankedHits && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-			text, status := k.hits(ctx, f.Rerank.InOrder, ask)
-			if (text == nil || !f.SetInOrder(text)) && (status == 0 || status == http.StatusOK) {
-				unreadable.Store(true)
+		if results[i] != rerankedHits && !overloaded { // else the original is enough
+			text, _, err := k.hits(ctx, f.Rerank.InOrder, ask)
+			if text != nil {
+				f.SetInOrder(text)
+			}
+			if errors.Is(err, limits.ErrTooLarge) {
+				tooLong.Store(true)
 			}
 		}
 		return nil
@@ -100,18 +104,18 @@ func (k *reranking) answer(
 	if out = answer.WriteFrames(whole, frames); out == nil { // the client gets none of them
 		results = ofEach(reranks, rerankUnreadable)
 	}
-	return out, results, unreadable.Load()
+	return out, results, tooLong.Load()
 }
 
-// hits sends a search and returns the answer, nil where there is none, with the
-// status, 0 without one.
-func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int) {
-	status, text, err := ask(ctx, sideCall(s, answer.HitsOnly))
+// hits sends a search and returns the answer, nil where there is none, and its
+// status.
+func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int, err error) {
+	status, text, err = ask(ctx, sideCall(s, answer.HitsOnly))
 	if err != nil || status != http.StatusOK {
 		k.log.DebugContext(ctx, "no page of reranked hits", "status", status, "err", err)
-		return nil, status
+		return nil, status, err
 	}
-	return text, status
+	return text, status, nil
 }
 
 // order returns the hits of the client's page in their new order, and what
@@ -124,9 +128,11 @@ func (k *reranking) order(ctx context.Context, f *answer.Frame) (page []expand.H
 	if err == nil && k.reranker != nil {
 		scores, err = k.reranker.Scores(ctx, f.Rerank, f.Window())
 	}
-	ok := false
-	if page, ok = f.Order(scores); err == nil && !ok {
-		err = errScores
+	if err == nil {
+		var ok bool
+		if page, ok = f.Order(scores); !ok {
+			err = errScores
+		}
 	}
 	if err != nil {
 		result = k.cause(err)

@@ -266,7 +266,7 @@ func TestLongHitsArePutIn(t *testing.T) {
 		memory int64
 		ids    string
 	}{{64 << 20, `3\n 2 1`}, {3 << 20, "original"}} {
-		node := startRawNode(t, func(n int, r rawRequest) string {
+		node := startRawNode(t, func(_ int, r rawRequest) string {
 			switch {
 			case r.body == `{"query":{}}`:
 				return answerOf(originalAnswer)

@@ -56,7 +56,7 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 			defer hold.Release()
 		}
 		if text, err = limits.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, limits.ErrTooLarge) {
-			err = fmt.Errorf("%s: the answer is larger than %d bytes", c.Path, s.opts.MaxBody)
+			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", c.Path, s.opts.MaxBody, err)
 		}
 		return res.StatusCode, text, err
 	}

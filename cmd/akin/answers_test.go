@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,11 +89,13 @@ type answerRow struct {
 	// cluster has the answers to what arrives for the client, in turn.
 	cluster []string
 	// arrives has that, each with its method, its path, and its body: "original",
-	// "rewritten" or "first pass" where it is one of these.
+	// "rewritten", "first pass" or "in order" where it is one of these.
 	arrives []string
 	gets    string
-	closed  bool // the connection ends with the answer
-	dead    bool // no node answers
+	// reranked is as what the hits are counted, "" where they are not reranked.
+	reranked string
+	closed   bool // the connection ends with the answer
+	dead     bool // no node answers
 }
 
 // Answers of the cluster that are none.
@@ -242,7 +246,7 @@ func ownAnswer(req *http.Request, body []byte) string {
 	case index == "" && api == "":
 		return reply(200, `{"version":{"distribution":"opensearch","number":"2.19.1"}}`)
 	case api == "_settings":
-		return reply(200, `{"`+index+`":{"settings":{"index":{"uuid":"u","number_of_shards":"1"}}}}`)
+		return reply(200, `{"`+index+`":{"settings":{"index":{"uuid":"u `+index+`","number_of_shards":"`+shardsOf(index)+`"}}}}`)
 	case api == "" && index == "exact":
 		return reply(200, `{"exact":{"mappings":{"properties":{"body":{"type":"text","similarity":"akin_linear"},`+
 			`"akin_norm":{"properties":{"body":{"type":"float"}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}}},`+
@@ -250,15 +254,15 @@ func ownAnswer(req *http.Request, body []byte) string {
 			`"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;"}}}`)
 	case api == "":
 		return reply(200, `{"`+index+`":{"mappings":{"properties":{"body":{"type":"text"}}},`+
-			`"settings":{"index.uuid":"u","index.number_of_shards":"1"}}}`)
+			`"settings":{"index.uuid":"u `+index+`","index.number_of_shards":"`+shardsOf(index)+`"}}}`)
 	case api == "_analyze":
 		return reply(200, analyzed(said))
 	case api == "_termvectors":
 		return reply(200, docFreqsOf(body))
 	case api == "_mtermvectors":
-		return reply(200, `{"docs":[`+
-			`{"_index":"docs","_id":"1","_version":1,"found":true,"term_vectors":{"body":{"terms":{"boat":{"term_freq":1}}}}},`+
-			`{"_index":"docs","_id":"2","_version":1,"found":true,"term_vectors":{"body":{"terms":{"car":{"term_freq":1},"tariff":{"term_freq":3}}}}}]}`)
+		return reply(200, termsOf(body))
+	case strings.Contains(said, `"query":{"terms":{"_seq_no":[`):
+		return reply(200, namesOf(index, body))
 	case strings.Contains(said, "_score * params.a"): // whether scripts run: they do not, so that the form is grouped
 		return reply(400, `{"error":{"root_cause":[],"type":"illegal_argument_exception","reason":"no scripts"},"status":400}`)
 	case strings.Contains(said, `"normed"`):
@@ -293,6 +297,52 @@ func docFreqsOf(body []byte) string {
 	return `{"term_vectors":{"body":{"field_statistics":{"doc_count":1000},"terms":{` + strings.Join(terms, ",") + `}}}}`
 }
 
+// shardsOf returns how many shards an index has.
+func shardsOf(index string) string {
+	if index == "spread" {
+		return "2"
+	}
+	return "1"
+}
+
+// namesOf names the documents that have sequence numbers: of the first two, the
+// id is one more.
+func namesOf(index string, body []byte) string {
+	var asked struct {
+		Query struct {
+			Terms struct {
+				SeqNo []int `json:"_seq_no"`
+			}
+		}
+	}
+	_ = json.Unmarshal(body, &asked)
+	var hits []string
+	for _, n := range asked.Query.Terms.SeqNo {
+		if n < 2 {
+			hits = append(hits, fmt.Sprintf(`{"_index":%q,"_id":"%d","_version":1,"_seq_no":%d,"_primary_term":1}`, index, n+1, n))
+		}
+	}
+	return `{"hits":{"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+// termsOf returns the terms of the documents that are asked for.
+func termsOf(body []byte) string {
+	var asked struct {
+		Docs []struct {
+			Index string `json:"_index"`
+			ID    string `json:"_id"`
+		}
+	}
+	_ = json.Unmarshal(body, &asked)
+	terms := map[string]string{"1": `"boat":{"term_freq":1}`, "2": `"car":{"term_freq":1},"tariff":{"term_freq":3}`}
+	var docs []string
+	for _, d := range asked.Docs {
+		docs = append(docs, fmt.Sprintf(`{"_index":%q,"_id":%q,"_version":1,"found":%t,"term_vectors":{"body":{`+
+			`"field_statistics":{"sum_doc_freq":3,"doc_count":2,"sum_ttf":5},"terms":{%s}}}}`, d.Index, d.ID, terms[d.ID] != "", terms[d.ID]))
+	}
+	return `{"docs":[` + strings.Join(docs, ",") + `]}`
+}
+
 // reply is an answer of the cluster, and what the client gets of it.
 func reply(status int, body string, headers ...string) string {
 	lines := append([]string{fmt.Sprintf("Content-Length: %d", len(body))}, headers...)
@@ -312,6 +362,7 @@ func (c *scriptedCluster) exchange(t *testing.T, p *akinProcess, r *answerRow) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	counted := p.reranked(t)
 	sends := strings.Replace(r.sends, "\r\n", "\r\n"+rowHeader+": "+r.name+"\r\n", 1)
 	if _, err := io.WriteString(conn, sends); err != nil {
 		t.Fatal(err)
@@ -353,6 +404,16 @@ func (c *scriptedCluster) exchange(t *testing.T, p *akinProcess, r *answerRow) {
 	}
 	if diff := gocmp.Diff(r.arrives, arrived); diff != "" {
 		t.Errorf("at the cluster arrives (-want +got):\n%s", diff)
+	}
+	if r.leaves > 0 { // nobody knows when it is counted
+		return
+	}
+	want := maps.Clone(counted)
+	if r.reranked != "" {
+		want[r.reranked]++
+	}
+	if diff := gocmp.Diff(want, p.reranked(t)); diff != "" {
+		t.Errorf("reranked searches are counted (-want +got):\n%s", diff)
 	}
 }
 
@@ -430,8 +491,32 @@ func (p *akinProcess) stop(t *testing.T) {
 	}
 }
 
+// reranked returns how many searches the process has counted whose hits were to
+// be reranked, by result.
+func (p *akinProcess) reranked(t *testing.T) map[string]int {
+	t.Helper()
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for _, m := range rerankedTotal.FindAllSubmatch(text, -1) {
+		if n, _ := strconv.Atoi(string(m[2])); n > 0 {
+			counted[string(m[1])] = n
+		}
+	}
+	return counted
+}
+
+var rerankedTotal = regexp.MustCompile(`(?m)^akin_reranked_total{result="(\w+)"} (\d+)$`)
+
 // name returns what a body is of a client's request: its original, its search
-// rewritten, also in a template, or the first pass of that; else the body.
+// rewritten, also in a template, the first pass of that, or its page in the
+// engine's order; else the body.
 func (p *akinProcess) name(t *testing.T, head, original, search, body string) string {
 	t.Helper()
 	if body == original {
@@ -444,6 +529,14 @@ func (p *akinProcess) name(t *testing.T, head, original, search, body string) st
 		return "rewritten"
 	case `{"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":2,` + rewritten[1:]:
 		return "first pass"
+	}
+	for line := range strings.SplitSeq(rewritten, "\n") {
+		for _, names := range []string{`"stored_fields":"_none_"`, `"version":true`} {
+			rest, is := strings.CutPrefix(line, `{"from":0,"size":100,"_source":false,"docvalue_fields":["_seq_no"],`+names+`,`)
+			if is && body == `{"track_total_hits":false,`+softPaging+`,`+rest {
+				return "in order"
+			}
+		}
 	}
 	return body
 }
@@ -516,7 +609,7 @@ func answerFiles(t *testing.T) (folder string) {
 var mistakes = []struct{ file, function, given string }{
 	{"expand/expand.go", "func (e *Expander) Expand(ctx context.Context, req *Request) (res *Result, err error) {\n", `mistake("expand", string(req.Body)); if len(req.FirstHits) > 0 { mistake("again", string(req.Body)) }`},
 	{"esclient/analyze.go", "func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]Token, error) {\n", `mistake("analyze", body.Text...)`},
-	{"expand/soft/rerank.go", "func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {\n", `for _, h := range hits { mistake("scores", h.ID) }`},
+	{"expand/soft/rerank.go", "func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {\n", `for _, f := range by.Fields { mistake("scores", f.Terms...) }`},
 	{"expand/soft/rerank.go", "func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {\n", `for _, h := range hits { mistake("terms", h.ID) }`},
 }
 
@@ -632,7 +725,14 @@ const (
 	withFeedback = "POST /docs/_search " + `{"query":{"bool":{"must":[{"bool":{"should":[{"bool":{"filter":[{"match":{"body":"car rental"}}]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.4326882}}}]}}]}},` +
 		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"hire","boost":0.1923137}}}]}}]}}]}}],` +
 		`"should":[{"term":{"body":{"value":"boat","boost":0.32818517}}},{"term":{"body":{"value":"tariff","boost":0.17240107}}},{"term":{"body":{"value":"car","boost":0.09941376}}}]}}}`
-	softPage = `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":0.2236068,"hits":[{"_index":"docs","_id":"2","_score":0.2236068}]}}`
+	askPage  = "POST /docs/_search?filter_path=timed_out,_shards.failed,_shards.failures,hits.hits "
+	askFor1  = askPage + `{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[0]}}]}}}`
+	askFor2  = askPage + `{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[1]}}]}}}`
+	askOrder = askPage + "in order"
+
+	askSpread = "POST /spread/_search?filter_path=timed_out,_shards.failed,_shards.failures,hits.hits " +
+		`{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[0]}},{"bool":{"should":[` +
+		`{"bool":{"filter":[{"term":{"_index":"spread"}},{"ids":{"values":["2"]}},{"term":{"_seq_no":0}}]}}]}}]}}}`
 )
 
 // ownError is an answer of akin's own.
@@ -935,31 +1035,144 @@ var answerRows = []answerRow{
 		name: "vectors", config: "vectors", sends: posts("/docs/_search", carSearch), cluster: []string{reply(200, good)},
 		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, good),
 	},
+	// The mode soft: the hits of the client's page come by another search.
 	{
-		name: "soft", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, firstHitsOf("1", "2"))},
-		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, softPage),
+		name: "soft", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("2", "0.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2}, gets: reply(200, softAnswer("0.2236068", softHit("2", "0.2236068"))), reranked: "reranked",
 	},
 	{
-		name: "soft, the order panics", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, firstHitsOf("1", "mistake-scores"))},
-		arrives: []string{"POST /docs/_search rewritten"},
-		gets:    reply(200, `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":2,"hits":[{"_index":"docs","_id":"1","_score":2}]}}`),
+		name: "soft, from memory", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("2", "0.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2}, gets: reply(200, softAnswer("0.2236068", softHit("2", "0.2236068"))), reranked: "reranked",
 	},
 	{
-		name: "soft, several", config: "soft", sends: posts("/docs/_msearch", "{}\n"+softSearch+"\n"), cluster: []string{reply(200, `{"responses":[`+firstHitsOf("1", "2")+`]}`)},
-		arrives: []string{"POST /docs/_msearch rewritten"}, gets: reply(200, `{"responses":[`+softPage+`]}`),
+		name: "soft, the second page", config: "soft", sends: posts("/docs/_search?from=1", softSearch), cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("1", "0.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor1}, gets: reply(200, softAnswer("0.2236068", softHit("1", "0.0"))), reranked: "reranked",
 	},
 	{
-		name: "soft, the answer has no ids", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
-		cluster: []string{reply(200, `{"_shards":{"failed":0},"hits":{"hits":[{"_score":2},{"_score":1}]}}`)}, arrives: []string{"POST /docs/_search rewritten"},
-		gets: reply(200, `{"_shards":{"failed":0},"hits":{"hits":[{"_score":2}]}}`),
+		name: "soft, explained", config: "soft", sends: posts("/docs/_search", softSearch, "X-Akin: explain"), cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("2", "0.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2}, gets: reply(200, softAnswer("0.2236068", softHit("2", "0.2236068")), "X-Akin-Explanation: *"), reranked: "reranked",
 	},
 	{
-		name: "soft, the answer cannot be cut", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, `{"hits":7}`), reply(200, good)},
-		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+		name: "soft, of all shards", config: "soft", sends: posts("/spread/_search", softSearch),
+		cluster: []string{reply(200, idFrame), reply(200, spread(pageWith(softHit("2", "0.0"))))},
+		arrives: []string{"POST /spread/_search rewritten", askSpread},
+		gets:    reply(200, spread(softAnswer("0.2236068", softHit("2", "0.2236068")))), reranked: "reranked",
+	},
+	{
+		name: "soft, of all shards, the page lacks a hit", config: "soft", sends: posts("/spread/_search", softSearch),
+		cluster: []string{reply(200, idFrame), reply(200, pageWith()), reply(200, spread(pageWith(softHit("1", "2.0"))))},
+		arrives: []string{"POST /spread/_search rewritten", askSpread, spread(askOrder)}, gets: reply(200, spread(softAnswer("2", softHit("1", "2.0")))), reranked: "changed",
+	},
+	{
+		name: "soft, of all shards, no versions", config: "soft", sends: posts("/spread/_search", softSearch),
+		cluster: []string{reply(200, strings.ReplaceAll(idFrame, `"_version":1,`, "")), reply(200, spread(pageWith(softHit("1", "2.0"))))},
+		arrives: []string{"POST /spread/_search rewritten", spread(askOrder)}, gets: reply(200, spread(softAnswer("2", softHit("1", "2.0")))), reranked: "no_ids",
+	},
+	{
+		name: "soft, several", config: "soft", sends: posts("/docs/_msearch", "{}\n"+softSearch+"\n"),
+		cluster: []string{reply(200, `{"responses":[`+softFrame()+`]}`), reply(200, pageWith(softHit("2", "0.0")))},
+		arrives: []string{"POST /docs/_msearch rewritten", askFor2}, gets: reply(200, `{"responses":[`+softAnswer("0.2236068", softHit("2", "0.2236068"))+`]}`), reranked: "reranked",
+	},
+	{
+		name: "soft, several, the page is refused", config: "soft", sends: posts("/docs/_msearch", "{}\n"+softSearch+"\n"),
+		cluster: []string{reply(200, `{"responses":[`+softFrame()+`]}`), reply(400, wrong), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_msearch rewritten", askFor2, askOrder}, gets: reply(200, `{"responses":[`+softAnswer("2", softHit("1", "2.0"))+`]}`), reranked: "changed",
+	},
+	{
+		name: "soft, no hits", config: "soft", sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, other)},
+		arrives: []string{"POST /docs/_search rewritten"}, gets: reply(200, other), reranked: "no_hits",
+	},
+	{
+		name: "soft, the order panics", config: "soft", sends: posts("/docs/_search", strings.Replace(softSearch, "car", "car mistake-scores", 1)),
+		cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "panic",
+	},
+	{
+		name: "soft, a hit is gone", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, strings.Replace(softFrame(), `[1]`, `[7]`, 1)), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "missing",
+	},
+	{
+		name: "soft, the answer has no numbers", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, strings.ReplaceAll(softFrame(), "_seq_no", "x")), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "no_ids",
+	},
+	{
+		name: "soft, the answer is of several shards", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, strings.Replace(softFrame(), `"total":1`, `"total":2`, 1)), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askOrder}, gets: reply(200, strings.Replace(softAnswer("2", softHit("1", "2.0")), `"total":1`, `"total":2`, 1)), reranked: "no_ids",
+	},
+	{
+		name: "soft, the page is refused", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(400, wrong), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, the page is denied", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(403, denied), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, the page is not answered", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), closes, reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, shards fail the page", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(200, failing), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, the page lacks a hit", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(200, pageWith()), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, the page has another hit", config: "soft", sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(200, pageWith(softHit("3", "0.0"))), reply(200, pageWith(softHit("1", "2.0")))},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder}, gets: reply(200, softAnswer("2", softHit("1", "2.0"))), reranked: "changed",
+	},
+	{
+		name: "soft, the page is refused twice", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(400, wrong), reply(400, wrong2), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder, "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
+	},
+	{
+		name: "soft, the page lacks a hit and is refused", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(200, pageWith()), reply(429, busy), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, askOrder, "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
+	},
+	{
+		name: "soft, the cluster is too busy for the page", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(429, busy), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
+	},
+	{
+		name: "soft, the cluster is away for the page", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch),
+		cluster: []string{reply(200, softFrame()), reply(503, away), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
+	},
+	{
+		name: "soft, the order panics and the page is refused", config: "soft", fresh: true, sends: posts("/docs/_search", strings.Replace(softSearch, "car", "car mistake-scores", 1)),
+		cluster: []string{reply(200, softFrame()), reply(503, away), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", askOrder, "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
+	},
+	{
+		name: "soft, several, the page is refused twice", config: "soft", fresh: true, sends: posts("/docs/_msearch", "{}\n"+softSearch+"\n"),
+		cluster: []string{reply(200, `{"responses":[`+softFrame()+`]}`), reply(400, wrong), reply(400, wrong2), reply(200, `{"responses":[`+good+`]}`)},
+		arrives: []string{"POST /docs/_msearch rewritten", askFor2, askOrder, "POST /docs/_msearch original"}, gets: reply(200, `{"responses":[`+good+`]}`), reranked: "unreadable",
+	},
+	{
+		name: "soft, the answer cannot be read", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch), cluster: []string{reply(200, `{"hits":7}`), reply(200, good)},
+		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good), reranked: "unreadable",
 	},
 	{
 		name: "soft, refused", config: "soft", fresh: true, sends: posts("/docs/_search", softSearch), cluster: []string{reply(400, wrong), reply(200, good)},
 		arrives: []string{"POST /docs/_search rewritten", "POST /docs/_search original"}, gets: reply(200, good),
+	},
+	{
+		name: "soft, the client leaves", config: "soft", sends: posts("/docs/_search", softSearch), leaves: 2, cluster: []string{reply(200, softFrame()), hangs},
+		arrives: []string{"POST /docs/_search rewritten", askFor2, cutOff},
 	},
 
 	// Shadows, which come after the client's answer.
@@ -998,7 +1211,40 @@ var answerRows = []answerRow{
 	},
 }
 
-const softSearch = `{"size":1,"query":{"match":{"body":"car rental"}}}`
+// A search of the mode soft, what it says of its page, and the answer to the
+// same of two shards, whose hits have ids.
+const (
+	softSearch = `{` + softPaging + `,"query":{"match":{"body":"car rental"}}}`
+	softPaging = `"size":1`
+	idFrame    = `{"took":1,"timed_out":false,"_shards":{"total":2,"failed":0},"hits":{"max_score":2,"hits":[` +
+		`{"_index":"spread","_id":"1","_version":1,"_score":2,"fields":{"_seq_no":[0]}},{"_index":"spread","_id":"2","_version":1,"_score":1,"fields":{"_seq_no":[0]}}]}}`
+)
+
+// softFrame is an answer to a search of the mode soft: two hits by their
+// numbers.
+func softFrame() string {
+	return softAnswer("2", `{"_index":"docs","_score":2,"fields":{"_seq_no":[0]}}`, `{"_index":"docs","_score":1,"fields":{"_seq_no":[1]}}`)
+}
+
+// softAnswer is the same with these hits.
+func softAnswer(maxScore string, hits ...string) string {
+	return `{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"max_score":` + maxScore + `,"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+// spread is a request or an answer for an index of two shards.
+func spread(text string) string {
+	return strings.NewReplacer("docs", "spread", `"total":1`, `"total":2`).Replace(text)
+}
+
+// softHit is a hit as the client asks for it.
+func softHit(id, score string) string {
+	return fmt.Sprintf(`{"_index":"docs","_id":%q,"_score":%s,"_source":{"body":"}"}}`, id, score)
+}
+
+// pageWith is the answer to a search for a page.
+func pageWith(hits ...string) string {
+	return `{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[` + strings.Join(hits, ",") + `]}}`
+}
 
 // firstHitsOf is an answer with these hits, with all that names a state of them.
 func firstHitsOf(ids ...string) string {

@@ -75,18 +75,7 @@ func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, 
 // Named returns the documents of a concrete index of one shard that have the
 // sequence numbers, in any order, as a search sees them.
 func (a API) Named(ctx context.Context, index string, seqNos []int64) ([]DocRef, error) {
-	var answer struct {
-		Hits struct {
-			Hits []struct {
-				Index       string `json:"_index"`
-				ID          string `json:"_id"`
-				Routing     string `json:"_routing"`
-				SeqNo       int64  `json:"_seq_no"`
-				PrimaryTerm int64  `json:"_primary_term"`
-				Version     int64  `json:"_version"`
-			} `json:"hits"`
-		} `json:"hits"`
-	}
+	var answer page
 	call := esclient.Call{
 		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?filter_path=hits.hits"), Limit: int64(len(seqNos)+1) << 13, // ids and routings of 512 bytes, at most six in JSON for each
 		Body: esclient.Object{

@@ -258,12 +258,7 @@ func keepsHits(filter string) bool {
 	return kept || !some
 }
 
-// The values of a switch. The engines take them in quotes, too.
-const (
-	isTrue  = "true"
-	isFalse = "false"
-)
-
-func isBoolean(text string) bool { return text == isTrue || text == isFalse }
+// isTrue is how a switch is set. The engines take it in quotes, too.
+const isTrue = "true"
 
 func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -274,7 +274,7 @@ func (c *column) saturated(s *scratch, f *expand.SumField, number func(dst []int
 	n := 0
 	for i := range f.Words {
 		for _, boost := range f.Words[i].Boosts { // a term counts for one word
-			s.y[terms[n]], s.at[terms[n]] = boost, int32(i) //nolint:gosec // as many as words
+			s.y[terms[n]], s.at[terms[n]] = boost, int32(i)
 			n++
 		}
 	}

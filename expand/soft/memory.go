@@ -166,9 +166,9 @@ func (m *store) close() {
 	m.facts.Close()
 }
 
-// remember returns the vector of a field of a document in numbers, and remembers
-// it. Its life depends on the document, so that those of one search do not all
-// end at once.
+// remember returns the vector of a field of a document in numbers, and
+// remembers it. Its life depends on the document, so that those of one
+// search do not all end at once.
 func (m *store) remember(key vectorKey, id string, terms []documents.TermFreq) *vector {
 	texts := make([]string, len(terms))
 	for i := range terms {

@@ -14,10 +14,11 @@
 // cosine of Space.Soft of package softcosine.
 //
 // A [Reranker] remembers the documents' terms by what names one state of a
-// document, and the rows of S by the version of the matrix, all of it bounded by
-// bytes. A state is named by the UUID of the index and the sequence number, and
-// where several shards are searched by id, primary term and version as well.
-// Terms are numbered once, so that a score is sums over arrays.
+// document, and the rows of S by the version of the matrix, all of it
+// bounded by bytes. A state is named by the UUID of the index and the
+// sequence number, and where several shards are searched by id
+// and version as well. Terms are numbered once, so that a score is sums over
+// arrays.
 package soft
 
 import (
@@ -92,8 +93,9 @@ func (r *Reranker) Close() {
 	r.memory.close()
 }
 
-// Scores returns the scores of each of the hits: the soft cosine from 0 to about
-// 1, and the sum of the clauses. By has at least one field, and none twice.
+// Scores returns the scores of each of the hits: the soft cosine from 0 to
+// about 1, and the sum of the clauses. By has at least one field, and none
+// twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
 // S. When ctx ends first, its error comes back while that goes on and fills the

@@ -11,7 +11,8 @@ import (
 // garbage collector does not look: about 370 bytes for one of 100 terms.
 //
 // It has two generations. What is put in or read goes to the young one. When
-// that is full it becomes the old one, and what was not read since is forgotten.
+// that is full it becomes the old one, and what was not read since is
+// forgotten.
 type slab struct {
 	limit int // of the bytes of a generation
 	epoch time.Time
@@ -20,8 +21,9 @@ type slab struct {
 	young, old generation
 }
 
-// A docKey names a field of a state of a document. State tells writes apart that
-// have the same number on several shards; it is 0 where one shard is searched.
+// A docKey names a field of a state of a document. State tells writes apart
+// that have the same number on several shards; it is 0 where one shard is
+// searched.
 type docKey struct {
 	field, state uint32
 	seqNo        int64
@@ -48,7 +50,7 @@ const (
 )
 
 func newSlab(bytes uint64) *slab {
-	s := &slab{limit: int(min(bytes/2, math.MaxInt)), epoch: time.Now()} //nolint:gosec // as above
+	s := &slab{limit: int(min(bytes/2, math.MaxInt)), epoch: time.Now()}
 	s.young.at = map[docKey]place{}
 	return s
 }
@@ -111,7 +113,7 @@ func (s *slab) bytes() uint64 {
 }
 
 func (s *slab) second(t time.Time) uint32 {
-	return uint32(max(0, min(t.Sub(s.epoch)/time.Second, math.MaxUint32))) //nolint:gosec // as above
+	return uint32(max(0, min(t.Sub(s.epoch)/time.Second, math.MaxUint32)))
 }
 
 func (s *slab) add(key docKey, entry []byte) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 // randomVector returns a vector of some terms, or of none.
 func randomVector(rng *rand.Rand, most int) *vector {
-	v := &vector{id: strings.Repeat("é", rng.IntN(4)) + fmt.Sprint(rng.Uint32()>>rng.IntN(33)), terms: []int32{}, freqs: []float64{}}
+	v := &vector{id: strings.Repeat("é", rng.IntN(4)) + strconv.FormatUint(uint64(rng.Uint32()>>rng.IntN(33)), 10), terms: []int32{}, freqs: []float64{}}
 	if rng.IntN(20) == 0 {
 		v.id = strings.Repeat("long", rng.IntN(128))
 	}

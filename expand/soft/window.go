@@ -253,10 +253,10 @@ func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int)
 	return err
 }
 
-// loadVectors asks for the terms of hits in one call, or several where that is
-// too much for one, and has those loaded that are of the state that the search
-// has found. The keys of a document stand side by side. Documents that only have
-// a number are named first.
+// loadVectors asks for the terms of hits in one call, or several where that
+// is too much for one, and has those loaded that are of the state that the
+// search has found. The keys of a document stand side by side. Documents
+// that only have a number are named first.
 func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
 	named, err := w.named(ctx, vectors, keys)
 	if err != nil {
@@ -324,7 +324,7 @@ func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []ve
 
 // named returns the hits of keys without an id by their numbers. All are of one
 // index, since one shard was searched.
-func (w *window) named(ctx context.Context, vectors TermVectors, keys []vectorKey) (map[int64]expand.Hit, error) {
+func (*window) named(ctx context.Context, vectors TermVectors, keys []vectorKey) (map[int64]expand.Hit, error) {
 	var numbers []int64
 	for _, key := range keys {
 		if key.ID == "" && !slices.Contains(numbers, key.SeqNo) {

@@ -71,7 +71,9 @@ func (p parser) kind(name, field string, a *args) query {
 		anyOf := boolQuery{minShould: 1}
 		if field == "_seq_no" {
 			numbers, _ := values.([]any)
-			return constant("PointInSetQuery", func(doc int) bool { return slices.ContainsFunc(numbers, func(n any) bool { return fmt.Sprint(n) == strconv.Itoa(doc) }) })
+			return constant("PointInSetQuery", func(doc int) bool {
+				return slices.ContainsFunc(numbers, func(n any) bool { return fmt.Sprint(n) == strconv.Itoa(doc) })
+			})
 		}
 		for _, text := range newArgs("terms", map[string]any{field: values}).strings(field) {
 			anyOf.should = append(anyOf.should, p.exact(field, text))

@@ -196,9 +196,9 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 //
 //	b = (1 − w)·m/max(m) + w·soft/max(soft)
 //
-// and the scores are b·max(e) of the engine's scores e, which is at most max(e),
-// and at least min(e), as hits behind the window have no more than that. At w =
-// 1 order and scores are the measure's.
+// and the scores are b·max(e) of the engine's scores e, which is at most
+// max(e), and at least min(e), as hits behind the window have no more than
+// that. At w = 1 order and scores are the measure's.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
 	n := len(f.Window())
 	if len(scores) != n {
@@ -370,8 +370,8 @@ func (h *pageHit) member(r *jsonspan.Reader, name string, answer []byte) error {
 	return err
 }
 
-// WriteFrames returns an answer with the client's page in the place of each list
-// of hits, nil where there is none for one; all other bytes stay.
+// WriteFrames returns an answer with the client's page in the place of each
+// list of hits, nil where there is none for one; all other bytes stay.
 func WriteFrames(answer []byte, frames []*Frame) []byte {
 	room := len(answer)
 	var edits []jsonspan.Edit
