@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/akin-search/akin/e2e/segmented"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -33,7 +32,7 @@ type segmentSetting struct {
 	filter    string // a key of segmentFilters, "" for none
 	letters   string // of results and queries, as "bfx.nfx"
 	terms     string // a key of segmentTermWeights, "" for none
-	operators segmented.Aggregate
+	operators softcosine.Aggregate
 	slope     float64
 	// threads says that statistics are those of whole threads.
 	threads bool
@@ -88,26 +87,26 @@ func (s segmentSetting) String() string {
 	return text
 }
 
-func orderName(a segmented.Aggregate) string {
+func orderName(a softcosine.Aggregate) string {
 	if a.QueryFirst {
 		return "query-first"
 	}
 	return "result-first"
 }
 
-func segmentFilters() map[string]segmented.Filter {
-	return map[string]segmented.Filter{
-		"": segmented.Unfiltered, "FirstPara": segmented.FirstPara, "FirstTwoPara": segmented.FirstTwoPara,
-		"BestSentence 0": segmented.BestSentence(0),
+func segmentFilters() map[string]softcosine.Filter {
+	return map[string]softcosine.Filter{
+		"": softcosine.Unfiltered, "FirstPara": softcosine.FirstPara, "FirstTwoPara": softcosine.FirstTwoPara,
+		"BestSentence 0": softcosine.BestSentence(0),
 	}
 }
 
 // segmentTermWeights are those of results and of queries. Godwin's are only of
 // results, as 3.4.2 has the length operator for queries.
-func segmentTermWeights() map[string][2]segmented.TermWeights {
-	return map[string][2]segmented.TermWeights{
-		"": {}, "Murata A": {segmented.MurataA, segmented.MurataA}, "Murata B": {segmented.MurataB, segmented.MurataB},
-		"Godwin": {segmented.Godwin, nil},
+func segmentTermWeights() map[string][2]softcosine.TermWeights {
+	return map[string][2]softcosine.TermWeights{
+		"": {}, "Murata A": {softcosine.MurataA, softcosine.MurataA}, "Murata B": {softcosine.MurataB, softcosine.MurataB},
+		"Godwin": {softcosine.Godwin, nil},
 	}
 }
 
@@ -115,7 +114,7 @@ func segmentTermWeights() map[string][2]segmented.TermWeights {
 var (
 	primarySegments = segmentSetting{
 		approach: handcrafted, letters: "bfx.nfx",
-		operators: segmented.Aggregate{Result: segmented.WavgGodwin, Query: segmented.WavgLength},
+		operators: softcosine.Aggregate{Result: softcosine.WavgGodwin, Query: softcosine.WavgLength},
 	}
 	primaryUnsegmented = segmentSetting{approach: unsegmentedText, letters: "bfx.nfx"}
 )
@@ -132,15 +131,15 @@ const firstSlope = 0.3 // s before tuning, as Singhal et al. have it
 // segmentRows returns the rows of both tables, each system once.
 func segmentRows() []segmentRow {
 	rows := []segmentRow{
-		{operated("FirstTwoPara", "dpc.ann", segmented.Max, segmented.WavgLength, true), [2]float64{77.25}},
-		{operated("", "bfx.nfx", segmented.WavgGodwin, segmented.WavgGodwin, false), [2]float64{77.23}},
-		{operated("FirstTwoPara", "dpc.ann", segmented.Max, segmented.WavgLength, false), [2]float64{77.09}},
-		{operated("FirstTwoPara", "nfc.dfc", segmented.Avg, segmented.Min, false), [2]float64{77.00}},
-		{operated("FirstTwoPara", "Lpc.ann", segmented.WavgLength, segmented.Max, true), [2]float64{76.96}},
-		{operated("BestSentence 0", okapiLetters, segmented.Avg, segmented.Max, false), [2]float64{0, 49.20}},
-		{operated("BestSentence 0", okapiLetters, segmented.Avg, segmented.WavgGodwin, false), [2]float64{0, 48.87}},
-		{operated("BestSentence 0", okapiLetters, segmented.Avg, segmented.Max, true), [2]float64{0, 48.79}},
-		{operated("BestSentence 0", "bfx.nfx", segmented.Max, segmented.WavgGodwin, false), [2]float64{0, 48.76}},
+		{operated("FirstTwoPara", "dpc.ann", softcosine.Max, softcosine.WavgLength, true), [2]float64{77.25}},
+		{operated("", "bfx.nfx", softcosine.WavgGodwin, softcosine.WavgGodwin, false), [2]float64{77.23}},
+		{operated("FirstTwoPara", "dpc.ann", softcosine.Max, softcosine.WavgLength, false), [2]float64{77.09}},
+		{operated("FirstTwoPara", "nfc.dfc", softcosine.Avg, softcosine.Min, false), [2]float64{77.00}},
+		{operated("FirstTwoPara", "Lpc.ann", softcosine.WavgLength, softcosine.Max, true), [2]float64{76.96}},
+		{operated("BestSentence 0", okapiLetters, softcosine.Avg, softcosine.Max, false), [2]float64{0, 49.20}},
+		{operated("BestSentence 0", okapiLetters, softcosine.Avg, softcosine.WavgGodwin, false), [2]float64{0, 48.87}},
+		{operated("BestSentence 0", okapiLetters, softcosine.Avg, softcosine.Max, true), [2]float64{0, 48.79}},
+		{operated("BestSentence 0", "bfx.nfx", softcosine.Max, softcosine.WavgGodwin, false), [2]float64{0, 48.76}},
 		{primarySegments, [2]float64{76.77, 47.45}},
 		{segmentSetting{approach: unsegmentedText, filter: "FirstTwoPara", letters: "Lfb.bfc", terms: "Murata B", slope: firstSlope}, [2]float64{76.58}},
 		{segmentSetting{approach: unsegmentedText, filter: "FirstTwoPara", letters: "Lpu.Lpc", terms: "Murata A", slope: firstSlope}, [2]float64{0, 48.75}},
@@ -156,10 +155,10 @@ func segmentRows() []segmentRow {
 }
 
 // operated returns a handcrafted system.
-func operated(filter, letters string, result, query segmented.Operator, queryFirst bool) segmentSetting {
+func operated(filter, letters string, result, query softcosine.Operator, queryFirst bool) segmentSetting {
 	return segmentSetting{
 		approach: handcrafted, filter: filter, letters: letters,
-		operators: segmented.Aggregate{Result: result, Query: query, QueryFirst: queryFirst},
+		operators: softcosine.Aggregate{Result: result, Query: query, QueryFirst: queryFirst},
 	}
 }
 
@@ -212,9 +211,9 @@ func slopes() []float64 { return []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7,
 // A segmentForum is the forum with its threads as nuggets.
 type segmentForum struct {
 	questions        map[string][]forumQuestion
-	queries          map[string][]segmented.Document
-	results          map[string][][]segmented.Document
-	nuggets, threads *segmented.Statistics
+	queries          map[string][]softcosine.Document
+	results          map[string][][]softcosine.Document
+	nuggets, threads *softcosine.Statistics
 	matrices         *forumMatrices
 	rel              [][]edge // of defaultSetting(relMatrix)
 }
@@ -223,9 +222,9 @@ type segmentForum struct {
 // (3.4.1), and over whole threads.
 func newSegmentForum(f *forum, m *forumMatrices, rel [][]edge) *segmentForum {
 	out := &segmentForum{
-		questions: f.parts, queries: map[string][]segmented.Document{}, results: map[string][][]segmented.Document{}, matrices: m, rel: rel,
+		questions: f.parts, queries: map[string][]softcosine.Document{}, results: map[string][][]softcosine.Document{}, matrices: m, rel: rel,
 	}
-	var nuggets, threads []segmented.Nugget
+	var nuggets, threads []softcosine.Nugget
 	for k, document := range f.texts {
 		whole := m.nugget(slices.Concat(document...))
 		if k < f.unlabeled {
@@ -234,11 +233,11 @@ func newSegmentForum(f *forum, m *forumMatrices, rel [][]edge) *segmentForum {
 			threads = append(threads, whole)
 		}
 	}
-	out.nuggets, out.threads = segmented.Count(m.vocabulary.Len(), nuggets), segmented.Count(m.vocabulary.Len(), threads)
+	out.nuggets, out.threads = softcosine.Count(m.vocabulary.Len(), nuggets), softcosine.Count(m.vocabulary.Len(), threads)
 	for part, questions := range f.parts {
 		for _, q := range questions {
 			out.queries[part] = append(out.queries[part], m.document(q.texts))
-			var results []segmented.Document
+			var results []softcosine.Document
 			for _, c := range q.candidates {
 				results = append(results, m.document(c.texts))
 			}
@@ -249,8 +248,8 @@ func newSegmentForum(f *forum, m *forumMatrices, rel [][]edge) *segmentForum {
 }
 
 // nugget has the length of its terms with blanks between them.
-func (m *forumMatrices) nugget(terms []string) segmented.Nugget {
-	n := segmented.Nugget{Bytes: int64(len(strings.Join(terms, " ")))}
+func (m *forumMatrices) nugget(terms []string) softcosine.Nugget {
+	n := softcosine.Nugget{Bytes: int64(len(strings.Join(terms, " ")))}
 	for _, term := range terms {
 		number, _ := m.vocabulary.Number(term)
 		n.Terms = append(n.Terms, number)
@@ -258,8 +257,8 @@ func (m *forumMatrices) nugget(terms []string) segmented.Nugget {
 	return n
 }
 
-func (m *forumMatrices) document(texts [][]string) segmented.Document {
-	var d segmented.Document
+func (m *forumMatrices) document(texts [][]string) softcosine.Document {
+	var d softcosine.Document
 	for _, terms := range texts {
 		d = append(d, m.nugget(terms))
 	}
@@ -282,7 +281,7 @@ func (f *segmentForum) similarities(tb testing.TB, of segmentSimilarities) *soft
 }
 
 // scorer returns what scores nuggets in a setting.
-func (f *segmentForum) scorer(tb testing.TB, setting segmentSetting, s *softcosine.Similarities) *segmented.Scorer {
+func (f *segmentForum) scorer(tb testing.TB, setting segmentSetting, s *softcosine.Similarities) *softcosine.Scorer {
 	tb.Helper()
 	st := *f.nuggets
 	if setting.threads {
@@ -291,18 +290,18 @@ func (f *segmentForum) scorer(tb testing.TB, setting segmentSetting, s *softcosi
 	st.Slope = setting.slope
 	if setting.letters == okapiLetters {
 		// k1, k3 and b are those that the thesis found for operators, 3.4.3.
-		scorer, err := segmented.NewOkapi(segmented.OkapiParameters{K1: 1.2, K3: 0, B: 0.75}, &st, s)
+		scorer, err := softcosine.NewOkapi(softcosine.OkapiParameters{K1: 1.2, K3: 0, B: 0.75}, &st, s)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		return scorer
 	}
-	result, query, err := segmented.ParseSMARTPair(setting.letters)
+	result, query, err := softcosine.ParseSMARTPair(setting.letters)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	terms := segmentTermWeights()[setting.terms]
-	scorer, err := segmented.NewStandard(segmented.Weighting{Letters: result, Terms: terms[0]}, segmented.Weighting{Letters: query, Terms: terms[1]}, &st, s)
+	scorer, err := softcosine.NewStandard(softcosine.Weighting{Letters: result, Terms: terms[0]}, softcosine.Weighting{Letters: query, Terms: terms[1]}, &st, s)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -311,14 +310,14 @@ func (f *segmentForum) scorer(tb testing.TB, setting segmentSetting, s *softcosi
 
 // scores returns M_uv of every candidate of every question of a part, or, of
 // unsegmented text, its score.
-func (f *segmentForum) scores(tb testing.TB, part string, setting segmentSetting, s *softcosine.Similarities) (matrices [][]segmented.Matrix, whole [][]float64) {
+func (f *segmentForum) scores(tb testing.TB, part string, setting segmentSetting, s *softcosine.Similarities) (matrices [][]softcosine.Matrix, whole [][]float64) {
 	tb.Helper()
 	scorer, filter := f.scorer(tb, setting, s), segmentFilters()[setting.filter]
 	for k, query := range f.queries[part] {
-		var row []segmented.Matrix
+		var row []softcosine.Matrix
 		var scores []float64
 		for _, result := range f.results[part][k] {
-			var m segmented.Matrix
+			var m softcosine.Matrix
 			var score float64
 			var err error
 			if setting.approach == unsegmentedText {
@@ -342,7 +341,7 @@ func (f *segmentForum) precisions(tb testing.TB, part string, setting segmentSet
 	matrices, scores := f.scores(tb, part, setting, s)
 	switch setting.approach {
 	case handcrafted:
-		scores = scored(matrices, func(_ int, m segmented.Matrix) float64 { return setting.operators.Score(m) })
+		scores = scored(matrices, func(_ int, m softcosine.Matrix) float64 { return setting.operators.Score(m) })
 	case machineLearning:
 		scores = f.estimated(tb, part, setting, s, matrices)
 	}
@@ -353,7 +352,7 @@ func (f *segmentForum) precisions(tb testing.TB, part string, setting segmentSet
 	return all
 }
 
-func scored(matrices [][]segmented.Matrix, of func(question int, m segmented.Matrix) float64) [][]float64 {
+func scored(matrices [][]softcosine.Matrix, of func(question int, m softcosine.Matrix) float64) [][]float64 {
 	scores := make([][]float64, len(matrices))
 	for k, row := range matrices {
 		for _, m := range row {
@@ -369,22 +368,22 @@ const folds = 5
 
 // estimated returns the estimates of a regression that is fitted to train part
 // 2, without the fold of the question where that is ranked.
-func (f *segmentForum) estimated(tb testing.TB, part string, setting segmentSetting, s *softcosine.Similarities, matrices [][]segmented.Matrix) [][]float64 {
+func (f *segmentForum) estimated(tb testing.TB, part string, setting segmentSetting, s *softcosine.Similarities, matrices [][]softcosine.Matrix) [][]float64 {
 	tb.Helper()
 	if part == devPart {
 		train, _ := f.scores(tb, trainPart, setting, s)
 		l := f.fitted(tb, train, -1)
-		return scored(matrices, func(_ int, m segmented.Matrix) float64 { return l.Probability(m.Features()) })
+		return scored(matrices, func(_ int, m softcosine.Matrix) float64 { return l.Probability(m.Features()) })
 	}
 	var fits []softcosine.Logistic
 	for fold := range folds {
 		fits = append(fits, f.fitted(tb, matrices, fold))
 	}
-	return scored(matrices, func(k int, m segmented.Matrix) float64 { return fits[k%folds].Probability(m.Features()) })
+	return scored(matrices, func(k int, m softcosine.Matrix) float64 { return fits[k%folds].Probability(m.Features()) })
 }
 
 // fitted returns the regression over train part 2 without a fold.
-func (f *segmentForum) fitted(tb testing.TB, train [][]segmented.Matrix, without int) softcosine.Logistic {
+func (f *segmentForum) fitted(tb testing.TB, train [][]softcosine.Matrix, without int) softcosine.Logistic {
 	tb.Helper()
 	var examples [][]float64
 	var relevant []bool

@@ -12,7 +12,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/e2e/segmented"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/softcosine"
@@ -127,14 +126,14 @@ func TestSlipProbabilisticFactor(t *testing.T) {
 
 // slipNuggets returns the scorer of the standard model over 10 terms, with
 // weights of the terms of results.
-func slipNuggets(t *testing.T, result string, terms segmented.TermWeights) *segmented.Scorer {
+func slipNuggets(t *testing.T, result string, terms softcosine.TermWeights) *softcosine.Scorer {
 	t.Helper()
-	r, q, err := segmented.ParseSMARTPair(result + ".nnn")
+	r, q, err := softcosine.ParseSMARTPair(result + ".nnn")
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := segmented.Count(10, nil)
-	scorer, err := segmented.NewStandard(segmented.Weighting{Letters: r, Terms: terms}, segmented.Weighting{Letters: q}, st, softcosine.Identity(10))
+	st := softcosine.Count(10, nil)
+	scorer, err := softcosine.NewStandard(softcosine.Weighting{Letters: r, Terms: terms}, softcosine.Weighting{Letters: q}, st, softcosine.Identity(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,18 +141,18 @@ func slipNuggets(t *testing.T, result string, terms segmented.TermWeights) *segm
 }
 
 func TestSlipGodwinFactor(t *testing.T) {
-	query := segmented.Document{{Terms: []int32{1}}}
-	whole := segmented.Document{{Terms: []int32{1, 2, 1}}}
-	tokens := segmented.Document{{Terms: []int32{1}}, {Terms: []int32{2}}, {Terms: []int32{1}}}
+	query := softcosine.Document{{Terms: []int32{1}}}
+	whole := softcosine.Document{{Terms: []int32{1, 2, 1}}}
+	tokens := softcosine.Document{{Terms: []int32{1}}, {Terms: []int32{2}}, {Terms: []int32{1}}}
 	matrix, err := slipNuggets(t, "tnn", nil).Matrix(query, tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := segmented.Aggregate{Result: segmented.WavgGodwin, Query: segmented.WavgLength}.Score(matrix)
+	right := softcosine.Aggregate{Result: softcosine.WavgGodwin, Query: softcosine.WavgLength}.Score(matrix)
 	const harmonic = 1 + 1./2 + 1./3
 	checkSlip(t, "one nugget for each token", right, (1+1./3)/harmonic, 1e-12)
 	for letters, want := range map[string]float64{"tnn": 2 * right, "bnn": right} {
-		got, err := slipNuggets(t, letters, segmented.Godwin).Unsegmented(query, whole)
+		got, err := slipNuggets(t, letters, softcosine.Godwin).Unsegmented(query, whole)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,11 +162,11 @@ func TestSlipGodwinFactor(t *testing.T) {
 
 func TestSlipMurataLength(t *testing.T) {
 	long := make([]int32, 300)
-	thread := segmented.Document{{Terms: []int32{1}}, {Terms: long}, {Terms: []int32{2, 3, 4, 5, 6}}}
+	thread := softcosine.Document{{Terms: []int32{1}}, {Terms: long}, {Terms: []int32{2, 3, 4, 5, 6}}}
 	const place, nugget, document = 301., 5., 306.
 	printed := 1 + 0.15*(nugget-2*place)/nugget
 	checkSlip(t, "a term behind 301 others, by the length of its nugget", printed, -16.91, 1e-9)
-	checkSlip(t, "the same by the length of the document", segmented.MurataB(thread, thread[2])[2], 1+0.15*(document-2*place)/document, 1e-12)
+	checkSlip(t, "the same by the length of the document", softcosine.MurataB(thread, thread[2])[2], 1+0.15*(document-2*place)/document, 1e-12)
 }
 
 func TestSlipSpaceOfTheInnerProduct(t *testing.T) {

@@ -74,6 +74,16 @@ func ExampleSpace_Expand() {
 	// truck^0.5
 }
 
+func ExampleParseSMARTPair() {
+	document, query, err := softcosine.ParseSMARTPair("lnc.ltc")
+	fmt.Println(document, query, err)
+	_, err = softcosine.ParseSMART("lzc")
+	fmt.Println(err)
+	// Output:
+	// lnc ltc <nil>
+	// bad term weighting "lzc": want a letter of the term frequency (one of bntalLd), of the document frequency (xnftp) and of the norm (xncub)
+}
+
 func ExampleNewPhi2() {
 	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5}))
 	if err != nil {

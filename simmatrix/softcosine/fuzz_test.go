@@ -1,6 +1,27 @@
 package softcosine
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func FuzzParseSMART(f *testing.F) {
+	for _, seed := range []string{"ltc", "nnn", "txx", "Lpb", "duu", "", "lt", "ltc.nfn", "mtc", "\xff\x00l"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, letters string) {
+		w, err := ParseSMART(letters)
+		known := len(letters) == 3 && strings.IndexByte(termFreqLetters, letters[0]) >= 0 &&
+			strings.IndexByte(docFreqLetters, letters[1]) >= 0 && strings.IndexByte(normLetters, letters[2]) >= 0
+		if known != (err == nil) {
+			t.Fatalf("%q: error %v", letters, err)
+		}
+		if err != nil && !errors.Is(err, ErrWeighting) || err == nil && string(w) != letters {
+			t.Errorf("%q is %v with error %v", letters, w, err)
+		}
+	})
+}
 
 // FuzzProducts makes a space and two documents of bytes, and holds their
 // products against the definition.

@@ -56,6 +56,7 @@ import (
 // The errors of the package, wrapped by those that say where.
 var (
 	ErrWeights      = errors.New("bad term weights")
+	ErrWeighting    = errors.New("bad term weighting")
 	ErrNotReal      = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
 	ErrNegative     = errors.New("negative entries")                         // of S or a document
 	ErrPairs        = errors.New("no features of pairs")                     // that are real, and right

@@ -1,7 +1,7 @@
-package segmented_test
+package softcosine_test
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +10,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/akin-search/akin/e2e/segmented"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -20,19 +19,19 @@ const terms = 40 // of the vocabulary of random documents
 var identity = softcosine.Identity(terms)
 
 // weighting parses letters.
-func weighting(tb testing.TB, letters string, e segmented.TermWeights) segmented.Weighting {
+func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosine.Weighting {
 	tb.Helper()
-	smart, err := segmented.ParseSMART(letters)
+	smart, err := softcosine.ParseSMART(letters)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return segmented.Weighting{Letters: smart, Terms: e}
+	return softcosine.Weighting{Letters: smart, Terms: e}
 }
 
 // standard returns the scorer of letters for results and for queries.
-func standard(tb testing.TB, result, query segmented.Weighting, st *segmented.Statistics, s *softcosine.Similarities) *segmented.Scorer {
+func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.Statistics, s *softcosine.Similarities) *softcosine.Scorer {
 	tb.Helper()
-	scorer, err := segmented.NewStandard(result, query, st, s)
+	scorer, err := softcosine.NewStandard(result, query, st, s)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -40,7 +39,7 @@ func standard(tb testing.TB, result, query segmented.Weighting, st *segmented.St
 }
 
 // matrix returns M_uv.
-func matrix(tb testing.TB, s *segmented.Scorer, u, v segmented.Document) segmented.Matrix {
+func matrix(tb testing.TB, s *softcosine.Scorer, u, v softcosine.Document) softcosine.Matrix {
 	tb.Helper()
 	m, err := s.Matrix(u, v)
 	if err != nil {
@@ -50,8 +49,8 @@ func matrix(tb testing.TB, s *segmented.Scorer, u, v segmented.Document) segment
 }
 
 // randomDocument has 1 to 6 nuggets of 1 to 12 tokens.
-func randomDocument(random *rand.Rand) segmented.Document {
-	d := make(segmented.Document, 1+random.IntN(6))
+func randomDocument(random *rand.Rand) softcosine.Document {
+	d := make(softcosine.Document, 1+random.IntN(6))
 	for i := range d {
 		for range 1 + random.IntN(12) {
 			d[i].Terms = append(d[i].Terms, int32(random.IntN(terms)))
@@ -62,12 +61,12 @@ func randomDocument(random *rand.Rand) segmented.Document {
 }
 
 // statistics are those of a random collection, with a slope.
-func statistics(random *rand.Rand) *segmented.Statistics {
-	var nuggets []segmented.Nugget
+func statistics(random *rand.Rand) *softcosine.Statistics {
+	var nuggets []softcosine.Nugget
 	for range 50 {
 		nuggets = append(nuggets, randomDocument(random)...)
 	}
-	st := segmented.Count(terms, nuggets)
+	st := softcosine.Count(terms, nuggets)
 	st.Slope = 0.3
 	return st
 }
@@ -76,11 +75,11 @@ func statistics(random *rand.Rand) *segmented.Statistics {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
 // tokens returns a document of one nugget for each token of d.
-func tokens(d segmented.Document) segmented.Document {
-	var cut segmented.Document
+func tokens(d softcosine.Document) softcosine.Document {
+	var cut softcosine.Document
 	for _, n := range d {
 		for _, t := range n.Terms {
-			cut = append(cut, segmented.Nugget{Terms: []int32{t}})
+			cut = append(cut, softcosine.Nugget{Terms: []int32{t}})
 		}
 	}
 	return cut
@@ -90,13 +89,13 @@ func TestMeansCommute(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	st := statistics(random)
 	scorer := standard(t, weighting(t, "bfx", nil), weighting(t, "nfx", nil), st, identity)
-	means := []segmented.Operator{segmented.Avg, segmented.WavgLength, segmented.WavgGodwin}
+	means := []softcosine.Operator{softcosine.Avg, softcosine.WavgLength, softcosine.WavgGodwin}
 	for range 100 {
 		m := matrix(t, scorer, randomDocument(random), randomDocument(random))
 		for _, result := range means {
 			for _, query := range means {
-				first := segmented.Aggregate{Result: result, Query: query}.Score(m)
-				second := segmented.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
+				first := softcosine.Aggregate{Result: result, Query: query}.Score(m)
+				second := softcosine.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
 				if !near(first, second) {
 					t.Fatalf("%s over results and %s over queries: %v result first, %v query first", result, query, first, second)
 				}
@@ -116,11 +115,11 @@ func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
 		for _, v := range all {
 			sum += v
 		}
-		for op, want := range map[segmented.Operator]float64{
-			segmented.Min: slices.Min(all), segmented.Max: slices.Max(all), segmented.Avg: sum / float64(len(all)),
+		for op, want := range map[softcosine.Operator]float64{
+			softcosine.Min: slices.Min(all), softcosine.Max: slices.Max(all), softcosine.Avg: sum / float64(len(all)),
 		} {
 			for _, queryFirst := range []bool{false, true} {
-				if got := (segmented.Aggregate{Result: op, Query: op, QueryFirst: queryFirst}).Score(m); !near(got, want) {
+				if got := (softcosine.Aggregate{Result: op, Query: op, QueryFirst: queryFirst}).Score(m); !near(got, want) {
 					t.Fatalf("%s twice is %v, over all scores %v", op, got, want)
 				}
 			}
@@ -129,8 +128,8 @@ func TestEqualOperatorsAreOneOverAllScores(t *testing.T) {
 }
 
 func TestOrderOfDifferentOperatorsMatters(t *testing.T) {
-	m := segmented.Matrix{Scores: [][]float64{{1, 0}, {0, 1}}}
-	minMax := segmented.Aggregate{Result: segmented.Min, Query: segmented.Max}
+	m := softcosine.Matrix{Scores: [][]float64{{1, 0}, {0, 1}}}
+	minMax := softcosine.Aggregate{Result: softcosine.Min, Query: softcosine.Max}
 	if got := minMax.Score(m); got != 0 {
 		t.Errorf("the largest of the least of rows is %v, want 0", got)
 	}
@@ -144,9 +143,9 @@ func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	st := statistics(random)
 	for _, s := range []*softcosine.Similarities{identity, similar(t)} {
-		whole := standard(t, weighting(t, "bfn", segmented.Godwin), weighting(t, "nfn", nil), st, s)
+		whole := standard(t, weighting(t, "bfn", softcosine.Godwin), weighting(t, "nfn", nil), st, s)
 		cut := standard(t, weighting(t, "bfn", nil), weighting(t, "nfn", nil), st, s)
-		operators := segmented.Aggregate{Result: segmented.WavgGodwin, Query: segmented.WavgLength}
+		operators := softcosine.Aggregate{Result: softcosine.WavgGodwin, Query: softcosine.WavgLength}
 		for range 100 {
 			u, v := randomDocument(random), randomDocument(random)
 			unsegmented, err := whole.Unsegmented(u, v)
@@ -206,7 +205,7 @@ func TestNormsByScoreAreSoftCosines(t *testing.T) {
 	}
 }
 
-func frequencies(n segmented.Nugget) softcosine.Vector {
+func frequencies(n softcosine.Nugget) softcosine.Vector {
 	counts := map[int32]float64{}
 	for _, t := range n.Terms {
 		counts[t]++
@@ -215,14 +214,14 @@ func frequencies(n segmented.Nugget) softcosine.Vector {
 }
 
 func TestOkapiByHand(t *testing.T) {
-	st := &segmented.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
-	p := segmented.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
-	scorer, err := segmented.NewOkapi(p, st, softcosine.Identity(2))
+	st := &softcosine.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
+	p := softcosine.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
+	scorer, err := softcosine.NewOkapi(p, st, softcosine.Identity(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := segmented.Document{{Terms: []int32{0, 0, 1}}}
-	v := segmented.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
+	u := softcosine.Document{{Terms: []int32{0, 0, 1}}}
+	v := softcosine.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
 	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
 		math.Log(1.5/9.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*1/(7+1.0))
 	if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
@@ -233,12 +232,12 @@ func TestOkapiByHand(t *testing.T) {
 func TestOkapiScoresBySimilarTerms(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 1))
 	st := statistics(random)
-	p := segmented.OkapiParameters{K1: 1.2, B: 0.75}
-	scorer, err := segmented.NewOkapi(p, st, similar(t))
+	p := softcosine.OkapiParameters{K1: 1.2, B: 0.75}
+	scorer, err := softcosine.NewOkapi(p, st, similar(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, v := segmented.Document{{Terms: []int32{3}}}, segmented.Document{{Terms: []int32{4}}}
+	u, v := softcosine.Document{{Terms: []int32{3}}}, softcosine.Document{{Terms: []int32{4}}}
 	idf := func(t int) float64 {
 		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
 		return math.Log((n - holders + 0.5) / (holders + 0.5))
@@ -250,11 +249,11 @@ func TestOkapiScoresBySimilarTerms(t *testing.T) {
 }
 
 func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
-	d := segmented.Document{{Terms: []int32{1, 2}}, {Terms: []int32{3, 1, 3}}, {Terms: []int32{2, 3, 4}}}
+	d := softcosine.Document{{Terms: []int32{1, 2}}, {Terms: []int32{3, 1, 3}}, {Terms: []int32{2, 3, 4}}}
 	for name, test := range map[string]struct {
-		weights segmented.TermWeights
+		weights softcosine.TermWeights
 		k1, k2  float64
-	}{"A": {segmented.MurataA, 1.35, 0.125}, "B": {segmented.MurataB, 1.3, 0.15}} {
+	}{"A": {softcosine.MurataA, 1.35, 0.125}, "B": {softcosine.MurataB, 1.3, 0.15}} {
 		want := map[int32]float64{2: test.k1, 3: 1 + test.k2*(8-2*2)/8, 4: 1 + test.k2*(8-2*7)/8}
 		if diff := gocmp.Diff(want, test.weights(d, d[2]), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 			t.Errorf("system %s (-want +got):\n%s", name, diff)
@@ -264,20 +263,20 @@ func TestMurataWeighsTitlesAndEarlyTerms(t *testing.T) {
 
 func TestFilters(t *testing.T) {
 	title, low, high, last := nugget(1, 2), nugget(5, 1), nugget(1, 2, 2, 6), nugget(2, 1, 2)
-	d := segmented.Document{title, low, high, last, nugget(7)}
+	d := softcosine.Document{title, low, high, last, nugget(7)}
 	for _, test := range []struct {
 		name   string
-		filter segmented.Filter
-		want   segmented.Document
+		filter softcosine.Filter
+		want   softcosine.Document
 	}{
-		{"Unfiltered", segmented.Unfiltered, d},
-		{"Title", segmented.Title, d[:1]},
-		{"FirstPara", segmented.FirstPara, d[:2]},
-		{"FirstTwoPara", segmented.FirstTwoPara, d[:3]},
-		{"BestSentence 0", segmented.BestSentence(0), d},
-		{"BestSentence 1", segmented.BestSentence(1), d[:4]},
-		{"BestSentence 3", segmented.BestSentence(3), segmented.Document{title, high, last}},
-		{"BestSentence 4", segmented.BestSentence(4), d[:1]},
+		{"Unfiltered", softcosine.Unfiltered, d},
+		{"Title", softcosine.Title, d[:1]},
+		{"FirstPara", softcosine.FirstPara, d[:2]},
+		{"FirstTwoPara", softcosine.FirstTwoPara, d[:3]},
+		{"BestSentence 0", softcosine.BestSentence(0), d},
+		{"BestSentence 1", softcosine.BestSentence(1), d[:4]},
+		{"BestSentence 3", softcosine.BestSentence(3), softcosine.Document{title, high, last}},
+		{"BestSentence 4", softcosine.BestSentence(4), d[:1]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := gocmp.Diff(test.want, test.filter(d)); diff != "" {
@@ -296,21 +295,21 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func nugget(of ...int32) segmented.Nugget { return segmented.Nugget{Terms: of} }
+func nugget(of ...int32) softcosine.Nugget { return softcosine.Nugget{Terms: of} }
 
 func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 	st := statistics(rand.New(rand.NewPCG(7, 1)))
-	empty := segmented.Document{nugget(), nugget(1), nugget()}
-	full := segmented.Document{nugget(1), nugget(1, 2)}
-	operators := []segmented.Operator{segmented.Min, segmented.Max, segmented.Avg, segmented.WavgLength, segmented.WavgGodwin}
+	empty := softcosine.Document{nugget(), nugget(1), nugget()}
+	full := softcosine.Document{nugget(1), nugget(1, 2)}
+	operators := []softcosine.Operator{softcosine.Min, softcosine.Max, softcosine.Avg, softcosine.WavgLength, softcosine.WavgGodwin}
 	for _, letters := range []string{"nfc", "bfu", "Lpb", "ann"} {
-		scorer := standard(t, weighting(t, letters, segmented.MurataA), weighting(t, letters, segmented.Godwin), st, identity)
-		for _, pair := range [][2]segmented.Document{{empty, full}, {full, empty}, {nil, full}, {full, nil}, {empty[:1], full}} {
+		scorer := standard(t, weighting(t, letters, softcosine.MurataA), weighting(t, letters, softcosine.Godwin), st, identity)
+		for _, pair := range [][2]softcosine.Document{{empty, full}, {full, empty}, {nil, full}, {full, nil}, {empty[:1], full}} {
 			m := matrix(t, scorer, pair[0], pair[1])
 			for _, result := range operators {
 				for _, query := range operators {
-					got := segmented.Aggregate{Result: result, Query: query}.Score(m)
-					other := segmented.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
+					got := softcosine.Aggregate{Result: result, Query: query}.Score(m)
+					other := softcosine.Aggregate{Result: result, Query: query, QueryFirst: true}.Score(m)
 					if math.IsNaN(got) || math.IsNaN(other) {
 						t.Errorf("%s, %s, %s: %v and %v", letters, result, query, got, other)
 					}
@@ -323,12 +322,60 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 	}
 }
 
-func ExampleParseSMARTPair() {
-	document, query, err := segmented.ParseSMARTPair("lnc.ltc")
-	fmt.Println(document, query, err)
-	_, err = segmented.ParseSMART("lzc")
-	fmt.Println(err)
-	// Output:
-	// lnc ltc <nil>
-	// bad term weighting "lzc": want a letter of the term frequency (one of bntalLd), of the document frequency (xnftp) and of the norm (xncub)
+func TestLogisticSeparatesRelevantExamples(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 1))
+	var examples [][]float64
+	var relevant []bool
+	for range 2000 {
+		x := []float64{100 * random.NormFloat64(), random.NormFloat64(), 3} // the last says nothing
+		p := 1 / (1 + math.Exp(-(0.5 + 0.02*x[0] - 1*x[1])))
+		examples, relevant = append(examples, x), append(relevant, random.Float64() < p)
+	}
+	l, err := softcosine.FitLogistic(examples, relevant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := softcosine.Logistic{Intercept: 0.5, Coefficients: []float64{0.02, -1, 0}}
+	if diff := gocmp.Diff(want, l, cmpopts.EquateApprox(0.15, 0.2)); diff != "" {
+		t.Errorf("coefficients (-want +got):\n%s", diff)
+	}
+	// At the minimum the mean estimate is the share of relevant examples.
+	estimated, positive := 0.0, 0.0
+	for i, x := range examples {
+		estimated += l.Probability(x)
+		if relevant[i] {
+			positive++
+		}
+	}
+	if math.Abs(estimated-positive) > 0.01 {
+		t.Errorf("estimates add up to %v, relevant are %v", estimated, positive)
+	}
+}
+
+func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
+	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
+		t.Errorf("estimates of %+v do not separate the examples", l)
+	}
+}
+
+func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
+	for name, test := range map[string]struct {
+		examples [][]float64
+		relevant []bool
+	}{
+		"nothing":           {nil, nil},
+		"only relevant":     {[][]float64{{1}, {2}}, []bool{true, true}},
+		"only irrelevant":   {[][]float64{{1}, {2}}, []bool{false, false}},
+		"missing judgment":  {[][]float64{{1}, {2}}, []bool{true}},
+		"different lengths": {[][]float64{{1}, {2, 3}}, []bool{true, false}},
+		"not finite":        {[][]float64{{math.Inf(1)}, {2}}, []bool{true, false}},
+	} {
+		if l, err := softcosine.FitLogistic(test.examples, test.relevant); !errors.Is(err, softcosine.ErrLogistic) {
+			t.Errorf("%s: %+v, error %v", name, l, err)
+		}
+	}
 }

@@ -1,17 +1,10 @@
-package segmented
+package softcosine
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
-
-// ErrWeighting is wrapped by the errors about letters, and about statistics
-// that they need.
-var ErrWeighting = errors.New("bad term weighting")
 
 // The letters that [ParseSMART] knows, by place.
 const (
@@ -102,13 +95,13 @@ func (w SMART) check(st *Statistics) error {
 }
 
 // termFreqFactors returns t for the frequencies f of the terms of a nugget.
-func (w SMART) termFreqFactors(f softcosine.Vector) softcosine.Vector {
+func (w SMART) termFreqFactors(f Vector) Vector {
 	sum, largest := 0.0, 0.0
 	for _, value := range f.Values {
 		sum, largest = sum+value, max(largest, value)
 	}
 	mean := sum / float64(f.Len())
-	return mapped(f, func(_ int32, value float64) float64 {
+	return f.mapped(func(_ int32, value float64) float64 {
 		switch w[0] {
 		case 'b':
 			return 1
@@ -144,7 +137,7 @@ func (w SMART) docFreqFactor(st *Statistics, t int32) float64 {
 
 // pivot returns the m of u or b for the frequencies f of a nugget's terms and
 // its length in bytes, and 1 for the other letters.
-func (w SMART) pivot(f softcosine.Vector, bytes int64, st *Statistics) float64 {
+func (w SMART) pivot(f Vector, bytes int64, st *Statistics) float64 {
 	switch w[2] {
 	case 'u':
 		return 1 - st.Slope + st.Slope*float64(f.Len())/st.MeanTerms

@@ -1,4 +1,4 @@
-package segmented
+package softcosine
 
 import "slices"
 

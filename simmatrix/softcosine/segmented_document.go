@@ -1,15 +1,6 @@
-// Package segmented has the retrieval by segments of long documents as the
-// thesis has it (Novotný: Vector Space Representations in Information
-// Retrieval, Masaryk University, 2017, chapter 3): the nuggets of two documents
-// are scored in pairs, by SMART weightings or BM25 and a matrix S, and the
-// scores become one. docs/reproduction.md repeats its experiments.
-package segmented
+package softcosine
 
-import (
-	"slices"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
-)
+import "slices"
 
 // A Nugget is a segment of a document.
 type Nugget struct {
@@ -18,12 +9,12 @@ type Nugget struct {
 }
 
 // frequencies returns f_i, how often each term occurs.
-func (n Nugget) frequencies() softcosine.Vector {
+func (n Nugget) frequencies() Vector {
 	counts := map[int32]float64{}
 	for _, t := range n.Terms {
 		counts[t]++
 	}
-	return softcosine.NewVector(counts)
+	return NewVector(counts)
 }
 
 // Statistics are those of a collection of nuggets. A [SMART] reads those of its
@@ -121,15 +112,4 @@ func (d Document) titleTokens(j int) int {
 		}
 	}
 	return count
-}
-
-// mapped returns the vector of fn's values, without its zeros.
-func mapped(x softcosine.Vector, fn func(term int32, value float64) float64) softcosine.Vector {
-	var out softcosine.Vector
-	for k, term := range x.Terms {
-		if v := fn(term, x.Values[k]); v != 0 {
-			out.Terms, out.Values = append(out.Terms, term), append(out.Values, v)
-		}
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package segmented
+package softcosine
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 func mustSMART(tb testing.TB, letters string) SMART {
@@ -23,9 +21,9 @@ func mustSMART(tb testing.TB, letters string) SMART {
 }
 
 // apply returns the vector of a nugget with frequencies f.
-func apply(tb testing.TB, letters string, f softcosine.Vector, bytes int64, st *Statistics) softcosine.Vector {
+func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics) Vector {
 	tb.Helper()
-	sp := mustSpace(tb)
+	sp := mustSpace(tb, ones(10), Identity(10))
 	of, err := standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp)
 	if err != nil {
 		tb.Fatal(err)
@@ -48,7 +46,7 @@ func statisticsOf(docs int64, docFreqs ...int64) *Statistics {
 }
 
 func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
-	f := softcosine.NewVector(map[int32]float64{1: 1, 4: 3, 6: 2}) // the mean is 2, the largest 3
+	f := NewVector(map[int32]float64{1: 1, 4: 3, 6: 2}) // the mean is 2, the largest 3
 	for letter, want := range map[string]func(f float64) float64{
 		"b": func(float64) float64 { return 1 },
 		"n": func(f float64) float64 { return f },
@@ -82,7 +80,7 @@ func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 		"p": {math.Log(7), math.Log(3), 0, 0, 0, math.Log(7)},
 	} {
 		for term, factor := range want {
-			got := apply(t, "n"+letter+"n", softcosine.NewVector(map[int32]float64{int32(term): 3}), 0, st)
+			got := apply(t, "n"+letter+"n", NewVector(map[int32]float64{int32(term): 3}), 0, st)
 			if !near(got.At(int32(term)), 3*factor, 1e-15) {
 				t.Errorf("%s of n_t = %d: %v, want 3 times %v", letter, st.DocFreqs[term], got, factor)
 			}
@@ -91,7 +89,7 @@ func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 }
 
 func TestNormsAreThoseOfTheTable(t *testing.T) {
-	f := softcosine.NewVector(map[int32]float64{0: 3, 2: 4})
+	f := NewVector(map[int32]float64{0: 3, 2: 4})
 	st := statisticsOf(0)
 	st.MeanTerms, st.MeanBytes, st.Slope = 8, 100, 0.25
 	for letter, want := range map[string]float64{
@@ -114,8 +112,8 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 	// to base 10 make it 1·2.0/√6 + 2·3.0/√6 = 8/√6; ours are ln 10 times that.
 	const auto, best, car, insurance = 0, 1, 2, 3
 	st := statisticsOf(1_000_000, []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}...)
-	d := apply(t, "nnc", softcosine.NewVector(map[int32]float64{auto: 1, car: 1, insurance: 2}), 0, st)
-	q := apply(t, "nfn", softcosine.NewVector(map[int32]float64{best: 1, car: 1, insurance: 1}), 0, st)
+	d := apply(t, "nnc", NewVector(map[int32]float64{auto: 1, car: 1, insurance: 2}), 0, st)
+	q := apply(t, "nfn", NewVector(map[int32]float64{best: 1, car: 1, insurance: 1}), 0, st)
 	if got, want := q.Dot(d), math.Ln10*8/math.Sqrt(6); !near(got, want, 1e-14) {
 		t.Errorf("score %v, want %v", got, want)
 	}
@@ -168,11 +166,11 @@ func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			st := &Statistics{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
 			w := Weighting{Letters: mustSMART(t, c.letters)}
-			if _, err := NewStandard(w, w, st, softcosine.Identity(2)); err != nil {
+			if _, err := NewStandard(w, w, st, Identity(2)); err != nil {
 				t.Fatal(err)
 			}
 			c.change(st)
-			if _, err := NewStandard(w, w, st, softcosine.Identity(2)); !errors.Is(err, ErrWeighting) {
+			if _, err := NewStandard(w, w, st, Identity(2)); !errors.Is(err, ErrWeighting) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -183,45 +181,12 @@ func TestAnEmptyNuggetStaysEmpty(t *testing.T) {
 	st := statisticsOf(4, 4)
 	st.MeanTerms, st.MeanBytes, st.Slope = 1, 1, 1
 	for _, letters := range []string{"ltc", "Lpu", "anb", "nfc"} {
-		if v := apply(t, letters, softcosine.Vector{}, 0, st); v.Len() != 0 {
+		if v := apply(t, letters, Vector{}, 0, st); v.Len() != 0 {
 			t.Errorf("%s: %v", letters, v)
 		}
 	}
 	// All documents hold the term, so its weight is ln 1, and there is no length.
-	if v := apply(t, "nfc", softcosine.NewVector(map[int32]float64{0: 2}), 0, st); v.Len() != 0 {
+	if v := apply(t, "nfc", NewVector(map[int32]float64{0: 2}), 0, st); v.Len() != 0 {
 		t.Errorf("of weight 0: %v", v)
 	}
-}
-
-func FuzzParseSMART(f *testing.F) {
-	for _, seed := range []string{"ltc", "nnn", "txx", "Lpb", "duu", "", "lt", "ltc.nfn", "mtc", "\xff\x00l"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, letters string) {
-		w, err := ParseSMART(letters)
-		known := len(letters) == 3 && strings.IndexByte(termFreqLetters, letters[0]) >= 0 &&
-			strings.IndexByte(docFreqLetters, letters[1]) >= 0 && strings.IndexByte(normLetters, letters[2]) >= 0
-		if known != (err == nil) {
-			t.Fatalf("%q: error %v", letters, err)
-		}
-		if err != nil && !errors.Is(err, ErrWeighting) || err == nil && string(w) != letters {
-			t.Errorf("%q is %v with error %v", letters, w, err)
-		}
-	})
-}
-
-// mustSpace returns a space of ten terms that weigh the same.
-func mustSpace(tb testing.TB) *softcosine.Space {
-	tb.Helper()
-	sp, err := softcosine.NewSpace(slices.Repeat([]float64{1}, 10), softcosine.Identity(10))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return sp
-}
-
-// near reports whether two numbers are the same within a tolerance, of the
-// larger of them where that is above 1.
-func near(a, b, tolerance float64) bool {
-	return math.Abs(a-b) <= tolerance*max(1, math.Abs(a), math.Abs(b))
 }

@@ -11,17 +11,18 @@ import (
 // ErrLogistic is wrapped by the errors of [FitLogistic].
 var ErrLogistic = logit.ErrFit
 
-// A Logistic estimates from features, such as the scores of all pairs of parts
-// of two documents, whether a result is relevant (the thesis, 3.3.3 and
-// equation 3.1):
+// A Logistic estimates from the scores of all pairs of nuggets whether a result
+// is relevant (the thesis, 3.3.3 and equation 3.1):
 //
 //	P(relevant | x) = 1 / (1 + exp(−β_0 − βᵀx))
+//
+// All matrices have to have as many rows, and as many columns, as each other.
 type Logistic struct {
 	Intercept    float64   // β_0
 	Coefficients []float64 // β
 }
 
-// Probability returns the estimate for features x.
+// Probability returns the estimate for features x of [Matrix.Features].
 func (l Logistic) Probability(x []float64) float64 {
 	z := l.Intercept
 	for k, beta := range l.Coefficients {

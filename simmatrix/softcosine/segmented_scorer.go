@@ -1,10 +1,8 @@
-package segmented
+package softcosine
 
 import (
 	"math"
 	"slices"
-
-	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // A Scorer scores nuggets of a query against nuggets of a result, each as a
@@ -14,12 +12,12 @@ import (
 //
 // S is the identity in the thesis (3.3.2), where only equal terms meet.
 type Scorer struct {
-	space         *softcosine.Space
+	space         *Space
 	query, result vectorizer
 }
 
 // A vectorizer makes the vector of a nugget of a document.
-type vectorizer func(Document, Nugget) (softcosine.Vector, error)
+type vectorizer func(Document, Nugget) (Vector, error)
 
 // NewStandard returns the scorer of the standard model, "bfx.nfx" for instance:
 // the vector of a nugget is
@@ -29,9 +27,9 @@ type vectorizer func(Document, Nugget) (softcosine.Vector, error)
 // with t, d and m of the SMART letters and the supplementary weights e. For
 // letter c, m = √(wᵀSw) of w = t ∘ e ∘ d, so that with c on both sides S(i, j)
 // is the soft cosine measure; S has to be symmetric there, and with no negative
-// wᵀSw. Errors are those of [softcosine.NewSpace], or wrap [ErrWeighting] where
-// letters need a statistic that is out of range.
-func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+// wᵀSw. Errors are those of [NewSpace], or wrap [ErrWeighting] where letters
+// need a statistic that is out of range.
+func NewStandard(result, query Weighting, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
 		return nil, err
@@ -45,21 +43,21 @@ func NewStandard(result, query Weighting, st *Statistics, s *softcosine.Similari
 }
 
 // unweighted returns the space of S with W = I, as the vectors have weights.
-func unweighted(st *Statistics, s *softcosine.Similarities) (*softcosine.Space, error) {
-	return softcosine.NewSpace(slices.Repeat([]float64{1}, len(st.DocFreqs)), s)
+func unweighted(st *Statistics, s *Similarities) (*Space, error) {
+	return NewSpace(slices.Repeat([]float64{1}, len(st.DocFreqs)), s)
 }
 
-func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer, error) {
+func standard(w Weighting, st *Statistics, space *Space) (vectorizer, error) {
 	if err := w.Letters.check(st); err != nil {
 		return nil, err
 	}
-	return func(d Document, n Nugget) (softcosine.Vector, error) {
+	return func(d Document, n Nugget) (Vector, error) {
 		f := n.frequencies()
 		var e map[int32]float64
 		if w.Terms != nil {
 			e = w.Terms(d, n)
 		}
-		v := mapped(w.Letters.termFreqFactors(f), func(t int32, value float64) float64 {
+		v := w.Letters.termFreqFactors(f).mapped(func(t int32, value float64) float64 {
 			if e != nil {
 				value *= e[t]
 			}
@@ -70,9 +68,9 @@ func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer,
 			m, err = space.SoftNorm(v)
 		}
 		if err != nil || m == 0 {
-			return softcosine.Vector{}, err
+			return Vector{}, err
 		}
-		return mapped(v, func(_ int32, value float64) float64 { return value / m }), nil
+		return v.mapped(func(_ int32, value float64) float64 { return value / m }), nil
 	}, nil
 }
 
@@ -83,20 +81,20 @@ func standard(w Weighting, st *Statistics, space *softcosine.Space) (vectorizer,
 // with idf_t = ln((N − n_t + 0.5) / (n_t + 0.5)) and l_j tokens in j. Its
 // vectors have √|idf_t| on each side, the query's with the sign of idf_t, so
 // that S weighs a pair of different terms by both.
-func NewOkapi(p OkapiParameters, st *Statistics, s *softcosine.Similarities) (*Scorer, error) {
+func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, error) {
 	space, err := unweighted(st, s)
 	if err != nil {
 		return nil, err
 	}
 	return &Scorer{
 		space: space,
-		result: func(_ Document, n Nugget) (softcosine.Vector, error) {
-			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+		result: func(_ Document, n Nugget) (Vector, error) {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
 				return math.Sqrt(math.Abs(st.okapiIDF(t))) * p.resultFactor(f, float64(len(n.Terms)), st.MeanTokens)
 			}), nil
 		},
-		query: func(_ Document, n Nugget) (softcosine.Vector, error) {
-			return mapped(n.frequencies(), func(t int32, f float64) float64 {
+		query: func(_ Document, n Nugget) (Vector, error) {
+			return n.frequencies().mapped(func(t int32, f float64) float64 {
 				idf := st.okapiIDF(t)
 				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * p.queryFactor(f)
 			}), nil
@@ -136,8 +134,8 @@ func (s *Scorer) Matrix(u, v Document) (Matrix, error) {
 	return m, nil
 }
 
-func vectors(d Document, of vectorizer) ([]softcosine.Vector, error) {
-	out := make([]softcosine.Vector, 0, len(d))
+func vectors(d Document, of vectorizer) ([]Vector, error) {
+	out := make([]Vector, 0, len(d))
 	for _, n := range d {
 		v, err := of(d, n)
 		if err != nil {
