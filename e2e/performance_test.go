@@ -139,6 +139,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"same":      section{"matching": "same"},
 			"feedback":  section{"feedback": section{"documents": 5}},
 			"soft":      section{"mode": "soft"},
+			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
 		"matrices": matrices,
 		"caches":   section{"vectors": "256MiB"},
@@ -151,6 +152,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		{name: "effort normal", profile: "normal", form: "saturated", phase: "rescore"},
 		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
 		{name: "mode soft", profile: "soft", form: "linear", phase: "rerank"},
+		{name: "mode soft, effort normal", profile: "softer", form: "linear", phase: "rerank"},
 	}
 	forms := append(slices.Clone(efforts[:2]), []entrant{
 		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},

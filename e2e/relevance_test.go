@@ -57,15 +57,6 @@ type ranking struct {
 // feedback reports whether terms of the first hits are added.
 func (r *ranking) feedback() bool { return r.expansion["feedback"] != nil }
 
-// size returns how many hits are asked for: the mode soft orders the first of a
-// page up to 1,100.
-func (r *ranking) size() int {
-	if r.in == "rerank" {
-		return 1100
-	}
-	return wholeList
-}
-
 // rankings are what is measured of an engine: the defaults, and on one
 // engine the other forms and phases as well.
 func rankings(e *engine) []ranking {
@@ -90,8 +81,6 @@ func rankings(e *engine) []ranking {
 		{"model-feedback", "model, effort high, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, true},
 		{"model-normal", "model, effort normal", section{}, saturated, rescore, true},
 		{"model-low", "model, effort low", section{"effort": "low"}, "linear", "query", true},
-		{"soft", "mode soft", section{"mode": "soft", "rerank_budget": "10s"}, "linear", "rerank", false},
-		{"model-soft", "model, mode soft", section{"mode": "soft", "rerank_budget": "10s"}, "linear", "rerank", true},
 	}
 }
 
@@ -278,7 +267,7 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 // are expected.
 func checkForm(t *testing.T, a *akin, c *collection, r ranking) {
 	t.Helper()
-	e := a.explain(t, judgedIndexName(c), listBody(c.queries[0].text, r.size()))
+	e := a.explain(t, judgedIndexName(c), matchBody(c.queries[0].text))
 	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
 		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
 	}
@@ -303,7 +292,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	for i, n := range counts {
 		before[i] = a.metric(t, n.metric, n.labels...)
 	}
-	perQuery := rankQueries(t, a.cluster, "", r.size(), c)
+	perQuery := rankQueries(t, a.cluster, "", wholeList, c)
 	// Words without neighbors are left alone, and a few queries have no others.
 	least := len(c.queries) / 2
 	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) {
