@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/akin-search/akin/internal/demo"
 )
 
 // TestFromInitToASearchWithRelatedWords runs the commands that akin init prints,
@@ -19,15 +17,12 @@ import (
 // expanded.
 func TestFromInitToASearchWithRelatedWords(t *testing.T) {
 	e := oneEngine(t)
-	for _, index := range demo.Indices() {
-		e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
-			"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)
-		var docs []document
-		for _, d := range demo.Docs(index) {
-			docs = append(docs, document{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
+	mustAkin(t, "demo", "load", "--url", e.url)
+	t.Cleanup(func() {
+		for _, index := range []string{"catalogue", "help", "knowledge"} {
+			e.dropIndex(index)
 		}
-		e.index(t, index, docs)
-	}
+	})
 	folder := newDir(t, "init")
 	file := filepath.Join(folder, "akin.yml")
 	out := mustAkin(t, "init", "--url", e.url, "--index", "catalogue,help,knowledge", "--out", file)

@@ -40,7 +40,59 @@ all judged queries, then stays up for you to try.`,
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "exit after the figures")
+	cmd.AddCommand(newDemoLoad())
 	return cmd
+}
+
+func newDemoLoad() *cobra.Command {
+	var cluster cli.Cluster
+	cmd := &cobra.Command{
+		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
+		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
+		Example: `  akin demo load --url http://127.0.0.1:9200`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cluster.URL == "" {
+				return cli.Usage(errors.New("give --url URL"))
+			}
+			client, err := cluster.Open()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
+		},
+	}
+	cluster.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
+	return cmd
+}
+
+const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},` +
+	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
+
+// loadDemo creates and fills the indices of the demo corpus. It does not touch
+// one that exists already, which may be somebody's own.
+func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
+	cluster := documents.API{Client: client}
+	for _, index := range demo.Indices() {
+		created, err := cluster.CreateIndex(ctx, index, []byte(demoMapping))
+		if err != nil {
+			return err
+		}
+		if !created {
+			fmt.Fprintf(report, "%s: exists already, not changed\n", index)
+			continue
+		}
+		var docs []documents.Document
+		for _, d := range demo.Docs(index) {
+			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
+		}
+		if err := cluster.Index(ctx, index, docs); err != nil {
+			return err
+		}
+		fmt.Fprintf(report, "%s: %d texts\n", index, len(docs))
+	}
+	return nil
 }
 
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
@@ -77,10 +129,7 @@ func demoConfig(engine string) *configs.Config {
 // until ctx ends. These go to an akin of their own, so that the playground's
 // recent searches are the user's.
 func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) (err error) {
-	began := time.Now()
-	filled := demo.NewEngine()
-	filled.LoadCorpus()
-	engine, stopEngine, err := filled.Serve(ctx)
+	engine, stopEngine, err := demo.NewEngine().Serve(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,6 +139,10 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) (err erro
 		return err
 	}
 	defer client.Close()
+	began := time.Now()
+	if err := loadDemo(ctx, client, io.Discard); err != nil {
+		return err
+	}
 	m, err := learnDemo(ctx, client)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/demo"
 )
 
@@ -186,13 +187,18 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	var docs []indexed // all texts in one index
-	for _, index := range demo.Indices() {
+	for _, index := range demo.Indices() { // all texts in one index, called docs
+		if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+			t.Fatal(err)
+		}
+		var docs []documents.Document
 		for _, d := range demo.Docs(index) {
-			docs = append(docs, indexed{d.ID, map[string]string{"title": d.Title, "body": d.Body}})
+			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
+		}
+		if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
+			t.Fatal(err)
 		}
 	}
-	makeIndex(t, client, "docs", `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`, docs)
 	readme := userTexts(t)["README.md"]
 	t.Chdir(t.TempDir())
 	local := strings.NewReplacer("http://127.0.0.1:9200", engine.URL, "127.0.0.1:9280", "127.0.0.1:0")

@@ -44,41 +44,14 @@ func demoEngine(t *testing.T) string {
 
 // sharedEngine serves until the tests have ended.
 var sharedEngine = sync.OnceValues(func() (string, error) {
-	engine := demo.NewEngine()
-	engine.LoadCorpus()
-	return httptest.NewServer(engine).URL, nil
+	server := httptest.NewServer(demo.NewEngine())
+	client, err := esclient.New(esclient.Options{URL: server.URL})
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	return server.URL, loadDemo(context.Background(), client, io.Discard)
 })
-
-// An indexed is a document of an index. Without an id it gets one.
-type indexed struct {
-	id     string
-	source map[string]string
-}
-
-// makeIndex makes an index of documents, with settings and mappings.
-func makeIndex(tb testing.TB, client *esclient.Client, index, definition string, docs []indexed) {
-	tb.Helper()
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	for _, d := range docs {
-		action := map[string]string{}
-		if d.id != "" {
-			action["_id"] = d.id
-		}
-		if err := errors.Join(encoder.Encode(map[string]any{"index": action}), encoder.Encode(d.source)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	var answer struct{ Errors bool }
-	for _, call := range []esclient.Call{
-		{Method: http.MethodPut, Path: esclient.IndexPath(index, ""), Body: []byte(definition)},
-		{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_bulk?refresh=true"), Body: lines.Bytes(), Timeout: time.Minute},
-	} {
-		if err := client.Do(tb.Context(), call, &answer); err != nil || answer.Errors {
-			tb.Fatalf("%s %s: %v", call.Method, call.Path, err)
-		}
-	}
-}
 
 // demoMatrix returns a file with the matrix that is learned from the titles and
 // bodies of the demo corpus. It is learned once for all tests.
@@ -148,6 +121,7 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{},
 		{"serve"},
 		{"demo"},
+		{"demo", "load"},
 		{"matrix"},
 		{"matrix", "build"},
 		{"matrix", "push"},

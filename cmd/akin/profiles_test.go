@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/demo"
 )
@@ -22,11 +23,16 @@ func TestProfilesOfTheConfigurationAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	var docs []indexed
-	for _, text := range append([]string{"car", "automobile", "lorry"}, strings.Fields(strings.Repeat("filler ", 40))...) {
-		docs = append(docs, indexed{source: map[string]string{"body": text}})
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "shop", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
+		t.Fatal(err)
 	}
-	makeIndex(t, client, "shop", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
+	var docs []documents.Document
+	for _, text := range append([]string{"car", "automobile", "lorry"}, strings.Fields(strings.Repeat("filler ", 40))...) {
+		docs = append(docs, documents.Document{Source: map[string]string{"body": text}})
+	}
+	if err := (documents.API{Client: client}).Index(t.Context(), "shop", docs); err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	for name, vectors := range map[string]string{
 		"first":  "car 1 0 0\nautomobile 0.9 0.1 0\nlorry 0 0 1\n",

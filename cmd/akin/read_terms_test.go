@@ -115,11 +115,16 @@ func newScanTest(t *testing.T) *scanTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	docs := make([]indexed, 3000)
-	for i := range docs {
-		docs[i] = indexed{strconv.Itoa(i), map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
+		t.Fatal(err)
 	}
-	makeIndex(t, client, "docs", `{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`, docs)
+	docs := make([]documents.Document, 3000)
+	for i := range docs {
+		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
+	}
+	if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
+		t.Fatal(err)
+	}
 	indices, err := documents.API{Client: client}.Indices(t.Context(), "docs")
 	if err != nil {
 		t.Fatal(err)

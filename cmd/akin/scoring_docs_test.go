@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/internal/demo"
 	"github.com/akin-search/akin/simmatrix"
@@ -198,11 +199,17 @@ func TestScoresByHandAreThoseOfASearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	var docs []indexed
-	for _, row := range docTable(t, page, "| document | text | length |") {
-		docs = append(docs, indexed{row[0], map[string]string{"body": row[1]}})
+	api := documents.API{Client: client}
+	if _, err := api.CreateIndex(t.Context(), "by-hand", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
+		t.Fatal(err)
 	}
-	makeIndex(t, client, "by-hand", `{"mappings":{"properties":{"body":{"type":"text"}}}}`, docs)
+	var docs []documents.Document
+	for _, row := range docTable(t, page, "| document | text | length |") {
+		docs = append(docs, documents.Document{ID: row[0], Source: map[string]string{"body": row[1]}})
+	}
+	if err := api.Index(t.Context(), "by-hand", docs); err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
 	t.Chdir(folder)
 	pairs := regexp.MustCompile(`(?m)^    (\w+\t\w+\t[0-9.]+\n)`).FindAllStringSubmatch(page, -1)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/demo"
 )
 
@@ -22,7 +23,6 @@ func TestClusterOverTLSIsVerified(t *testing.T) {
 	var mu sync.Mutex
 	var own []string // the credentials of akin's own calls
 	engine := demo.NewEngine()
-	engine.LoadCorpus()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/_analyze") {
 			mu.Lock()
@@ -47,6 +47,18 @@ func TestClusterOverTLSIsVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyFile := put("key.pem", "PRIVATE KEY", key)
+	ca, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := esclient.New(esclient.Options{URL: server.URL, CA: ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := loadDemo(t.Context(), client, io.Discard); err != nil {
+		t.Fatal(err)
+	}
 	matrix := filepath.Join(dir, "m.akin")
 	build := []string{"matrix", "build", "--from-index", server.URL, "--index", demoIndices, "--field", "body", "--out", matrix}
 	if _, stderr, status := akin(t, build...); status == 0 || !strings.Contains(stderr, "certificate") {

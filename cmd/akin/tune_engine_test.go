@@ -19,6 +19,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
@@ -76,12 +77,18 @@ func loadCranfield(tb testing.TB, url, index string) *esclient.Client {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(client.Close)
-	var docs []indexed
-	for _, d := range cranfield(tb, "corpus.jsonl") {
-		docs = append(docs, indexed{d.ID, map[string]string{"title": d.Title, "body": d.Text}})
+	api := documents.API{Client: client}
+	if _, err := api.CreateIndex(tb.Context(), index, []byte(`{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
+		`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
+		tb.Fatal(err)
 	}
-	makeIndex(tb, client, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},`+
-		`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`, docs)
+	var docs []documents.Document
+	for _, d := range cranfield(tb, "corpus.jsonl") {
+		docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Text}})
+	}
+	if err := api.Index(tb.Context(), index, docs); err != nil {
+		tb.Fatal(err)
+	}
 	return client
 }
 

@@ -36,13 +36,12 @@ func (e *engine) numbered(t *testing.T, index string, shards, n int) {
 	e.Create(t, index, object{"number_of_shards": shards, "number_of_replicas": 0}, object{
 		"properties": object{"title": object{"type": "text"}, "n": object{"type": "integer"}},
 	})
-	var lines []any
-	for i := range n {
-		lines = append(lines, object{"index": object{"_id": strconv.Itoa(i)}}, object{"title": fmt.Sprint("document ", i), "n": i})
+	documents := make([]Document, n)
+	for i := range documents {
+		documents[i] = Document{ID: strconv.Itoa(i), Source: object{"title": fmt.Sprint("document ", i), "n": i}}
 	}
-	items, err := e.bulk(t.Context(), esclient.IndexPath(e.At(index), "/_bulk?refresh=true&"), lines)
-	if err != nil || slices.ContainsFunc(items, func(i bulkItem) bool { return i.Error != nil }) {
-		t.Fatalf("%v, %+v", err, items)
+	if err := e.Index(t.Context(), e.At(index), documents); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -12,6 +13,47 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 )
+
+// A Document is one to index. Its source is marshaled as JSON.
+type Document struct {
+	ID     string
+	Source any
+}
+
+// CreateIndex creates an index with the settings and mappings of body, which is
+// JSON. It reports false for an index that is there already; that stays as it
+// is.
+func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
+	err = a.Client.Do(ctx, esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(index, ""), Body: body}, nil)
+	if refused, ok := errors.AsType[*esclient.Error](err); ok && refused.Type == "resource_already_exists_exception" {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Index indexes documents in one call, replacing those of the same ids, and
+// makes them visible to searches. Its error names the first document that
+// was refused.
+func (a API) Index(ctx context.Context, index string, docs []Document) error {
+	lines := make([]any, 0, 2*len(docs))
+	for _, d := range docs {
+		action := esclient.Object{}
+		if d.ID != "" {
+			action["_id"] = d.ID
+		}
+		lines = append(lines, esclient.Object{"index": action}, d.Source)
+	}
+	items, err := a.bulk(ctx, esclient.IndexPath(index, "/_bulk?refresh=true&"), lines)
+	for i := 0; err == nil && i < len(items); i++ {
+		if of := items[i]; of.Error != nil || of.Status > 299 {
+			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &esclient.ItemError{}).AsError(of.Status))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("index documents in %q: %w", index, err)
+	}
+	return nil
+}
 
 // A bulkItem is what has become of one action.
 type bulkItem struct {

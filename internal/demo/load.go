@@ -3,23 +3,7 @@ package demo
 import (
 	"fmt"
 	"iter"
-
-	"github.com/go-json-experiment/json"
 )
-
-// LoadCorpus makes the indices of the corpus, of which there must be none.
-func (e *Engine) LoadCorpus() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	text := map[string]any{"type": "text", "analyzer": "english"}
-	for _, name := range Indices() {
-		ix := e.create(name, map[string]any{"properties": map[string]any{"title": text, "body": text}})
-		for _, d := range Docs(name) {
-			source, _ := json.Marshal(map[string]string{"title": d.Title, "body": d.Body}) // strings always encode
-			ix.put(d.ID, source)
-		}
-	}
-}
 
 // A Field is a text field of an index that [Engine.Load] makes.
 type Field struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
@@ -32,10 +33,12 @@ func newCluster(t *testing.T) *esclient.Cached {
 	t.Cleanup(client.Close)
 	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english","fields":{"raw":{"type":"keyword"}}},` +
 		`"body":{"type":"text"}}}}`
-	for _, put := range [][2]string{{"/help", mappings}, {"/help/_doc/1", `{"title":"running cars"}`}} {
-		if err := client.Do(t.Context(), esclient.Call{Method: http.MethodPut, Path: put[0], Body: []byte(put[1])}, nil); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
+		t.Fatal(err)
+	}
+	docs := []documents.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
+	if err := (documents.API{Client: client}).Index(t.Context(), "help", docs); err != nil {
+		t.Fatal(err)
 	}
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(cached.Close)
