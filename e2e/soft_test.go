@@ -284,6 +284,22 @@ func writeSoftMatrix(t *testing.T, path string) {
 	}
 }
 
+// TestSoftModeLeavesSourcesAsTheyAre looks for the bytes of a source in an
+// answer. Engines that filter an answer write its numbers anew.
+func TestSoftModeLeavesSourcesAsTheyAre(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e *engine) {
+		index, matrix := makeSmallSoft(t, e)
+		const source = `{"body": "flow flow flow", "price":10.50,"big":12345678901234567890.123,"e":"\u00e9"}`
+		e.must(t, http.MethodPut, "/"+index+"/_doc/odd?refresh=true", source)
+		a := startAkin(t, softConfig(e, matrix))
+		a.awaitMatrix(t, "s")
+		answer := a.must(t, http.MethodPost, "/"+index+"/_search", `{"query":{"match":{"body":"flow"}}}`)
+		if n := a.metric(t, rerankedMetric, rerankedResult); n != 1 || !bytes.Contains(answer, []byte(source)) {
+			t.Errorf("%v reranked, %s has not %s", n, answer, source)
+		}
+	})
+}
+
 // TestSoftModeWithWrites searches while documents change. Whenever the hits
 // come in the order of the measure it has to be that of their texts.
 func TestSoftModeWithWrites(t *testing.T) {

@@ -63,7 +63,7 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	// Nobody knows the ids of hits behind the window, inner hits are read by those
 	// of their hits, and without _shards the answer does not show how many there
 	// are.
-	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Query.Of(a.s.Body)) && a.s.parameters.Get("filter_path") == ""
+	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
 		r.BySeqNo = r.BySeqNo && t.Analysis != nil && t.Analysis.Shards == 1
 	}
@@ -81,7 +81,7 @@ func (s *search) noRerank() reason.Reason {
 		return why
 	case s.Scores.Others:
 		return reason.OtherScores
-	case s.Hits.Bare || s.Hits.Ext:
+	case s.Hits.Bare || s.Hits.Ext, s.discloses&DiscloseExplain != 0: // the search for the page has other scores to explain
 		return reason.Answer
 	}
 	return ""
@@ -177,7 +177,8 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 // page, and what is said of all matches.
 var (
 	ofHits = []string{
-		"_source", "fields", "stored_fields", "docvalue_fields", "script_fields", "highlight", "explain", "version", "seq_no_primary_term",
+		"_source", "fields", "stored_fields", "docvalue_fields", "script_fields", "highlight", "version", "seq_no_primary_term",
+		"include_named_queries_score",
 	}
 	ofPage = []string{"from", "size"}
 	ofAll  = []string{"aggs", "aggregations", "suggest", "track_total_hits", "profile"}
@@ -199,6 +200,7 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 	// as well.
 	frame = fmt.Appendf(nil, `{"from":0,"size":%d,"_source":false,"docvalue_fields":["_seq_no"],%s`, r.Asked(), names)
 	r.InOrder.Body = append(r.InOrder.Body, `{"track_total_hits":false`...)
+	var query []byte
 	_ = jsonspan.Members(body, func(name, value []byte) error { // it was read before
 		is := func(some []string) bool { return slices.Contains(some, string(name)) }
 		add := func(to *[]byte) {
@@ -211,17 +213,20 @@ func (r *Rerank) divide(s *search, body []byte) (frame []byte) {
 		if !is(ofAll) {
 			add(&r.InOrder.Body)
 		}
-		if is(ofHits) || is(defining) {
+		if is(ofHits) || is(defining) || string(name) == "post_filter" && namesQueries(value) {
 			add(&r.Page.Body)
 		}
-		switch {
-		case string(name) == "query" && r.query == nil && namesQueries(value):
-			r.query = value
-		case string(name) == "highlight" && r.query == nil:
+		switch string(name) {
+		case "query":
+			query = value
+		case "highlight":
 			r.query = s.Query.Of(s.Body)
 		}
 		return nil
 	})
+	if namesQueries(query) {
+		r.query = query
+	}
 	r.Page.Body, r.InOrder.Body = append(r.Page.Body, '}'), append(r.InOrder.Body, '}')
 	return append(frame, '}')
 }

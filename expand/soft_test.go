@@ -130,6 +130,7 @@ func TestSoftModeNamesHitsByNumberWhereThatIsEnough(t *testing.T) {
 		{"two shards", "", `{` + car + `}`, 2, false},
 		{"behind the window", "", `{` + car + `,"from":91}`, 1, false},
 		{"names", "", `{"query":{"match":{"title":{"query":"car","_name":"a"}}}}`, 1, false},
+		{"names in a filter behind", "", `{` + car + `,"post_filter":{"term":{"a":{"value":"b","_name":"c"}}}}`, 1, false},
 		{"without _shards", "filter_path=hits", `{` + car + `}`, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -176,6 +177,20 @@ func TestPagesAskForTheHitsOnThem(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got.Body, c.want)
 			}
 		})
+	}
+	for _, body := range []string{ // in any order
+		`{"highlight":{"fields":{"title":{}}},"query":{"match":{"title":{"query":"car","_name":"n"}}},"post_filter":{"term":{"a":{"value":"b","_name":"c"}}}}`,
+		`{"query":{"match":{"title":{"query":"car","_name":"n"}}},"post_filter":{"term":{"a":{"value":"b","_name":"c"}}},"include_named_queries_score":true}`,
+	} {
+		page := string(expandSoftly(t, &Request{Body: []byte(body)}).onlyRerank().PageOf(hits).Body)
+		for _, part := range []string{`"should":[{"bool":`, `"_name":"n"`, `"automobile"`, `,"post_filter":{"term":{"a":{"value":"b","_name":"c"}}}`} {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s is asked for by %s, without %s", body, page, part)
+			}
+		}
+		if strings.Contains(body, "score") != strings.Contains(page, `,"include_named_queries_score":true`) {
+			t.Errorf("%s is asked for by %s", body, page)
+		}
 	}
 	many := make([]Hit, maxPairs+1)
 	for i := range many {
@@ -359,6 +374,8 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 		{"unbound", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","unbound"]}}}`)}, reason.OtherScores},
 		{"no ids", Request{Body: []byte(`{` + car + `,"stored_fields":"_none_"}`)}, reason.Answer},
 		{"filtered", Request{Body: []byte(`{` + car + `}`), RawQuery: "filter_path=hits.hits._id"}, reason.Answer},
+		{"explained", Request{Body: []byte(`{` + car + `,"explain":true}`)}, reason.Answer},
+		{"explained by parameter", Request{Body: []byte(`{` + car + `}`), RawQuery: "explain=true"}, reason.Answer},
 		{"completions", Request{Body: []byte(`{` + car + `,"suggest":{"a":{"completion":{"field":"b"}}}}`)}, reason.Answer},
 		{"pipeline", Request{Body: []byte(`{` + car + `}`), RawQuery: "search_pipeline=p"}, reason.Answer},
 		{"format", Request{Body: []byte(`{` + car + `}`), Fixed: reason.Answer}, reason.Answer},

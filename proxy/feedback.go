@@ -69,7 +69,7 @@ func (f *feedback) hitsOf(ctx context.Context, pass *expand.FirstPass, owner str
 		return nil, feedbackBusy
 	}
 	defer f.places.Give(owner)
-	status, body, err := ask(ctx, sideCall(pass.SideSearch, answer.HitsPath))
+	status, body, err := ask(ctx, sideCall(pass.SideSearch, "filter_path="+answer.HitsPath))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, f.cause(ctx.Err())

@@ -108,9 +108,10 @@ func (k *reranking) answer(
 }
 
 // hits sends a search and returns the answer, nil where there is none, and its
-// status.
+// status. It is not filtered by filter_path: engines would write numbers in
+// sources anew, and not as they came.
 func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int, err error) {
-	status, text, err = ask(ctx, sideCall(s, answer.HitsOnly))
+	status, text, err = ask(ctx, sideCall(s, ""))
 	if err != nil || status != http.StatusOK {
 		k.log.DebugContext(ctx, "no page of reranked hits", "status", status, "err", err)
 		return nil, status, err

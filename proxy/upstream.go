@@ -62,15 +62,14 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 	}
 }
 
-// sideCall returns the call of a search, which is answered with what filterPath
-// names.
-func sideCall(s expand.SideSearch, filterPath string) esclient.Call {
-	path := "/_search?filter_path=" + filterPath
+// sideCall returns the call of a search with the parameters given and its own.
+func sideCall(s expand.SideSearch, parameters string) esclient.Call {
+	path := "/_search"
+	if parameters = strings.Trim(parameters+"&"+s.RawQuery, "&"); parameters != "" {
+		path += "?" + parameters
+	}
 	if s.Index != "" {
 		path = "/" + url.PathEscape(s.Index) + path
-	}
-	if s.RawQuery != "" {
-		path += "&" + s.RawQuery
 	}
 	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
 }

@@ -725,12 +725,12 @@ const (
 	withFeedback = "POST /docs/_search " + `{"query":{"bool":{"must":[{"bool":{"should":[{"bool":{"filter":[{"match":{"body":"car rental"}}]}},{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.4326882}}}]}}]}},` +
 		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"hire","boost":0.1923137}}}]}}]}}]}}],` +
 		`"should":[{"term":{"body":{"value":"boat","boost":0.32818517}}},{"term":{"body":{"value":"tariff","boost":0.17240107}}},{"term":{"body":{"value":"car","boost":0.09941376}}}]}}}`
-	askPage  = "POST /docs/_search?filter_path=timed_out,_shards.failed,_shards.failures,hits.hits "
+	askPage  = "POST /docs/_search "
 	askFor1  = askPage + `{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[0]}}]}}}`
 	askFor2  = askPage + `{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[1]}}]}}}`
 	askOrder = askPage + "in order"
 
-	askSpread = "POST /spread/_search?filter_path=timed_out,_shards.failed,_shards.failures,hits.hits " +
+	askSpread = "POST /spread/_search " +
 		`{"size":1,"track_total_hits":false,"query":{"bool":{"filter":[{"terms":{"_seq_no":[0]}},{"bool":{"should":[` +
 		`{"bool":{"filter":[{"term":{"_index":"spread"}},{"ids":{"values":["2"]}},{"term":{"_seq_no":0}}]}}]}}]}}}`
 )

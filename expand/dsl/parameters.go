@@ -35,7 +35,7 @@ var roles = map[string]role{
 	"q": roleQuery, "df": roleQuery, "analyzer": roleQuery, "default_operator": roleQuery, "lenient": roleQuery, "analyze_wildcard": roleQuery,
 	"source": roleSource, "source_content_type": roleSource,
 	"from": rolePage, "size": rolePage,
-	"seq_no_primary_term": roleHit, "version": roleHit, "explain": roleHit, "stored_fields": roleHit, "docvalue_fields": roleHit,
+	"seq_no_primary_term": roleHit, "version": roleHit, "stored_fields": roleHit, "docvalue_fields": roleHit,
 	"_source": roleHit, "_source_includes": roleHit, "_source_excludes": roleHit, "_source_include": roleHit, "_source_exclude": roleHit,
 	"include_named_queries_score": roleHit,
 	"allow_no_indices":            roleIndices, "expand_wildcards": roleIndices, "ignore_throttled": roleIndices, "ignore_unavailable": roleIndices,

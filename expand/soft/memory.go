@@ -278,7 +278,10 @@ func (w *weights) learn(space uint32, known []float64, n int, terms []int32, row
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, has := w.of[space]; !has && len(w.of) == maxSpaces {
-		clear(w.of)
+		for forgotten := range w.of { // any one
+			delete(w.of, forgotten)
+			break
+		}
 	}
 	size := len(w.of[space])
 	if size < n {

@@ -424,9 +424,6 @@ func scoreText(score float32) string {
 	return text
 }
 
-// HitsOnly is a filter_path of all that pages are read from.
-const HitsOnly = "timed_out,_shards.failed,_shards.failures,hits.hits"
-
 // HitsPath is a filter_path of all that [ReadHits] reads: without inner hits.
 const HitsPath = "timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing," +
 	"hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"

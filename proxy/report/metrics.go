@@ -86,7 +86,7 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 		FewHits: r.by("result", known.FewHits, "akin_few_hits_total",
 			"Searches that are expanded where the original finds few hits, by result. With any but expanded the client gets the answer to the original."),
 		RerankTook: r.times("akin_rerank_duration_seconds",
-			"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
+			"Time from the cluster's whole answer until the pages were in it: hits are put in order, and asked for.", 0.5e-3, 2).WithLabelValues(),
 		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
 		traffic: r.traffic(), Shadow: r.shadow(),
 	}
