@@ -172,7 +172,7 @@ func oddSteps() []forwardStep {
 		plainStep("dots", http.MethodGet, "/akin-e2e-fwd/./_count"),
 		plainStep("dots up", http.MethodGet, "/akin-e2e-fwd/../akin-e2e-fwd/_count"),
 		plainStep("date math", http.MethodGet, "/%3Cakin-e2e-%7Bnow%2Fd%7D%3E/_search"),
-		plainStep("escaped star", http.MethodGet, "/akin-e2e-f%2A/_count"),
+		plainStep("escaped star", http.MethodGet, "/akin-e2e-fw%2A/_count"),
 		plainStep("escaped letters", http.MethodGet, "/akin-e2e-fwd/%5Fsearch?size=1"),
 		plainStep("comma and minus", http.MethodGet, "/akin-e2e-fwd,-akin-e2e-x*/_count"),
 		plainStep("semicolon and broken escape", http.MethodGet, "/akin-e2e-fwd/_count?a=b;c=%zz"),

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -117,6 +120,18 @@ func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (
 		return nil, status, err
 	}
 	return text, status, nil
+}
+
+// sideCall returns the call of a search with the parameters given and its own.
+func sideCall(s expand.SideSearch, parameters string) esclient.Call {
+	path := "/_search"
+	if parameters = strings.Trim(parameters+"&"+s.RawQuery, "&"); parameters != "" {
+		path += "?" + parameters
+	}
+	if s.Index != "" {
+		path = "/" + url.PathEscape(s.Index) + path
+	}
+	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
 }
 
 // order returns the hits of the client's page in their new order, and what

@@ -569,10 +569,11 @@ func (s *Server) askFew(out *http.Request, x *search) (*http.Response, error) {
 }
 
 // ask sends the rewritten search. After a 4xx or 5xx, a failure inside a 200,
-// or an answer that the client's pages cannot be cut out of, it sends the
-// original once, and the client gets that answer; where original is not nil, it
-// is that answer already. It does not if the client may not search there, if no
-// node answers, or if the cluster is overloaded and the retry budget is spent.
+// or where a page of reranked hits is not to be had, it sends the original
+// once, and the client gets that answer; where original is not nil, it is that
+// answer already. After a refusal of the rewritten search it does not if the
+// client may not search there, if no node answers, or if the cluster is
+// overloaded and the retry budget is spent.
 func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*http.Response, error) {
 	ctx := out.Context()
 	rewritten := x.asRewritten(ctx, out)
@@ -664,9 +665,9 @@ func setBody(out *http.Request, body []byte) {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// rerank reranks the hits of an answer, if asked to, and cuts the client's
-// pages out of them. It reports false where it cannot: then the client must not
-// get the answer.
+// rerank reranks the hits of an answer, if asked to, and puts in the client's
+// pages. It reports false where it cannot: then the client must not get the
+// answer.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool) {
 	reranks := x.rewritten.Reranks()
 	if len(reranks) == 0 {

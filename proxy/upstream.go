@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/answer"
@@ -60,18 +58,6 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 		}
 		return res.StatusCode, text, err
 	}
-}
-
-// sideCall returns the call of a search with the parameters given and its own.
-func sideCall(s expand.SideSearch, parameters string) esclient.Call {
-	path := "/_search"
-	if parameters = strings.Trim(parameters+"&"+s.RawQuery, "&"); parameters != "" {
-		path += "?" + parameters
-	}
-	if s.Index != "" {
-		path = "/" + url.PathEscape(s.Index) + path
-	}
-	return esclient.Call{Method: http.MethodPost, Path: path, Body: s.Body}
 }
 
 // notAsked are the headers of a client that a call made for it has not. Others

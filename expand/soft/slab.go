@@ -94,8 +94,8 @@ func (s *slab) put(key docKey, v *vector, until time.Time) {
 	s.add(key, entry)
 }
 
-// settle remembers the square of a vector in a space, if it still has that
-// vector.
+// settle remembers the square of the vector of a key in a space, if it has
+// one.
 func (s *slab) settle(key docKey, space uint32, square float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

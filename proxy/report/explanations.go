@@ -57,7 +57,7 @@ type Record struct {
 	AsItCame bool
 	// Refused says that the cluster rejected the rewritten search. Reranked is what
 	// became of the hits of each search, "" where they were not to be reranked. Uncut
-	// says that the client's pages could not be cut out of them: it got the answer to
+	// says that there were no pages to put in for the client: it got the answer to
 	// the original.
 	Refused  bool
 	Reranked []string
