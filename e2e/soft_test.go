@@ -285,7 +285,7 @@ func writeSoftMatrix(t *testing.T, path string) {
 }
 
 // TestSoftModeLeavesSourcesAsTheyAre looks for the bytes of a source in an
-// answer. Engines that filter an answer write its numbers anew.
+// answer. Engines format the numbers again where they filter an answer.
 func TestSoftModeLeavesSourcesAsTheyAre(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		index, matrix := makeSmallSoft(t, e)

@@ -111,8 +111,8 @@ func (k *reranking) answer(
 }
 
 // hits sends a search and returns the answer, nil where there is none, and its
-// status. It is not filtered by filter_path: engines would write numbers in
-// sources anew, and not as they came.
+// status. It does not use filter_path: with it engines format the numbers in
+// sources again, and 10.50 becomes 10.5.
 func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int, err error) {
 	status, text, err = ask(ctx, sideCall(s, ""))
 	if err != nil || status != http.StatusOK {

@@ -24,6 +24,9 @@ const (
 	// tells when they have changed, and the UUID of its index when that was deleted
 	// and created again.
 	vectorLife = time.Hour
+	// maxNumbers is how many fields of indices, and how many versions of matrices,
+	// one store gives numbers. With more, a new store takes its place.
+	maxNumbers = 100_000
 	// termBytes is about what a numbered term takes besides its text.
 	termBytes = 80
 	// maxFactBytes bounds what is known of indices and their fields to some 20,000
@@ -197,7 +200,7 @@ func (m *store) remember(key vectorKey, id string, terms []documents.TermFreq) *
 func (m *store) docKey(k vectorKey) docKey {
 	d := docKey{field: m.fields.of(fieldKey{k.Index, k.uuid, k.field}), seqNo: k.SeqNo}
 	if k.ID != "" {
-		d.state = uint32(maphash.Comparable(m.seed, k.Hit)) | 1 //nolint:gosec // half of it
+		d.state = uint32(maphash.Comparable(m.seed, k.Hit)) | 1 //nolint:gosec // keeps the low half of the hash on purpose
 	}
 	return d
 }
@@ -215,8 +218,7 @@ func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	return r
 }
 
-// Numbers gives values numbers, from 1 on. There are as many as fields, or
-// versions of a matrix, that searches ask about.
+// Numbers gives values numbers, from 1 on.
 type numbers[K comparable] struct {
 	own func(K) K // what is kept of a value
 
@@ -232,10 +234,17 @@ func (n *numbers[K]) of(k K) uint32 {
 	}
 	number, ok := n.known[k]
 	if !ok {
-		number = uint32(len(n.known) + 1) //nolint:gosec // they are few
+		number = uint32(len(n.known) + 1) //nolint:gosec // about maxNumbers at most
 		n.known[n.own(k)] = number
 	}
 	return number
+}
+
+// full reports whether there are as many as one store has.
+func (n *numbers[K]) full() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.known) >= maxNumbers
 }
 
 // maxSpaces is of how many spaces the weights are known: fields may have their

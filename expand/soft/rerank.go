@@ -169,7 +169,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 	if r.closed {
 		return nil, cache.ErrClosed
 	}
-	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit {
+	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit || r.memory.fields.full() || r.memory.spaces.full() {
 		r.memory.close()
 		r.memory = newStore(r.options.Bytes, r.options.TTL, r.loader, r.memory.counts)
 		r.forgot++

@@ -153,7 +153,7 @@ func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
 	checkScores(t, got, .5, 1, 0)
 }
 
-// The numbers of an index that is created again begin anew.
+// An index that is deleted and created again starts at number 0.
 func TestNumbersAreOfOneIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, by, hits := numbered(t)

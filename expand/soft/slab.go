@@ -109,7 +109,7 @@ func (s *slab) settle(key docKey, space uint32, square float64) {
 func (s *slab) bytes() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return uint64(s.young.bytes + s.old.bytes) //nolint:gosec // above 0
+	return uint64(s.young.bytes + s.old.bytes) //nolint:gosec // sizes are never negative
 }
 
 func (s *slab) second(t time.Time) uint32 {
@@ -136,7 +136,7 @@ func (s *slab) add(key docKey, entry []byte) {
 	}
 	last := len(g.pages) - 1
 	page := &g.pages[last]
-	g.at[key] = place{uint32(last), uint32(len(*page))} //nolint:gosec // pages are small
+	g.at[key] = place{uint32(last), uint32(len(*page))} //nolint:gosec // a page has 256 KiB, or one entry of at most 8 MiB
 	*page = append(*page, entry...)
 	g.bytes += size
 }
@@ -168,11 +168,11 @@ func pack(v *vector, until uint32) []byte {
 	e = binary.AppendUvarint(e, uint64(len(v.terms)))
 	before := int32(0)
 	for i, term := range v.terms {
-		e = binary.AppendUvarint(e, uint64(term-before)) //nolint:gosec // they ascend
+		e = binary.AppendUvarint(e, uint64(term-before)) //nolint:gosec // terms ascend, so the difference is positive
 		e = binary.AppendUvarint(e, uint64(v.freqs[i]))
 		before = term
 	}
-	binary.LittleEndian.PutUint32(e, uint32(len(e))) //nolint:gosec // an answer is bounded
+	binary.LittleEndian.PutUint32(e, uint32(len(e))) //nolint:gosec // DocVectors reads at most 8 MiB
 	binary.LittleEndian.PutUint32(e[4:], until)
 	return e
 }
@@ -191,7 +191,7 @@ func unpack(entry []byte) *vector {
 	v.terms, v.freqs = make([]int32, n), make([]float64, n)
 	before := int32(0)
 	for i := range v.terms {
-		before += int32(next()) //nolint:gosec // it was one
+		before += int32(next()) //nolint:gosec // pack wrote it from an int32
 		v.terms[i], v.freqs[i] = before, float64(next())
 	}
 	return v

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // randomVector returns a vector of some terms, or of none.
@@ -246,7 +248,7 @@ func heapInUse() uint64 {
 
 func TestAMillionDocumentsTake400MB(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("fills 319 MB for some seconds: make test and CI run it, make test-fast does not")
 	}
 	const docs, length, vocabulary = 1_000_000, 100, 100_000
 	// There are 5,000 texts of skewed terms. Frequent terms have the low numbers, as
@@ -309,5 +311,20 @@ func TestWeightsGrowWithTheTermsOnly(t *testing.T) {
 	}
 	if of := w.in(1, 10); of[9] != 10 || of[4989] != 4990 {
 		t.Errorf("%v and %v, want 10 and 4990", of[9], of[4989])
+	}
+}
+
+// Indices that are made every day have fields of their own.
+func TestFieldsOfManyIndicesAreForgotten(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	for n := range maxNumbers {
+		r.memory.fields.of(fieldKey{index: strconv.Itoa(n)})
+	}
+	if _, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields}, hits); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.memory.fields.known); r.Stats().Forgotten != 1 || n != 1 {
+		t.Errorf("forgotten %d times, %d fields are left", r.Stats().Forgotten, n)
 	}
 }

@@ -31,7 +31,7 @@ var (
 // TermVectors reports the terms of documents.
 type TermVectors interface {
 	// Named returns the documents of a concrete index that have the sequence
-	// numbers, in any order, without those that are not there any more.
+	// numbers, in any order, and leaves out deleted and changed ones.
 	Named(ctx context.Context, index string, seqNos []int64) ([]documents.DocRef, error)
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
 	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
