@@ -54,6 +54,9 @@ type ranking struct {
 	model     bool    // one is mixed into the matrix
 }
 
+// soft reports whether akin puts the first hits in order.
+func (r *ranking) soft() bool { return r.expansion["mode"] == "soft" }
+
 // feedback reports whether terms of the first hits are added.
 func (r *ranking) feedback() bool { return r.expansion["feedback"] != nil }
 
@@ -81,6 +84,10 @@ func rankings(e *engine) []ranking {
 		{"model-feedback", "model, effort high, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, true},
 		{"model-normal", "model, effort normal", section{}, saturated, rescore, true},
 		{"model-low", "model, effort low", section{"effort": "low"}, "linear", "query", true},
+		{"soft", "mode soft", section{"mode": "soft"}, "linear", "rerank", false},
+		{"soft-feedback", "mode soft, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", false},
+		{"model-soft", "model, mode soft", section{"mode": "soft"}, "linear", "rerank", true},
+		{"model-soft-feedback", "model, mode soft, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", true},
 	}
 }
 
@@ -253,7 +260,7 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 		}
 		matrices = append(matrices, matrix)
 	}
-	expansion := section{"budget": "10s"}
+	expansion := section{"budget": "10s", "rerank_budget": "10s"}
 	maps.Copy(expansion, r.expansion)
 	return section{
 		"cluster":   section{"urls": []string{e.url}},
@@ -267,7 +274,7 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 // are expected.
 func checkForm(t *testing.T, a *akin, c *collection, r ranking) {
 	t.Helper()
-	e := a.explain(t, judgedIndexName(c), matchBody(c.queries[0].text))
+	e := a.explain(t, judgedIndexName(c), listBody(c.queries[0].text, r.size()))
 	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
 		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
 	}
@@ -285,6 +292,9 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	if r.form == "saturated" { // another where the cluster does not say that it runs scripts
 		counts = append(counts, count{"rewritten to the form", "akin_clauses_total", []string{rewrittenOutcome, `reason=""`}})
 	}
+	if r.soft() {
+		counts = append(counts, count{"reranked", rerankedMetric, []string{rerankedResult}})
+	}
 	if r.feedback() {
 		counts = append(counts, count{"with feedback", feedbackMetric, []string{`result="used"`}})
 	}
@@ -292,7 +302,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	for i, n := range counts {
 		before[i] = a.metric(t, n.metric, n.labels...)
 	}
-	perQuery := rankQueries(t, a.cluster, "", wholeList, c)
+	perQuery := rankQueries(t, a.cluster, "", r.size(), c)
 	// Words without neighbors are left alone, and a few queries have no others.
 	least := len(c.queries) / 2
 	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) {
@@ -308,9 +318,21 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	return perQuery
 }
 
-// wholeList is so many of the best documents that most of what can be found is
-// among them.
-const wholeList = 1500
+const (
+	// wholeList is so many of the best documents that most of what can be found is
+	// among them.
+	wholeList = 1500
+	// longestReranked is how many the longest page may have that akin puts in order.
+	longestReranked = 1000
+)
+
+// size returns how many of the best documents are ranked.
+func (r *ranking) size() int {
+	if r.soft() {
+		return longestReranked
+	}
+	return wholeList
+}
 
 // matchBody is a search for the documents that match text.
 func matchBody(text string) string { return listBody(text, wholeList) }
@@ -325,7 +347,7 @@ func listBody(text string, size int) string {
 // returns the measures of the best size documents of each.
 func rankQueries(t *testing.T, c cluster, parameters string, size int, judged *collection) []measures {
 	t.Helper()
-	path := "/" + judgedIndexName(judged) + "/_search?filter_path=hits.hits.fields,_shards" + parameters
+	path := "/" + judgedIndexName(judged) + "/_search?pretty=false" + parameters
 	perQuery := make([]measures, len(judged.queries))
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(4)

@@ -60,8 +60,8 @@ func TestASearchPipelineOfTheIndexFilters(t *testing.T) {
 		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`).Reply(
 			"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
 		a, err := cached(t, f).Analyze(t.Context(), at("docs"), "f", "", "x")
-		if err != nil || a.Filtered != want {
-			t.Errorf("%s: filtered is %t, %v", pipeline, a.Filtered, err)
+		if err != nil || a.Filtered != want || a.Piped != want {
+			t.Errorf("%s: filtered is %t, piped is %t, %v", pipeline, a.Filtered, a.Piped, err)
 		}
 	}
 }

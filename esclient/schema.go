@@ -151,7 +151,7 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	for _, t := range s.Targets {
 		m := answer[t.Index]
 		routed, filtered := m.Restricted(q.indices.mayName)
-		s.Routed, s.Filtered = s.Routed || routed, s.Filtered || filtered
+		s.Routed, s.Filtered, s.Piped = s.Routed || routed, s.Filtered || filtered, s.Piped || m.Piped()
 	}
 	// OpenSearch 2 refuses nested queries where the path is another object, also
 	// with ignore_unmapped.

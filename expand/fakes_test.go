@@ -25,6 +25,7 @@ type fakeCluster struct {
 	shards     int
 	routed     bool
 	filtered   bool
+	piped      bool
 	graph      bool              // a term spans several positions
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
@@ -48,7 +49,7 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 		return nil, fmt.Errorf("mixed: %w", mapping.ErrMixed)
 	}
 	a := &esclient.Analysis{
-		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Piped: f.piped, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
 	}
 	if strings.HasPrefix(field, "segments.") {
 		a.Nested = "segments"

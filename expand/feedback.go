@@ -17,7 +17,9 @@ import (
 // search expanded by S, a first pass that asks for its first hits. Whoever sends
 // it gives the terms of these hits to a second call, which adds the best of them
 // to the search. They change the order of the hits, and find none. All pages of
-// a search have the same first pass, so that they have the same terms.
+// a search have the same first pass, so that they have the same terms. In
+// [ModeSoft] the hits and their terms are known when they are reranked
+// (package soft), so that there is no first pass.
 
 // documents returns how many first hits are read for a request.
 func (f FeedbackOptions) documents(wish FeedbackWish) int {
@@ -106,7 +108,11 @@ func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
 				found[k].IDF = 1
 			}
 		}
-		t.Feedback = t.lead().Terms.SettleFeedback(found, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(len(open)), n)
+		own := 0.0
+		for _, origin := range t.lead().Terms.Origins {
+			own += origin.X * origin.IDF
+		}
+		t.Feedback = terms.SettleFeedback(found, own, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(len(open)), n)
 		return nil
 	})
 }

@@ -192,6 +192,10 @@ type Rerank struct {
 	// Sums are the clauses, of which the saturated sum is made; nil where a score
 	// is not the sum of those of its terms.
 	Sums []Sum
+	// Feedback says how many of the best hits have their terms added to the sums,
+	// and how; terms in a larger share of the documents than MaxDocShare are not.
+	Feedback    FeedbackOptions
+	MaxDocShare float64
 	// Page brings hits as the client wants them, without saying which: see
 	// [Rerank.PageOf]. InOrder brings the client's page in the engine's order.
 	Page, InOrder SideSearch

@@ -25,7 +25,7 @@ const (
 	// have: they all are named before the first of them are in order.
 	maxBehind = 1000
 	// maxPairs is how many hits are asked for by id and number together, with three
-	// clauses each: engines take 1024.
+	// clauses each: engines take 1024, with those of a query that names its clauses.
 	maxPairs = 300
 	// maxReranked is how many searches one request may have whose hits are
 	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.
@@ -49,6 +49,10 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 		return nil, reason.Answer
 	}
 	r := &Rerank{From: page.From, Size: page.Size, SoftWeight: a.s.profile.SoftWeight}
+	if documents := a.s.profile.Feedback.documents(a.s.req.Feedback); documents > 0 {
+		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
+		r.Feedback.Documents = documents
+	}
 	if why := r.compare(a.clauses, a.targets, a.s.profile.Strength.Saturated); why != "" {
 		return nil, why
 	}
@@ -65,6 +69,9 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	// are.
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
+		if t.Analysis != nil && t.Analysis.Piped { // it would run on each of the answers
+			return nil, reason.Answer
+		}
 		r.BySeqNo = r.BySeqNo && t.Analysis != nil && t.Analysis.Shards == 1
 	}
 	return r, ""
@@ -129,7 +136,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 		return reason.NoTerms
 	}
 	if !summed {
-		r.Sums = nil
+		r.Sums, r.Feedback = nil, FeedbackOptions{} // which adds to the sums
 	}
 	return ""
 }
@@ -244,7 +251,7 @@ func (r *Rerank) PageOf(hits []Hit) SideSearch {
 		n := 0
 		for i, h := range hits {
 			same := []Hit{h}
-			if len(hits) > maxPairs { // by index; then one that changed may have got the number of another
+			if len(hits) > maxPairs || r.query != nil { // by index; then one that changed may have got the number of another
 				if slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Index == h.Index }) {
 					continue
 				}

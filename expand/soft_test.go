@@ -225,6 +225,32 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 	}
 }
 
+// The hits that are reranked are the first ones, so that feedback needs no
+// search of its own.
+func TestSoftModeHasFeedbackFromTheHitsThatItReranks(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Profile)
+		wish   FeedbackWish
+		want   FeedbackOptions
+	}{
+		"configured":       {func(o *Profile) { o.Feedback.Documents = 7 }, FeedbackAsConfigured, FeedbackOptions{Documents: 7, Terms: 20, Weight: .3}},
+		"asked for":        {func(*Profile) {}, FeedbackOn, FeedbackOptions{Documents: 5, Terms: 20, Weight: .3}},
+		"not asked for":    {func(*Profile) {}, FeedbackAsConfigured, FeedbackOptions{}},
+		"declined":         {func(o *Profile) { o.Feedback.Documents = 7 }, FeedbackOff, FeedbackOptions{}},
+		"without any sums": {func(o *Profile) { o.Feedback.Documents, o.SoftWeight = 7, 1 }, FeedbackAsConfigured, FeedbackOptions{}},
+	} {
+		cluster, m := rental(t)
+		e := New(cluster, m, with(func(o *Profile) { o.Mode, o.SoftWeight = ModeSoft, .2; c.change(o) }))
+		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`), Feedback: c.wish})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := res.onlyRerank(); r == nil || r.Feedback != c.want || res.Parts[0].FirstPass != nil {
+			t.Errorf("%s: %+v, %+v", name, r, res.Parts)
+		}
+	}
+}
+
 // Few terms find the hits, and all that were chosen count in the sums: these
 // are BM25 with the neighbors inside the saturation of a word.
 func TestBlendedSearchesSumAllChosenTerms(t *testing.T) {
@@ -407,6 +433,16 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
 			}
 		})
+	}
+}
+
+// The own search pipeline of an index would run on the frame, and on the page.
+func TestSoftModeLeavesIndicesWithAPipelineToTheEngine(t *testing.T) {
+	c, m := rental(t)
+	c.piped = true
+	res, err := New(c, m, with(soft)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
+	if err != nil || !res.Rewritten || res.onlyRerank() != nil || res.Clauses[0].Reason != reason.Answer {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 

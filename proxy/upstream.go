@@ -43,6 +43,14 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 				out.Header[name] = values
 			}
 		}
+		// Elasticsearch 8 answers a client of version 7 as 7 does. The versions in
+		// Accept and Content-Type have to be the same.
+		if accept := client.header["Accept"]; len(accept) == 1 && strings.Contains(accept[0], "compatible-with") && answer.IsJSON(accept) {
+			out.Header["Accept"] = accept
+			if c.Body != nil {
+				out.Header["Content-Type"] = accept
+			}
+		}
 		res, err := s.upstream.RoundTrip(markSafe(out, s.upstream, true)) // all calls here read
 		if err != nil {
 			return 0, nil, err

@@ -176,9 +176,10 @@ type Schema struct {
 	NotWords string
 	// Shards is the number of primary shards of the targets.
 	Shards int
-	// Routed says that an alias may send a search to some of them only, and
-	// Filtered that an alias of the expression has a filter.
-	Routed, Filtered bool
+	// Routed says that an alias may send a search to some of them only, Filtered
+	// that an alias of the expression has a filter, and Piped that a target has its
+	// own search pipeline.
+	Routed, Filtered, Piped bool
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
 	// Unvectored says that the cluster refused to count terms by _termvectors.

@@ -68,12 +68,17 @@ type Index struct {
 	} `json:"aliases"`
 }
 
+// Piped reports whether the index has its own search pipeline.
+func (m *Index) Piped() bool {
+	pipeline := m.Settings.Text("index.search.default_pipeline")
+	return pipeline != "" && pipeline != "_none"
+}
+
 // Restricted reports whether an alias that a search may name sends it to some
 // of the index's shards only, and whether one has a filter, as the index's own
 // search pipeline may have.
 func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bool) {
-	pipeline := m.Settings.Text("index.search.default_pipeline")
-	filtered = pipeline != "" && pipeline != "_none"
+	filtered = m.Piped()
 	for alias, a := range m.Aliases {
 		if (a.SearchRouting != "" || len(a.Filter) > 0) && mayName(alias) {
 			routed, filtered = routed || a.SearchRouting != "", filtered || len(a.Filter) > 0

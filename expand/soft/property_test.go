@@ -61,7 +61,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 		if c.weights != nil {
 			field.Weights = c.weights
 		}
-		for i, x := range terms(rng, n+3, 5) {
+		for i, x := range someTerms(rng, n+3, 5) {
 			field.Terms, field.Freqs = append(field.Terms, i), append(field.Freqs, float64(x)/float64(1+rng.IntN(2)))
 		}
 		c.fields = append(c.fields, field)
@@ -69,7 +69,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 	for k := range 1 + rng.IntN(8) {
 		doc := map[string]map[string]int64{}
 		for i := range c.fields {
-			doc[c.fields[i].Field] = terms(rng, n+3, 20)
+			doc[c.fields[i].Field] = someTerms(rng, n+3, 20)
 		}
 		c.hits = append(c.hits, expand.Hit{Index: "i", ID: strconv.Itoa(k), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 		c.vectors.docs[docName{"i", strconv.Itoa(k)}] = doc
@@ -77,8 +77,8 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 	return c
 }
 
-// terms returns up to most of n terms with frequencies.
-func terms(rng *rand.Rand, n, most int) map[string]int64 {
+// someTerms returns up to most of n terms with frequencies.
+func someTerms(rng *rand.Rand, n, most int) map[string]int64 {
 	out := map[string]int64{}
 	for range rng.IntN(most + 1) {
 		out[term(rng.IntN(n))] = int64(1 + rng.IntN(4))

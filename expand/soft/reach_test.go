@@ -45,7 +45,7 @@ func TestATextReachesNewTermsWhileAnotherSearchComputes(t *testing.T) {
 		_, err := r.Scores(t.Context(), by(fields), wolf)
 		met = err == nil
 	}}
-	got, err := w.scores(ctx, new(scratch), nil)
+	got, err := w.scores(ctx, new(scratch), new(expand.Rerank))
 	if err != nil || !met {
 		t.Fatalf("%v; the other search was made: %t", err, met)
 	}

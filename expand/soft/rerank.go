@@ -119,7 +119,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 		}
 	}
 	s, _ := r.scratch.Get().(*scratch) // New makes no other
-	scores, err := w.scores(ctx, s, by.Sums)
+	scores, err := w.scores(ctx, s, by)
 	r.scratch.Put(s) // not after a panic, which leaves it in disorder
 	return scores, err
 }

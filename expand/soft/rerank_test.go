@@ -645,7 +645,7 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 			t.Fatalf("remembered: %v, %v", known, err)
 		}
 		s := new(scratch)
-		_, err = w.scores(&endingContext{t.Context(), asked}, s, petSums)
+		_, err = w.scores(&endingContext{t.Context(), asked}, s, &expand.Rerank{Sums: petSums})
 		if ended = errors.Is(err, context.Canceled); err != nil && !ended {
 			t.Fatal(err)
 		}

@@ -235,7 +235,7 @@ func TestSearchesInOtherSpacesMayComeBetween(t *testing.T) {
 	if _, err := r.Scores(t.Context(), by(fields), hits); err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.scores(t.Context(), new(scratch), nil)
+	got, err := w.scores(t.Context(), new(scratch), new(expand.Rerank))
 	if err != nil {
 		t.Fatal(err)
 	}

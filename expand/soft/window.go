@@ -406,7 +406,7 @@ func (w *window) doubts() map[fieldKey]struct{} {
 	return doubts
 }
 
-func (w *window) scores(ctx context.Context, s *scratch, sums []expand.Sum) ([]expand.HitScore, error) {
+func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]expand.HitScore, error) {
 	for field := range w.doubts() {
 		if readable, _ := w.readable(field); !readable {
 			return nil, fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
@@ -442,11 +442,14 @@ func (w *window) scores(ctx context.Context, s *scratch, sums []expand.Sum) ([]e
 			scores[k].Soft = product / math.Sqrt(query) / math.Sqrt(squares[k])
 		}
 	}
-	for i := range sums {
+	for i := range by.Sums {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w.sum(s, &sums[i], scores)
+		w.sum(s, &by.Sums[i], scores)
+	}
+	for _, sum := range w.feedback(by, scores) {
+		w.sum(s, &sum, scores)
 	}
 	return scores, nil
 }

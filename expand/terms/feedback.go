@@ -93,11 +93,11 @@ func Feedback(hits []FirstHit, field string) []FeedbackTerm {
 // order, of those in at least one and at most share of docs documents, and sets
 // their boosts to κ·f_j such that
 //
-//	Σ_j boost_j·idf_j = weight · Σ_i x_i·idf_i
+//	Σ_j boost_j·idf_j = weight · own
 //
-// over the terms i of the text: what the hits say counts for a share of what
-// the client says.
-func (sel *Selection) SettleFeedback(all []FeedbackTerm, docs int64, share, weight float64, n int) []FeedbackTerm {
+// where own is Σ_i x_i·idf_i over the terms i of the text: what the hits say
+// counts for a share of what the client says.
+func SettleFeedback(all []FeedbackTerm, own float64, docs int64, share, weight float64, n int) []FeedbackTerm {
 	most := mostDocs(share, docs)
 	kept := slices.DeleteFunc(all, func(t FeedbackTerm) bool { return t.DocFreq == 0 || float64(t.DocFreq) > most })
 	mass := func(t FeedbackTerm) float64 { return t.Weight * t.IDF }
@@ -105,10 +105,7 @@ func (sel *Selection) SettleFeedback(all []FeedbackTerm, docs int64, share, weig
 		return cmp.Or(cmp.Compare(mass(b), mass(a)), strings.Compare(a.Term, b.Term))
 	})
 	kept = kept[:min(n, len(kept))]
-	own, added := 0.0, 0.0
-	for i := range sel.Origins {
-		own += sel.Origins[i].X * sel.Origins[i].IDF
-	}
+	added := 0.0
 	for k := range kept {
 		added += mass(kept[k])
 	}

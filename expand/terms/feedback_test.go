@@ -49,7 +49,7 @@ func TestFeedbackOfHitsWithoutScoreOrTermsIsEmpty(t *testing.T) {
 
 // The terms of the hits count for the share asked for, whatever their number.
 func TestFeedbackCountsForAShareOfTheText(t *testing.T) {
-	sel := &Selection{Origins: []Origin{{Term: "car", X: 2, IDF: 3}, {Term: "old", X: 1, IDF: 1}}}
+	const own = 7
 	all := func() []FeedbackTerm {
 		return []FeedbackTerm{
 			{Term: "the", Weight: 0.9, DocFreq: 900, IDF: 0.1},
@@ -60,18 +60,18 @@ func TestFeedbackCountsForAShareOfTheText(t *testing.T) {
 		}
 	}
 	for n, want := range map[int][]string{1: {"rare"}, 2: {"rare", "rent"}, 9: {"rare", "rent", "hire"}} {
-		kept := sel.SettleFeedback(all(), 1000, 0.1, 0.25, n)
+		kept := SettleFeedback(all(), own, 1000, 0.1, 0.25, n)
 		var terms []string
 		sum := 0.0
 		for _, k := range kept {
 			terms = append(terms, k.Term)
 			sum += k.Boost * k.IDF
 		}
-		if !cmp.Equal(terms, want) || !near(sum, 0.25*7) {
+		if !cmp.Equal(terms, want) || !near(sum, 0.25*own) {
 			t.Errorf("%d: %v with %v of 7, want %v with a quarter", n, terms, sum, want)
 		}
 	}
-	if kept := new(Selection).SettleFeedback(all(), 1000, 0.1, 0.25, 9); len(kept) > 0 {
+	if kept := SettleFeedback(all(), 0, 1000, 0.1, 0.25, 9); len(kept) > 0 {
 		t.Errorf("without a text: %+v", kept)
 	}
 }
