@@ -27,8 +27,11 @@ const (
 	// formsQueries is how many texts of each length are searched for.
 	formsQueries = 30
 	// formsWarmups are enough turns for the engine to compile what it runs.
-	formsWarmups, formsTurns = 10, 20
+	formsWarmups = 10
 )
+
+// formsTurns returns how many turns are measured: fewer of long searches.
+func formsTurns(docs int) int { return max(4, min(20, 4_000_000/docs)) }
 
 // productionJVM has the engine compiled and its memory managed as in
 // production; the tests start it with what starts fastest. The variable goes
@@ -83,6 +86,7 @@ type entrant struct {
 	profile     string
 	form, phase string // what explanations have to name
 	at          cluster
+	akin        *akin // that it searches through, if another than the others'
 	parameters  string
 	// bodies are what is sent for a text; without one, the search as
 	// applications send it.
@@ -93,7 +97,7 @@ type entrant struct {
 func useProfiles(entrants []entrant, a *akin) {
 	for i, c := range entrants {
 		if c.profile != "" {
-			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
+			entrants[i].at, entrants[i].parameters = cmp.Or(c.akin, a).cluster, "&akin_profile="+c.profile
 		}
 	}
 }
@@ -125,7 +129,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	matrices := []section{{
 		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"title", "body"}, "file": formsMatrix(b, e),
 	}}
-	a := startAkin(b, section{
+	config := section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
 		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
@@ -137,14 +141,19 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"grouped":   section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"},
 			"same":      section{"matching": "same"},
+			"lesser":    section{"matching": "same", "effort": "normal"},
 			"feedback":  section{"feedback": section{"documents": 5}},
 			"soft":      section{"mode": "soft"},
 			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
 		"matrices": matrices,
 		"caches":   section{"vectors": "256MiB"},
-	})
+	}
+	a := startAkin(b, config)
+	config["caches"] = section{"vectors": "1MiB"} // by the time that a text comes again, its hits are forgotten
+	cold := startAkin(b, config)
 	a.awaitMatrix(b, "forms")
+	cold.awaitMatrix(b, "forms")
 	efforts := []entrant{
 		{name: "directly", at: e.cluster},
 		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
@@ -153,12 +162,14 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
 		{name: "mode soft", profile: "soft", form: "linear", phase: "rerank"},
 		{name: "mode soft, effort normal", profile: "softer", form: "linear", phase: "rerank"},
+		{name: "the same, no hit remembered", profile: "softer", form: "linear", phase: "rerank", akin: cold},
 	}
 	forms := append(slices.Clone(efforts[:2]), []entrant{
 		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},
 		{name: "grouped, 30 terms", profile: "grouped", form: "grouped", phase: "query"},
 		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
 		{name: "effort high, `matching: same`", profile: "same", form: "saturated", phase: "rescore"},
+		{name: "effort normal, `matching: same`", profile: "lesser", form: "saturated", phase: "rescore"},
 		{name: "effort high, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
 		{name: "what effort high writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}...)
@@ -171,10 +182,10 @@ func compareForms(b *testing.B, e *engine, docs int) {
 				settle(b, e)
 			}
 			fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
-				docs, segments(b, e), formsQueries, formsTurns)
+				docs, segments(b, e), formsQueries, formsTurns(docs))
 			for _, s := range shapes {
 				known := texts[s.words][:formsQueries]
-				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, efforts, addedTerms(b, a, efforts, known, s.body), race(b, e, a, efforts, known, s.body)))
+				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, efforts, addedTerms(b, a, efforts, known, s.body), race(b, e, a, efforts, known, formsTurns(docs), s.body)))
 			}
 			for _, s := range shapes[1:3] {
 				if merged {
@@ -184,7 +195,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 				for _, text := range known {
 					forms[len(forms)-1].bodies[text] = string(a.explain(b, formsIndex+"?akin_profile=high", s.body(text)).Body)
 				}
-				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, forms, addedTerms(b, a, forms, known, s.body), race(b, e, a, forms, known, s.body)))
+				fmt.Fprintf(os.Stdout, "\n%s", formsTable(s.name, forms, addedTerms(b, a, forms, known, s.body), race(b, e, a, forms, known, formsTurns(docs), s.body)))
 			}
 		}
 		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, matrices, texts))
@@ -304,7 +315,7 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string, body 
 
 // race sends the texts by every entrant in turn, so that a change of the
 // machine's speed meets all of them, and returns what each cost.
-func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, body func(string) string) []cost {
+func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, turns int, body func(string) string) []cost {
 	b.Helper()
 	costs := make([]cost, len(entrants))
 	counted := func() [3]int { // rewritten, with feedback, and reranked
@@ -315,11 +326,12 @@ func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, 
 		}
 	}
 	want := counted()
-	for turn := range formsWarmups + formsTurns {
+	for turn := range formsWarmups + turns {
 		for i := range entrants {
 			i = (i + turn) % len(entrants) // nobody is always behind the same
 			c := &costs[i]
-			engine, own := processorTime(b, e.proc), processorTime(b, a.proc)
+			akin := cmp.Or(entrants[i].akin, a)
+			engine, own := processorTime(b, e.proc), processorTime(b, akin.proc)
 			for _, text := range texts {
 				t, err := entrants[i].search(b.Context(), text, body)
 				if err != nil {
@@ -331,13 +343,19 @@ func race(b *testing.B, e *engine, a *akin, entrants []entrant, texts []string, 
 			}
 			if turn >= formsWarmups {
 				c.engine += processorTime(b, e.proc) - engine
-				c.akin += processorTime(b, a.proc) - own
+				c.akin += processorTime(b, akin.proc) - own
 			}
 		}
 	}
-	searches := len(texts) * (formsWarmups + formsTurns)
+	searches := len(texts) * (formsWarmups + turns)
 	for i := range entrants {
 		slices.Sort(costs[i].took)
+		if other := entrants[i].akin; other != nil {
+			if n := int(other.metric(b, rerankedMetric, rerankedResult)); n < searches {
+				b.Fatalf("%s: %d of %d searches were reranked", entrants[i].name, n, searches)
+			}
+			continue
+		}
 		if entrants[i].profile != "" {
 			want[0] += searches
 		}

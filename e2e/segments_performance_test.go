@@ -82,7 +82,7 @@ func BenchmarkSegments(b *testing.B) {
 					}
 				}
 			}
-			fmt.Fprintf(os.Stdout, "\n%d documents with %d segments each\n\n%s", docs, segmentsEach, formsTable(fmt.Sprintf("%d words", length), entrants, added, race(b, e, a, entrants, texts, formsBody)))
+			fmt.Fprintf(os.Stdout, "\n%d documents with %d segments each\n\n%s", docs, segmentsEach, formsTable(fmt.Sprintf("%d words", length), entrants, added, race(b, e, a, entrants, texts, formsTurns(docs), formsBody)))
 		}
 	}
 }
