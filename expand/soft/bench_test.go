@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/akin-search/akin/expand"
 )
@@ -39,7 +40,7 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []expand.Hit) {
 	for i := range 8 {
 		f.Terms, f.Freqs = append(f.Terms, term(i*10)), append(f.Freqs, 1)
 	}
-	r := New(Options{Vectors: v, Bytes: 256 << 20})
+	r := New(Options{Vectors: v, Bytes: 256 << 20, TTL: time.Hour})
 	tb.Cleanup(r.Close)
 	return r, []expand.RerankField{f}, hits
 }
