@@ -116,7 +116,7 @@ func (s Space) around(p point, r *rand.Rand) (next []point) {
 // other values are the default ones.
 func (s Space) plain(p point) point {
 	p = slices.Clone(p)
-	if out := s.setting(p); out.Feedback.Documents > 0 && out.Mode != expand.ModeSoft {
+	if s.setting(p).Feedback.Documents > 0 {
 		return p
 	}
 	for i, d := range s.dimensions {
