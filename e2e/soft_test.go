@@ -80,7 +80,7 @@ func checkSoftScores(t *testing.T, e *engine, a *akin, index string, c *collecti
 	for i := range weights {
 		weights[i] = known.space.Weight(int32(i))
 	}
-	space, err := softcosine.NewSpace(weights, known.space.Similarities().Symmetrized())
+	space, err := softcosine.NewSpace(weights, known.space.Similarities())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,6 @@ type column struct {
 	fresh   []bool
 	// w are the weights of terms by number, NaN where unknown.
 	w []float64
-	// reaches are those of the text's terms, columns what they have.
-	reaches []*reach
-	columns [][]near
 	// terms are those whose rows are needed, ascending, with their rows.
 	terms []int32
 	rows  []*row
@@ -42,12 +39,6 @@ type column struct {
 // returns the places of those whose rows are missing.
 func (m *store) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
-	c.reaches = make([]*reach, len(c.query))
-	for i, term := range c.query {
-		if c.reaches[i], _, _ = cache.Peek[*reach](m.reaches, rowKey{c.space, term}); c.reaches[i] == nil {
-			c.reaches[i] = new(reach)
-		}
-	}
 	n, _ := m.terms.size()
 	c.w = m.weights.in(c.number, n)
 	c.terms = c.lacking()
@@ -108,10 +99,9 @@ func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowK
 }
 
 // lacking returns the terms whose rows are needed, ascending: those of the
-// text, of hits whose square is not known, those whose weight is not, and those
-// whose rows nobody has looked into for the terms of the text.
+// text, of hits whose square is not known, and those whose weight is not.
 func (c *column) lacking() []int32 {
-	var all, needed termSet
+	var needed termSet
 	for _, term := range c.query {
 		needed.add(term)
 	}
@@ -119,50 +109,19 @@ func (c *column) lacking() []int32 {
 	for k, v := range c.vectors {
 		c.squares[k], c.fresh[k] = v.square, v.space != c.number
 		for _, term := range v.terms {
-			if all.add(term); c.fresh[k] || math.IsNaN(c.w[term]) {
+			if c.fresh[k] || math.IsNaN(c.w[term]) {
 				needed.add(term)
 			}
 		}
 	}
-	for _, r := range c.reaches {
-		r.mu.Lock()
-		needed.addMissing(all, r.seen)
-		r.mu.Unlock()
-	}
 	return needed.terms()
-}
-
-// extend looks for the terms of the text in the rows, and sets their columns.
-func (c *column) extend(m *store) {
-	var text termSet // a small thing to look into for each neighbor
-	for _, term := range c.query {
-		text.add(term)
-	}
-	n, _ := m.terms.size() // as many as c.w has, or more
-	c.w = m.weights.learn(c.number, c.w, n, c.terms, c.rows)
-	found := make([][]near, len(c.query))
-	for k, r := range c.rows {
-		for n, term := range r.terms {
-			if text.has(term) {
-				i := slices.Index(c.query, term)
-				found[i] = append(found[i], near{c.terms[k], r.sims[n]})
-			}
-		}
-	}
-	c.columns = make([][]near, len(c.query))
-	for i, r := range c.reaches {
-		var grew bool
-		if c.columns[i], grew = r.extend(c.terms, found[i]); grew {
-			m.reaches.Put(rowKey{c.space, c.query[i]}, r, nil, 0) // it weighs more
-		}
-	}
 }
 
 // A scratch is memory for one computation, dense over the numbers of terms.
 // Its vectors are all zeros between computations, those that end early among
 // them, but not those that panic.
 type scratch struct {
-	// x is Wx, e is ½(S+Sᵀ)Wx, and y is Wy.
+	// x is Wx, e is SᵀWx, and y is Wy.
 	x, e, y []float64
 	// at is where a term stands in the terms of the column; of other terms it says
 	// nothing.
@@ -204,11 +163,7 @@ func (c *column) compare(ctx context.Context, s *scratch, products, squares []fl
 }
 
 // spread sets s.e and returns (Wx)ᵀS(Wx). For a term j of a hit e_j is
-//
-//	w_j x_j + ½ Σ_i w_i x_i s_ij + ½ Σ_i s_ji w_i x_i
-//
-// of which the first sum comes from the rows of the text's terms, and the
-// second from their columns.
+// w_j x_j + Σ_i w_i x_i s_ij, from the rows of the text's terms.
 func (c *column) spread(s *scratch) (square float64) {
 	for i, term := range c.query {
 		x := c.rows[s.at[term]].w * c.Freqs[i]
@@ -216,10 +171,7 @@ func (c *column) spread(s *scratch) (square float64) {
 		s.e[term] += x
 		r := c.rows[s.at[term]]
 		for k, other := range r.terms {
-			s.e[other] += x / 2 * float64(r.sims[k])
-		}
-		for _, n := range c.columns[i] {
-			s.e[n.term] += x / 2 * float64(n.sim)
+			s.e[other] += x * float64(r.sims[k])
 		}
 	}
 	for _, term := range c.query {
@@ -230,19 +182,16 @@ func (c *column) spread(s *scratch) (square float64) {
 
 // clear takes back what spread has set.
 func (c *column) clear(s *scratch) {
-	for i, term := range c.query {
+	for _, term := range c.query {
 		s.x[term], s.e[term] = 0, 0
 		for _, other := range c.rows[s.at[term]].terms {
 			s.e[other] = 0
 		}
-		for _, n := range c.columns[i] {
-			s.e[n.term] = 0
-		}
 	}
 }
 
-// square returns (Wy)ᵀS(Wy), which is the same for S and for Sᵀ, so also for
-// ½(S+Sᵀ). It does not depend on the search: it is computed once.
+// square returns (Wy)ᵀS(Wy). It does not depend on the search: it is computed
+// once.
 func (c *column) square(s *scratch, v *vector) (square float64) {
 	for i, term := range v.terms {
 		s.y[term] = c.w[term] * v.freqs[i]

@@ -45,7 +45,6 @@ type store struct {
 	fields  numbers[fieldKey]
 	spaces  numbers[unique.Handle[space]]
 	rows    *cache.Cache[rowKey] // *row
-	reaches *cache.Cache[rowKey] // *reach
 	facts   *cache.Cache[fact]
 	ttl     time.Duration // of what the cluster says of indices and fields
 	seed    maphash.Seed
@@ -136,22 +135,18 @@ type row struct {
 }
 
 func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) *store {
-	share := bytes / 8 // the vectors have three, the rows two, the columns one, the terms two
+	share := bytes / 4 // the vectors have two, the rows one, the terms one
 	return &store{
-		limit:   share * 2,
+		limit:   share,
 		terms:   vocabulary{numbers: map[string]int32{}},
 		fields:  numbers[fieldKey]{own: fieldKey.clone},
 		spaces:  numbers[unique.Handle[space]]{own: func(s unique.Handle[space]) unique.Handle[space] { return s }},
 		weights: weights{of: map[uint32][]float64{}},
-		vectors: newSlab(share * 3),
+		vectors: newSlab(share * 2),
 		calls:   cache.New(cache.Options[vectorKey]{Loader: loader, Cost: func(vectorKey, any) int { return 0 }}),
 		rows: cache.New(cache.Options[rowKey]{
-			Bytes: share * 2, Loader: loader, Endless: true,
+			Bytes: share, Loader: loader, Endless: true,
 			Cost: func(_ rowKey, answer any) int { return 8*len(answer.(*row).terms) + 64 },
-		}),
-		reaches: cache.New(cache.Options[rowKey]{
-			Bytes: share, Endless: true,
-			Cost: func(_ rowKey, answer any) int { return int(answer.(*reach).bytes.Load()) },
 		}),
 		facts: cache.New(cache.Options[fact]{
 			Bytes: maxFactBytes,
@@ -165,7 +160,6 @@ func newStore(bytes uint64, ttl time.Duration, loader *cache.Loader, c *counts) 
 func (m *store) close() {
 	m.calls.Close()
 	m.rows.Close()
-	m.reaches.Close()
 	m.facts.Close()
 }
 
@@ -374,42 +368,6 @@ func (v *vocabulary) size() (terms int, bytes uint64) {
 	return len(v.terms), v.bytes
 }
 
-// A reach is the column of a term of texts in S, as far as the rows of the
-// hits' terms have been looked into. Without it each search would look for its
-// few terms in the rows of all terms of its hits: in thousands of rows.
-type reach struct {
-	bytes atomic.Int64
-
-	mu     sync.Mutex
-	seen   termSet // the terms whose rows were looked into
-	column []near  // only grows
-}
-
-// A near is a term j with s_ij or s_ji.
-type near struct {
-	term int32
-	sim  float32
-}
-
-const nearBytes = 12 // some room is empty
-
-// extend adds what was found of the column in the rows of terms, and returns
-// the column.
-func (r *reach) extend(terms []int32, found []near) (column []near, grew bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range found {
-		if !r.seen.has(n.term) {
-			r.column = append(r.column, n)
-		}
-	}
-	for _, term := range terms {
-		grew = r.seen.add(term) || grew
-	}
-	r.bytes.Store(int64(8*len(r.seen) + nearBytes*len(r.column)))
-	return r.column, grew
-}
-
 // A termSet has a bit for the number of each term in it.
 type termSet []uint64
 
@@ -421,22 +379,6 @@ func (s *termSet) add(term int32) (added bool) {
 	added = (*s)[at]&bit == 0
 	(*s)[at] |= bit
 	return added
-}
-
-func (s *termSet) has(term int32) bool {
-	at := int(term / 64)
-	return at < len(*s) && (*s)[at]&(1<<(term%64)) != 0
-}
-
-// addMissing adds the terms that are in all and not in seen.
-func (s *termSet) addMissing(all, seen termSet) {
-	*s = append(*s, make(termSet, max(len(all)-len(*s), 0))...)
-	for i, word := range all {
-		if i < len(seen) {
-			word &^= seen[i]
-		}
-		(*s)[i] |= word
-	}
 }
 
 // terms returns the terms, ascending.

@@ -2,8 +2,8 @@
 // so that they can be ordered by it outside of the engine.
 //
 // With x the term frequencies of the text, y_f those of a field f of a
-// document, W = diag(idf) and S the similarities of terms, symmetrized as
-// ½(S+Sᵀ), the score of a document is
+// document, W = diag(idf) and S the similarities of terms, of which the rows
+// are those of the text's terms, the score of a document is
 //
 //	Σ_f b_f (W x_f)ᵀS(W y_f) / √(Σ_f b_f (W x_f)ᵀS(W x_f)) / √(Σ_f b_f (W y_f)ᵀS(W y_f))
 //
@@ -37,9 +37,9 @@ import (
 type Options struct {
 	// Vectors reports the terms of hits.
 	Vectors TermVectors
-	// Bytes bounds, about, what is remembered: three eighths are for the
-	// vectors of documents, two for rows of S, one for columns of it, and the rest for
-	// the terms themselves. At 0 nothing is.
+	// Bytes bounds, about, what is remembered: a half is for the vectors of
+	// documents, a quarter for rows of S, and the rest for the terms themselves. At 0
+	// nothing is.
 	Bytes uint64
 	// TTL is how long the cluster is believed what it says of indices and their
 	// fields; at 0 it is asked for each search.
@@ -205,6 +205,6 @@ func (r *Reranker) Stats() Stats {
 	_, bytes := m.terms.size()
 	return Stats{
 		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
-		Bytes: bytes + m.vectors.bytes() + m.rows.Stats().Bytes + m.reaches.Stats().Bytes, Forgotten: forgot,
+		Bytes: bytes + m.vectors.bytes() + m.rows.Stats().Bytes, Forgotten: forgot,
 	}
 }

@@ -472,14 +472,14 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 	}
 	next := &fakeMatrix{version: "pets@2", docs: 100}
 	next.set(t, "cat", 10, map[string]float64{"fish": 0.25})
-	next.set(t, "fish", 10, nil) // ½(S+Sᵀ) has half of it
+	next.set(t, "fish", 10, nil)
 	next.set(t, "dog", 10, nil)
 	was := fields[0].Similarities
 	fields[0].Similarities = next
 	for _, c := range []struct {
 		s    expand.Rows
 		want []float64
-	}{{next, []float64{0, 1, .125}}, {was, []float64{.5, 1, 0}}} {
+	}{{next, []float64{0, 1, .25}}, {was, []float64{.5, 1, 0}}} {
 		fields[0].Similarities = c.s
 		got, err := r.Scores(t.Context(), by(fields), hits)
 		if err != nil {

@@ -175,8 +175,8 @@ func ownSpaces(tb testing.TB) (*fakeVectors, []expand.RerankField, []expand.Hit)
 	}
 	for n := range maxSpaces + 2 {
 		m := &fakeMatrix{version: fmt.Sprint("own@", n), docs: 100}
-		m.set(tb, "cat", uint32(3+n), map[string]float64{"dog": 0.1 * float64(1+n)})
-		m.set(tb, "tail", uint32(30-n), map[string]float64{"cat": 0.05 * float64(1+n)})
+		m.set(tb, "cat", uint32(3+n), map[string]float64{"dog": 0.1 * float64(1+n), "tail": 0.05 * float64(1+n)})
+		m.set(tb, "tail", uint32(30-n), nil)
 		f := expand.RerankField{Field: fmt.Sprint("own", n), Boost: 1 + float64(n), Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}
 		fields = append(fields, f)
 		for _, doc := range v.docs {

@@ -412,10 +412,11 @@ func (w *window) scores(ctx context.Context, s *scratch, by *expand.Rerank) ([]e
 			return nil, fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
 		}
 	}
+	terms, _ := w.memory.terms.size()
 	for i := range w.fields {
-		w.fields[i].extend(w.memory)
+		c := &w.fields[i]
+		c.w = w.memory.weights.learn(c.number, c.w, terms, c.terms, c.rows)
 	}
-	terms, _ := w.memory.terms.size() // with those that other searches have added to the columns
 	s.grow(terms)
 	query := 0.0 // squares of the norms
 	products, squares := make([]float64, len(w.hits)), make([]float64, len(w.hits))

@@ -21,9 +21,8 @@ func (c *meanwhileContext) Err() error {
 	return c.Context.Err()
 }
 
-// Searches for a text share what is known of its column. While one computes,
-// another may add terms that had no number before.
-func TestATextReachesNewTermsWhileAnotherSearchComputes(t *testing.T) {
+// While a search computes, another may give numbers to terms that had none.
+func TestAnotherSearchMayMeetNewTermsMeanwhile(t *testing.T) {
 	v, fields, hits := pets(t)
 	matrixIn(fields).set(t, "wolf", 5, map[string]float64{"cat": 0.5})
 	v.docs[docName{"i", "4"}] = map[string]map[string]int64{"body": {"wolf": 1}}
