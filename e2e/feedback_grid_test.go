@@ -62,9 +62,9 @@ func TestFeedbackGrid(t *testing.T) {
 		gains := map[feedbackChoice][]float64{} // full queries, then three terms
 		for _, c := range slices.Concat(full, three) {
 			a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
-			base := meanMeasures(rankQueries(t, e.cluster, "", 10, c)).NDCG10
+			base := meanMeasures(rankQueries(t, e.cluster, "", listOf(10), c)).NDCG10
 			for i, choice := range choices {
-				m := meanMeasures(rankQueries(t, a.cluster, fmt.Sprintf("&akin_profile=c%d", i), 10, c))
+				m := meanMeasures(rankQueries(t, a.cluster, fmt.Sprintf("&akin_profile=c%d", i), listOf(10), c))
 				gains[choice] = append(gains[choice], gainOver(m.NDCG10, base))
 				t.Logf("%s: %v: nDCG@10 %+.2f", c.name, choice, gains[choice][len(gains[choice])-1])
 			}

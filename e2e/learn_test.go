@@ -164,11 +164,11 @@ func (e *engine) learnFromQueries(t *testing.T, c *collection, folds int, all bo
 		note := func(ranking string, got []measures) {
 			stats[rankKey{e.name, foldName(c.name, fold), ranking}] = rankStat{measures: meanMeasures(got)}
 		}
-		note(direct, rankQueries(t, e.cluster, "", learnedList, learned))
+		note(direct, rankQueries(t, e.cluster, "", listOf(learnedList), learned))
 		for _, phase := range []string{"", inQuery} {
-			note(unlearned+phase, rankQueries(t, a.cluster, "&akin_profile="+unlearned+phase, learnedList, learned))
+			note(unlearned+phase, rankQueries(t, a.cluster, "&akin_profile="+unlearned+phase, listOf(learnedList), learned))
 			for _, source := range sources {
-				note(source+phase, rankQueries(t, a.cluster, fmt.Sprint("&akin_profile=", source, fold, phase), learnedList, learned))
+				note(source+phase, rankQueries(t, a.cluster, fmt.Sprint("&akin_profile=", source, fold, phase), listOf(learnedList), learned))
 			}
 		}
 		for _, source := range sources {

@@ -152,7 +152,7 @@ func TestRelevance(t *testing.T) {
 		}
 		directly := map[*collection][]measures{}
 		for _, c := range judged {
-			directly[c] = rankQueries(t, e.cluster, "", wholeList, c)
+			directly[c] = rankQueries(t, e.cluster, "", matchBody, c)
 			note(e, c, direct, directly[c], nil)
 		}
 		model := languageModel(t)
@@ -274,7 +274,7 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 // are expected.
 func checkForm(t *testing.T, a *akin, c *collection, r ranking) {
 	t.Helper()
-	e := a.explain(t, judgedIndexName(c), listBody(c.queries[0].text, r.size()))
+	e := a.explain(t, judgedIndexName(c), r.body(c.queries[0].text))
 	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
 		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
 	}
@@ -302,7 +302,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	for i, n := range counts {
 		before[i] = a.metric(t, n.metric, n.labels...)
 	}
-	perQuery := rankQueries(t, a.cluster, "", r.size(), c)
+	perQuery := rankQueries(t, a.cluster, "", r.body, c)
 	// Words without neighbors are left alone, and a few queries have no others.
 	least := len(c.queries) / 2
 	if slices.Contains(usualCollections, strings.TrimSuffix(c.name, threeTermsOnly)) {
@@ -326,16 +326,21 @@ const (
 	longestReranked = 1000
 )
 
-// size returns how many of the best documents are ranked.
-func (r *ranking) size() int {
-	if r.soft() {
-		return longestReranked
+// body is a search for the documents that are ranked.
+func (r *ranking) body(text string) string {
+	if r.soft() { // which needs the names of its hits
+		return pageBody(text, 0, longestReranked)
 	}
-	return wholeList
+	return matchBody(text)
 }
 
 // matchBody is a search for the documents that match text.
 func matchBody(text string) string { return listBody(text, wholeList) }
+
+// listOf returns what makes a search for so many of the best documents.
+func listOf(size int) func(text string) string {
+	return func(text string) string { return listBody(text, size) }
+}
 
 // listBody is a search for so many of the best documents that match text, of
 // which only the ids and the scores are wanted.
@@ -343,9 +348,9 @@ func listBody(text string, size int) string {
 	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":%d,"_source":false,%s}`, quote(text), size, idColumn)
 }
 
-// rankQueries searches for every judged query with these parameters, and
-// returns the measures of the best size documents of each.
-func rankQueries(t *testing.T, c cluster, parameters string, size int, judged *collection) []measures {
+// rankQueries searches for every judged query by a body, with these parameters,
+// and returns the measures of what each finds.
+func rankQueries(t *testing.T, c cluster, parameters string, body func(text string) string, judged *collection) []measures {
 	t.Helper()
 	path := "/" + judgedIndexName(judged) + "/_search?pretty=false" + parameters
 	perQuery := make([]measures, len(judged.queries))
@@ -353,7 +358,7 @@ func rankQueries(t *testing.T, c cluster, parameters string, size int, judged *c
 	group.SetLimit(4)
 	for i, q := range judged.queries {
 		group.Go(func() error {
-			hits, err := c.search(ctx, path, listBody(q.text, size))
+			hits, err := c.search(ctx, path, body(q.text))
 			if err != nil {
 				return fmt.Errorf("query %s: %w", q.id, err)
 			}

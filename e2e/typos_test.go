@@ -86,11 +86,11 @@ func TestNearestWordsGiveBackHalfOfWhatTyposCost(t *testing.T) {
 				a.awaitMatrix(t, "s")
 				right, typos := misspelled(c, name, wrong)
 				measured := map[string][]measures{
-					direct:        rankQueries(t, e.cluster, "", wholeList, right),
-					"right":       rankQueries(t, a.cluster, "", wholeList, right),
-					"right-plain": rankQueries(t, a.cluster, "&akin_profile=plain", wholeList, right),
-					"plain":       rankQueries(t, a.cluster, "&akin_profile=plain", wholeList, typos),
-					"nearest":     rankQueries(t, a.cluster, "", wholeList, typos),
+					direct:        rankQueries(t, e.cluster, "", matchBody, right),
+					"right":       rankQueries(t, a.cluster, "", matchBody, right),
+					"right-plain": rankQueries(t, a.cluster, "&akin_profile=plain", matchBody, right),
+					"plain":       rankQueries(t, a.cluster, "&akin_profile=plain", matchBody, typos),
+					"nearest":     rankQueries(t, a.cluster, "", matchBody, typos),
 				}
 				unknown := 0
 				for i, q := range right.queries {
