@@ -59,7 +59,7 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"},
 		{"matrix", "list", "--name", "docs"},
-		{"matrix", "show", "--file", matrix, "car"},
+		{"matrix", "show", matrix, "car"},
 		{"matrix", "check", matrix},
 		{"matrix", "diff", matrix, matrix},
 		{"check", "--config", filepath.Join(t.TempDir(), "none.yml")},

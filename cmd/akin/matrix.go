@@ -20,7 +20,7 @@ into a file, which akin can serve as it is, or pushed to Redis as a new version,
 which all proxies follow within a second of its activation.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
-  akin matrix show --file docs.akin car`,
+  akin matrix show docs.akin car`,
 	}, newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
 		newMatrixPrune(), newMatrixShow(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
 		newMatrixExport())
