@@ -73,11 +73,6 @@ func (op operation) apply(ix *index) map[string]any {
 	}
 }
 
-func (e *Engine) putDocument(c *call) any {
-	c.status = http.StatusCreated
-	return operation{c.PathValue("id"), c.body}.apply(e.single(c.PathValue("index")))
-}
-
 // bulk carries out many writes. A line that is not JSON, or an action that is
 // not known, fails the whole request before anything is written.
 func (e *Engine) bulk(c *call) any {
