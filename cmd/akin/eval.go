@@ -149,7 +149,7 @@ The exit status is 3 where a condition of --fail-under is not met.
 	}
 	flags := cmd.Flags()
 	f.register(flags, 100)
-	f.judged.Register(flags)
+	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
