@@ -132,10 +132,9 @@ rankings are, whether the differences could be chance, and how long searches tak
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
 query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
-Workbench export; --queries is BEIR's queries.jsonl,
-TREC's topics, or lines of id, tab and text. --template is a search body of yours
-with {{query}} in place of the text. Grades above 0 are relevant; ties and documents
-without a grade count as in trec_eval.
+Workbench export; --queries is BEIR's queries.jsonl, or lines of id, tab and text.
+--template is a search body of yours with {{query}} in place of the text. Grades above
+0 are relevant; ties and documents without a grade count as in trec_eval.
 
 The exit status is 3 where a condition of --fail-under is not met.
 
