@@ -111,6 +111,10 @@ func newIndex(name string, m *mapping) *index {
 // put writes a document under a new id. One that does not fit the mapping
 // changes nothing.
 func (ix *index) put(id string, source []byte) {
+	if _, known := ix.known[id]; known {
+		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
+			"[%s]: the document exists already; this engine replaces none", id))
+	}
 	members, ok := decodeJSON(source).(map[string]any)
 	if !ok {
 		panic(mapperError("failed to parse: a document is a JSON object"))
