@@ -40,7 +40,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 
 // begin opens the file of --resume, and the arms that search the cluster. What
 // goes wrong inside an akin in this process is logged on stderr. Its caller
-// closes the arms, and the searches in any case.
+// closes both.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err

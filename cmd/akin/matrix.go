@@ -90,7 +90,12 @@ where its header says what does not hold, and where no term has a neighbor.
 			if err != nil {
 				return err
 			}
-			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Inspect(m))
+			r := combine.Inspect(m)
+			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error { return cli.Report(out, args[0], r) })
+			if err == nil && r.Meta.NonZeros == 0 {
+				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", args[0])
+			}
+			return err
 		},
 	}
 	redis.RegisterServer(cmd)

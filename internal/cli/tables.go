@@ -19,19 +19,8 @@ import (
 
 const sampleNeighbors = 10
 
-// Report prints a report on the matrix called name. Its error says that no term
-// has a neighbor.
-func Report(out io.Writer, asJSON bool, name string, r *combine.Inspection) error {
-	if err := Print(out, asJSON, r, func(out io.Writer) error { return printInspection(out, name, r) }); err != nil {
-		return err
-	}
-	if r.Meta.NonZeros == 0 {
-		return fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", name)
-	}
-	return nil
-}
-
-func printInspection(out io.Writer, name string, r *combine.Inspection) error {
+// Report prints a report on the matrix called name.
+func Report(out io.Writer, name string, r *combine.Inspection) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {

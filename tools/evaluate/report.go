@@ -28,8 +28,9 @@ func WritePage(w io.Writer, r *Result) error {
 		"clip": clip, "signed": signed,
 		"rank":      func(k int) int { return k + 1 },
 		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
-		"direction": direction, "relative": relative,
-		"value": func(v *float64) float64 { return *v },
+		"relative":  func(e Estimate) string { return percent(e.Gain.Mean, e.Mean-e.Gain.Mean) },
+		"direction": direction,
+		"value":     func(v *float64) float64 { return *v },
 	}).Parse(source)
 	if err != nil {
 		return err
@@ -169,15 +170,6 @@ func sideBySide(before, after []Hit) []row {
 		rows[k].After = &found{hit, moved}
 	}
 	return rows
-}
-
-// relative writes a gain in percent of what the first arm has.
-func relative(e Estimate) string {
-	first := e.Mean - e.Gain.Mean
-	if first <= 0 {
-		return ""
-	}
-	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*e.Gain.Mean/first), "-", "−", 1)
 }
 
 // A bar is the change of a query, up or down. Its height is in percent of that

@@ -197,13 +197,13 @@ func shown(c *comparison) [2][]string {
 }
 
 func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
-	for _, test := range []struct {
-		mean, gain float64
-		want       string
-	}{{0.33, 0.03, "+10.0 %"}, {0.27, -0.03, "−10.0 %"}, {0.3, 0, "+0.0 %"}, {0.3, 0.3, ""}} {
-		if got := relative(Estimate{Mean: test.mean, Gain: &Gain{Mean: test.gain}}); got != test.want {
-			t.Errorf("%v more, now %v: %q, want %q", test.gain, test.mean, got, test.want)
+	for gain, want := range map[float64]string{0.03: " (+10.0 %)", -0.03: " (-10.0 %)", 0: " (+0.0 %)"} {
+		if got := percent(gain, 0.3); got != want {
+			t.Errorf("%v more: %q, want %q", gain, got, want)
 		}
+	}
+	if got := percent(0.3, 0); got != "" {
+		t.Errorf("of nothing: %q", got)
 	}
 }
 
