@@ -57,7 +57,6 @@ func TestJSONOfTablesIsJSON(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", redisServer(t))
 	mustAkin(t, "matrix", "push", "--name", "docs", "--activate", matrix)
 	for _, args := range [][]string{
-		{"version"},
 		{"matrix", "list", "--name", "docs"},
 		{"matrix", "show", matrix, "car"},
 		{"matrix", "check", matrix},
