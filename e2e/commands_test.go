@@ -307,7 +307,7 @@ func TestShowPrintsNeighbors(t *testing.T) {
 	redis := commonRedis(t)
 	file := relatedFile(t, vectorsA)
 	pushMatrix(t, redis, "akin-e2e-show", file)
-	for _, from := range [][]string{{"--file", file}, {"--redis", redis.url, "--name", "akin-e2e-show"}} {
+	for _, from := range [][]string{{file}, {"--redis", redis.url, "akin-e2e-show@active"}} {
 		out := mustAkin(t, append(append([]string{"matrix", "show"}, from...), "car", "nosuch")...)
 		if !strings.Contains(out, "automobile") || strings.Contains(out, "ship") || !strings.Contains(out, "nosuch") {
 			t.Errorf("akin matrix show %s:\n%s", from[0], out)

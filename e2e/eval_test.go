@@ -49,7 +49,7 @@ func makeJudged(t *testing.T, e *engine) (queries, judgments string) {
 		if q == 7 {
 			text = "nothing"
 		}
-		fmt.Fprintf(&topics, "<top>\n<num> Number: %d\n<title> %s\n</top>\n", q, text)
+		fmt.Fprintf(&topics, "%d\t%s\n", q, text)
 		for _, d := range random.Perm(len(ids))[:120] {
 			fmt.Fprintf(&qrels, "%d 0 %s %d\n", q, ids[d], random.IntN(5)-1)
 		}

@@ -88,15 +88,15 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 			}
 		}
 		terms := []string{"nappi", "diaper", "ga", "babi", "studi", "engin", "cheap", "petrol", "car"}
-		check("file", shownForms(t, append([]string{"--file", file}, terms...)...))
-		if out := mustAkin(t, "matrix", "show", "--file", file, "nappi"); !strings.Contains(out, "nappies (nappi)") || !strings.Contains(out, "diapers (diaper)") {
+		check("file", shownForms(t, append([]string{file}, terms...)...))
+		if out := mustAkin(t, "matrix", "show", file, "nappi"); !strings.Contains(out, "nappies (nappi)") || !strings.Contains(out, "diapers (diaper)") {
 			t.Errorf("matrix show:\n%s", out)
 		}
 		whole, _ := build(index, "whole.akin", "--exact-analysis")
-		check("exact analysis", shownForms(t, append([]string{"--file", whole}, terms...)...))
+		check("exact analysis", shownForms(t, append([]string{whole}, terms...)...))
 
 		pushMatrix(t, redis, name, file)
-		check("Redis", shownForms(t, append([]string{"--redis", redis.url, "--name", name}, terms...)...))
+		check("Redis", shownForms(t, append([]string{"--redis", redis.url, name + "@active"}, terms...)...))
 		pulled := filepath.Join(dir, "pulled.akin")
 		mustAkin(t, "matrix", "pull", "--redis", redis.url, "--name", name, "--out", pulled)
 		if was, err := os.ReadFile(file); err != nil {
@@ -124,7 +124,7 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 		if n := strings.Count(said, "without the forms"); n != 1 || !strings.Contains(said, "_source") {
 			t.Errorf("said %d times that there are no forms:\n%s", n, said)
 		}
-		if words := shownForms(t, append([]string{"--file", without}, terms...)...); len(words) > 0 {
+		if words := shownForms(t, append([]string{without}, terms...)...); len(words) > 0 {
 			t.Errorf("without texts there are the words %v", words)
 		}
 	})

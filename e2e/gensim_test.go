@@ -180,7 +180,7 @@ func TestAkinReadsWhatGensimBuilds(t *testing.T) {
 func shownNeighbors(t *testing.T, file, term string) map[string]float64 {
 	t.Helper()
 	row := map[string]float64{}
-	for line := range strings.Lines(mustAkin(t, "matrix", "show", "--file", file, "--top", "100", term)) {
+	for line := range strings.Lines(mustAkin(t, "matrix", "show", file, "--top", "100", term)) {
 		fields := strings.Fields(line)
 		if !strings.HasPrefix(line, "  ") || len(fields) < 2 {
 			continue

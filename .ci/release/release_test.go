@@ -176,7 +176,7 @@ func TestDebInstallsAService(t *testing.T) {
 	for _, script := range []string{"postinst", "prerm"} {
 		output(t, "sh", "-n", filepath.Join(control, script))
 	}
-	if said := output(t, filepath.Join(root, "/usr/bin/akin"), "version"); !strings.HasPrefix(said, "akin ") {
+	if said := output(t, filepath.Join(root, "/usr/bin/akin"), "--version"); !strings.HasPrefix(said, "akin ") {
 		t.Errorf("the installed program says %q", said)
 	}
 	// systemd finds what the unit starts at its place below root.

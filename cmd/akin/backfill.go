@@ -221,9 +221,6 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 	})
 	report.Tell("%d documents written, %d of them without %s; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",
 		counts.Written, counts.Empty, g.empty, counts.Unchanged, counts.Gone, counts.Conflicts, counts.Failed)
-	if counts.Unanswered > 0 {
-		report.Tell("up to %d more documents were under way and got no answer: they may be written, too", counts.Unanswered)
-	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}

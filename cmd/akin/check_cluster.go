@@ -160,8 +160,8 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		if m.Version == "" {
 			continue
 		}
-		r.add(verdictOK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, %s",
-			where, m.Version, m.Terms, m.NonZeros, m.Checksum, age(time.Since(m.Written))))
+		r.add(verdictOK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, of %s",
+			where, m.Version, m.Terms, m.NonZeros, m.Checksum, m.Written.UTC().Format(time.DateOnly)))
 		if what == "matrix " && m.Docs > 0 && m.Model == "" {
 			r.add(verdictOK, about, "learned from documents alone: a language model adds 30 percent to the gain (akin matrix build --embeddings)")
 		}
@@ -169,14 +169,4 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 			r.add(verdictWarning, about, "words that no document has stay as they are (expansion.nearest_words): "+m.NoWords)
 		}
 	}
-}
-
-func age(d time.Duration) string {
-	switch hours := int(d.Hours()); {
-	case hours >= 48:
-		return fmt.Sprintf("%d days old", hours/24)
-	case hours >= 2:
-		return fmt.Sprintf("%d hours old", hours)
-	}
-	return fmt.Sprintf("%d minutes old", int(d.Minutes()))
 }

@@ -165,12 +165,11 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if err := show.Run(ctx); err != nil || once {
+	first, err := show.Run(ctx)
+	if err != nil || once {
 		return err
 	}
-	if err := show.Invite(ctx, akin, admin); err != nil {
-		return err
-	}
+	show.Invite(first, akin, admin)
 	<-ctx.Done()
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,33 +43,35 @@ const (
 		`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`
 )
 
-// Run shows searches side by side, then figures of all judged queries.
-func (t *demoTour) Run(ctx context.Context) error {
+// Run shows searches side by side, then figures of all judged queries. It
+// returns the search that it shows first.
+func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 	var all []compared
 	for _, q := range demo.Queries() {
 		c, err := t.compare(ctx, q)
 		if err != nil {
-			return err
+			return c, err
 		}
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b compared) int { return cmp.Compare(b.gain(), a.gain()) })
 	t.print(legend)
 	at := slices.IndexFunc(all, func(c compared) bool { return c.query.ID == nappiesJudged })
-	first := all[at].query
-	heading := fmt.Sprintf("%q in %s, judged as %q", nappies, first.Index, first.Text)
-	first.Text = nappies
-	if err := t.show(ctx, heading, first); err != nil {
-		return err
+	q := all[at].query
+	q.Text = nappies
+	if first, err = t.compare(ctx, q); err == nil {
+		err = t.show(ctx, fmt.Sprintf("%q in %s, judged as %q", nappies, q.Index, all[at].query.Text), first)
 	}
 	others := slices.Concat(all[:at], all[at+1:])
 	for _, c := range append(others[:fromBest:fromBest], others[len(others)-1]) {
-		if err := t.show(ctx, fmt.Sprintf("%q in %s", c.query.Text, c.query.Index), c.query); err != nil {
-			return err
+		if err == nil {
+			err = t.show(ctx, fmt.Sprintf("%q in %s", c.query.Text, c.query.Index), c)
 		}
 	}
-	t.print(summary(all))
-	return nil
+	if err == nil {
+		t.print(summary(all))
+	}
+	return first, err
 }
 
 func (t *demoTour) compare(ctx context.Context, q demo.Query) (compared, error) {
@@ -107,20 +108,16 @@ func search(ctx context.Context, server, path string, q demo.Query, answer any) 
 	return client.Do(ctx, esclient.Call{Method: http.MethodPost, Path: path, Body: esclient.Object{"size": rankedHits, "query": match}}, answer)
 }
 
-func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error {
-	c, err := t.compare(ctx, q)
-	if err != nil {
-		return err
-	}
+func (t *demoTour) show(ctx context.Context, heading string, c compared) error {
 	var answer struct {
 		Clauses []expand.Explanation `json:"clauses"`
 	}
-	if err := search(ctx, t.Admin, "/_akin/expand/"+q.Index, q, &answer); err != nil {
+	if err := search(ctx, t.Admin, "/_akin/expand/"+c.query.Index, c.query, &answer); err != nil {
 		return err
 	}
 	t.print("\n" + heading + "\n" + table(c))
 	t.print(wrap("    added: ", addedTerms(answer.Clauses)))
-	if q.ID == worse {
+	if c.query.ID == worse {
 		t.print(wrap("    why it does not help: ", whyWorse))
 	}
 	return nil
@@ -128,16 +125,11 @@ func (t *demoTour) show(ctx context.Context, heading string, q demo.Query) error
 
 func (t *demoTour) print(text string) { fmt.Fprint(t.Out, text) }
 
-// Invite says how to go on with the akin and the admin port at these URLs.
-func (t *demoTour) Invite(ctx context.Context, akin, admin string) error {
-	q := demo.Query{Index: "catalogue", Text: nappies}
-	c, err := t.compare(ctx, q)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
-		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, q.Index, q.Text, sameProfile)
-	return err
+// Invite says how to go on from a search with the akin and the admin port at
+// these URLs.
+func (t *demoTour) Invite(c compared, akin, admin string) {
+	fmt.Fprintf(t.Out, invitation, t.Engine, akin, admin,
+		c.found[withoutAkin].total, c.found[with].total, c.found[same].total, c.query.Index, c.query.Text, sameProfile)
 }
 
 const (
@@ -210,12 +202,10 @@ type hit struct {
 
 func (c compared) gain() float64 { return c.found[with].ndcg - c.found[withoutAkin].ndcg }
 
-var blanksAtEnds = regexp.MustCompile(`(?m) +$`)
-
 func table(c compared) string {
 	var b strings.Builder
 	row := func(first, left, right string) {
-		fmt.Fprintf(&b, "%-4s%-*s  %s\n", first, titleWidth+2, left, right)
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-4s%-*s  %s", first, titleWidth+2, left, right), " ") + "\n")
 	}
 	row("", "  without akin", "  with akin")
 	for i := range shownHits {
@@ -226,7 +216,7 @@ func table(c compared) string {
 	}
 	row("", "  "+figures(withoutAkin), "  "+figures(with))
 	row("", "  with matching: same, "+figures(same), "")
-	return blanksAtEnds.ReplaceAllString(b.String(), "")
+	return b.String()
 }
 
 func summary(all []compared) string {

@@ -40,7 +40,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 
 // begin opens the file of --resume, and the arms that search the cluster. What
 // goes wrong inside an akin in this process is logged on stderr. Its caller
-// closes the arms, and the searches in any case.
+// closes both.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
@@ -132,10 +132,9 @@ rankings are, whether the differences could be chance, and how long searches tak
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
 query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
-Workbench export; --queries is BEIR's queries.jsonl,
-TREC's topics, or lines of id, tab and text. --template is a search body of yours
-with {{query}} in place of the text. Grades above 0 are relevant; ties and documents
-without a grade count as in trec_eval.
+Workbench export; --queries is BEIR's queries.jsonl, or lines of id, tab and text.
+--template is a search body of yours with {{query}} in place of the text. Grades above
+0 are relevant; ties and documents without a grade count as in trec_eval.
 
 The exit status is 3 where a condition of --fail-under is not met.
 
@@ -149,7 +148,7 @@ The exit status is 3 where a condition of --fail-under is not met.
 	}
 	flags := cmd.Flags()
 	f.register(flags, 100)
-	f.judged.Register(flags)
+	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
 	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -170,10 +171,10 @@ func (p *proposal) next() (lines []string) {
 // plain matches what YAML takes for a string without quotes, for sure.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
 
-// scalar returns a string as YAML, of which JSON is a part.
+// scalar returns a string as YAML, which has the escapes of Go.
 func scalar(text string) string {
 	if plain.MatchString(text) {
 		return text
 	}
-	return quote(text)
+	return strconv.Quote(text)
 }

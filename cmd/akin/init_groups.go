@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,18 +165,10 @@ func unused(groups []group, analyzer string) string {
 	return name
 }
 
-func quote(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // a string is always encoded
-	}
-	return string(quoted)
-}
-
 func list(texts []string) string {
 	all := make([]string, len(texts))
 	for k, text := range texts {
-		all[k] = quote(text)
+		all[k] = strconv.Quote(text)
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }

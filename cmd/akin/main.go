@@ -78,7 +78,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 		SilenceUsage: true, SilenceErrors: true,
 		Version: thisBuild().String(),
 	}, newServe(), newInit(), newCheck(), newMatrix(), newNorms(), newSegments(), newVectors(), newTune(),
-		newDemo(), newReady(), newVersion(), newMan(), newEval(), newCompare())
+		newDemo(), newReady(), newMan(), newEval(), newCompare())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	return root

@@ -20,7 +20,7 @@ into a file, which akin can serve as it is, or pushed to Redis as a new version,
 which all proxies follow within a second of its activation.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
-  akin matrix show --file docs.akin car`,
+  akin matrix show docs.akin car`,
 	}, newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
 		newMatrixPrune(), newMatrixShow(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
 		newMatrixExport())
@@ -90,7 +90,12 @@ where its header says what does not hold, and where no term has a neighbor.
 			if err != nil {
 				return err
 			}
-			return cli.Report(cmd.OutOrStdout(), asJSON, args[0], combine.Inspect(m))
+			r := combine.Inspect(m)
+			err = cli.Print(cmd.OutOrStdout(), asJSON, r, func(out io.Writer) error { return cli.Report(out, args[0], r) })
+			if err == nil && r.Meta.NonZeros == 0 {
+				err = fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", args[0])
+			}
+			return err
 		},
 	}
 	redis.RegisterServer(cmd)

@@ -112,10 +112,9 @@ func TestTermsAndRelationsAreReadFromPipes(t *testing.T) {
 	}
 }
 
-func TestMatricesOfOneNameAreToldApartByTheirFolders(t *testing.T) {
+func TestCombinedMatricesAreCalledByTheirFiles(t *testing.T) {
 	dir := t.TempDir()
-	var paths []string
-	for _, name := range []string{"yesterday/docs.akin", "today/docs.akin", "today/.akin", "today/overrides.akin"} {
+	at := func(name string) string {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -123,10 +122,17 @@ func TestMatricesOfOneNameAreToldApartByTheirFolders(t *testing.T) {
 		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "p.tsv", "car\tbus\t0.5\n"), "--out", path); status != 0 {
 			t.Fatal(stderr)
 		}
-		paths = append(paths, path)
+		return path
 	}
-	m, _ := built(t, "--from-matrices", strings.Join(paths, ","))
-	if diff := cmp.Diff([]string{"yesterday/docs", "today/docs", ".akin", "today/overrides"}, m.Meta().Origins); diff != "" {
+	docs := at("docs.akin")
+	m, _ := built(t, "--from-matrices", docs+","+at(".akin"))
+	if diff := cmp.Diff([]string{"docs", ".akin"}, m.Meta().Origins); diff != "" {
 		t.Error(diff)
+	}
+	for _, other := range []string{"today/docs.akin", "overrides.akin"} {
+		_, stderr, status := akin(t, "matrix", "build", "--from-matrices", docs+","+at(other), "--out", filepath.Join(dir, "out.akin"))
+		if status != exitUsage || !strings.Contains(stderr, filepath.FromSlash(other)+" would be called") {
+			t.Errorf("%s: status %d\n%s", other, status, stderr)
+		}
 	}
 }

@@ -207,7 +207,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
 		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--include", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--include is", "--exclude is", "--field is"}},
 		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
-		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename one"}},
+		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename it"}},
 		{"flags of other sources", []string{"--from-tsv", tsv, "--theta1", "2", "--recall", "0.5"}, []string{"--theta1 does not go with --from-tsv", "--recall does not"}},
 		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
 		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--include", "("}, []string{"--top: 0", "--min-similarity: 2", "--include: "}},

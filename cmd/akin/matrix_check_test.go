@@ -82,7 +82,7 @@ func TestSmallSimilaritiesAndSumsUnder1AreShownAsTheyAre(t *testing.T) {
 			t.Errorf("status %d, no %s in\n%s", status, want, out)
 		}
 	}
-	shown, _, _ := akin(t, "matrix", "show", "--file", file, "b")
+	shown, _, _ := akin(t, "matrix", "show", file, "b")
 	if !strings.Contains(shown, "c  0.00345  ") || !strings.Contains(shown, "a  0.0000153  ") {
 		t.Errorf("show:\n%s", shown)
 	}

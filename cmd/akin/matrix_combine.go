@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,7 +22,7 @@ import (
 
 type combineFlags struct {
 	paths     []string
-	names     []string // of the paths, where there are several
+	names     []string // of the files without extension, where there are several
 	weights   []float64
 	relations string
 	options   combine.Options
@@ -42,9 +45,13 @@ func (c *combineFlags) check(all *matrixFlags) error {
 	}
 	weighted, fitted := c.options.Rule == combine.RuleWeighted, c.options.Rule == combine.RuleRegression
 	var errs []error
-	var err error
-	if c.names, err = cli.Names(c.paths); err != nil {
-		errs = append(errs, fmt.Errorf("--from-matrices: %w", err))
+	for _, path := range c.paths {
+		base := filepath.Base(path)
+		name := cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
+		if name == simmatrix.OriginOverrides || slices.Contains(c.names, name) {
+			errs = append(errs, fmt.Errorf("--from-matrices: %s would be called %q, as another source is: rename it", path, name))
+		}
+		c.names = append(c.names, name)
 	}
 	switch {
 	case weighted && len(c.weights) != len(c.paths):

@@ -107,9 +107,6 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 	return o, err
 }
 
-// maxUnmet is how many pins and words are named that the matrix lacks.
-const maxUnmet = 20
-
 // applyOverrides applies them and tells which words and pins ask for what m
 // lacks. It returns them with the terms of m, too.
 func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
@@ -117,14 +114,14 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 	if err != nil {
 		return nil, nil, cli.Usage(err)
 	}
-	for k, word := range unknown {
-		if k == maxUnmet {
-			report.Tell("overrides: and %d more words that the matrix lacks", len(unknown)-maxUnmet)
-			break
-		}
+	const most = 20 // that are named of the words and pins that the matrix lacks
+	for _, word := range unknown[:min(len(unknown), most)] {
 		if near := m.Nearest(word); near != "" {
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
 		}
+	}
+	if more := len(unknown) - most; more > 0 {
+		report.Tell("overrides: and %d more words that the matrix lacks", more)
 	}
 	m, counts, err := overrides.Apply(m)
 	if err != nil {
@@ -134,12 +131,11 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
 			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
 	}
-	for k, pin := range counts.Unmet {
-		if k == maxUnmet {
-			report.Tell("overrides: and %d more pins of entries that are not there", len(counts.Unmet)-maxUnmet)
-			break
-		}
+	for _, pin := range counts.Unmet[:min(len(counts.Unmet), most)] {
 		report.Tell("overrides: %v: there is no such entry to keep", &pin)
+	}
+	if more := len(counts.Unmet) - most; more > 0 {
+		report.Tell("overrides: and %d more pins of entries that are not there", more)
 	}
 	return m, overrides, nil
 }

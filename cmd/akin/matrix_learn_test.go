@@ -88,7 +88,7 @@ func TestShowSaysWhatNeighborsWereLearnedFrom(t *testing.T) {
 	}
 	name := write(t, "learned.akin", file.String())
 	for topic, want := range map[string]string{"topic00": "learned: 1 click\n", "topic01": "learned: 31 clicks\n"} {
-		stdout, stderr, status := akin(t, "matrix", "show", "--file", name, topic)
+		stdout, stderr, status := akin(t, "matrix", "show", name, topic)
 		if _, line, _ := strings.Cut(stdout, "right"); status != 0 || !strings.Contains(line, want) {
 			t.Errorf("%s: status %d, want %q\n%s%s", topic, status, want, stdout, stderr)
 		}

@@ -13,15 +13,11 @@ import (
 	"github.com/akin-search/akin/simmatrix/store"
 )
 
-type pushFlags struct {
-	redis         cli.Redis
-	overrides, by string
-	activate      bool
-}
-
 func newMatrixPush() *cobra.Command {
-	var f pushFlags
-	cmd := &cobra.Command{
+	var redis cli.Redis
+	var overrides, by string
+	activate := false
+	cmd := redisCommand(&cobra.Command{
 		Use:   "push FILE",
 		Short: "Write a matrix file to Redis as a new version",
 		Long: `push checks the file, writes it to Redis completely under a new version and prints
@@ -35,40 +31,36 @@ was and no version behind.`,
   akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
 		Args: cli.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			report := cli.NewProgress(cmd.ErrOrStderr())
-			defer report.End()
-			m, err := cli.ReadMatrix(cmd.Context(), args[0])
+	}, &redis, func(cmd *cobra.Command, admin *store.Admin, args []string) error {
+		report := cli.NewProgress(cmd.ErrOrStderr())
+		defer report.End()
+		m, err := cli.ReadMatrix(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if overrides != "" {
+			rules, err := readOverrides(cmd.Context(), overrides)
 			if err != nil {
 				return err
 			}
-			if f.overrides != "" {
-				overrides, err := readOverrides(cmd.Context(), f.overrides)
-				if err != nil {
-					return err
-				}
-				if m, _, err = applyOverrides(m, overrides, report); err != nil {
-					return err
-				}
+			if m, _, err = applyOverrides(m, rules, report); err != nil {
+				return err
 			}
-			return f.redis.With(func(admin *store.Admin) error {
-				v, err := admin.Push(cmd.Context(), f.redis.Name, m, cmp.Or(f.by, userAtHost()), report.Step)
-				if err != nil {
-					return err
-				}
-				report.End()
-				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
-				if !f.activate {
-					return nil
-				}
-				return admin.Activate(cmd.Context(), f.redis.Name, v.ID)
-			})
-		},
-	}
-	f.redis.Register(cmd)
-	cmd.Flags().StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
-	cmd.Flags().StringVar(&f.by, "by", "", "who pushes, for the list of versions; default USER@HOST")
-	cmd.Flags().BoolVar(&f.activate, "activate", false, "make the version active when it is complete")
+		}
+		v, err := admin.Push(cmd.Context(), redis.Name, m, cmp.Or(by, userAtHost()), report.Step)
+		if err != nil {
+			return err
+		}
+		report.End()
+		fmt.Fprintln(cmd.OutOrStdout(), v.ID)
+		if !activate {
+			return nil
+		}
+		return admin.Activate(cmd.Context(), redis.Name, v.ID)
+	})
+	cmd.Flags().StringVar(&overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
+	cmd.Flags().StringVar(&by, "by", "", "who pushes, for the list of versions; default USER@HOST")
+	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
 	return cmd
 }
 

@@ -418,8 +418,9 @@ const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerr
 func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 	t.Helper()
 	for k, title := range []string{hostile + " nappies", strings.Repeat("nappies", 500), "nappies"} {
+		action, _ := json.Marshal(map[string]any{"index": map[string]any{"_id": fmt.Sprint(k, "<b>", hostile[:20])}})
 		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 5000)})
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/help/_doc/%d%s?refresh=true", proxy, k, url.PathEscape("<b>"+hostile[:20])), strings.NewReader(string(doc)))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy+"/help/_bulk?refresh=true", strings.NewReader(fmt.Sprintf("%s\n%s\n", action, doc)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,13 +122,10 @@ const (
 )
 
 func checkSpool(dir string) error {
-	for _, path := range []string{filepath.Dir(dir), dir} {
-		info, err := os.Stat(path)
-		switch {
-		case path == dir && errors.Is(err, fs.ErrNotExist): // it is made
-		case err != nil:
-			return fmt.Errorf("--spool: %w", err)
-		case !info.IsDir():
+	for _, path := range []string{dir, filepath.Dir(dir)} { // which is made in the latter where it is missing
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return nil
+		} else if err == nil || path != dir {
 			return fmt.Errorf("--spool: %s is no folder", path)
 		}
 	}

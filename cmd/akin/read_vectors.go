@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -141,9 +141,8 @@ func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors
 	}
 	most := float64(n) / math.Max(float64(total), 1) * math.MaxUint64
 	hash := func(doc *documents.DocRef) uint64 {
-		h := fnv.New64a()
-		_, _ = io.WriteString(h, doc.ID) // a hash takes all
-		return scatter(h.Sum64())
+		sum := sha256.Sum256([]byte(doc.ID))
+		return binary.BigEndian.Uint64(sum[:])
 	}
 	type sampled struct {
 		hash      uint64
@@ -170,14 +169,6 @@ func sampleDocuments(ctx context.Context, r *enrich.Reading, n int) ([][]vectors
 		out[i] = docs[i].y
 	}
 	return out, err
-}
-
-// scatter spreads hashes of like texts over all numbers (the last step of
-// MurmurHash3).
-func scatter(h uint64) uint64 {
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }
 
 // vectorTask returns what gives documents their vectors, and adds up in losses

@@ -56,7 +56,7 @@ only analyzes the queries.
 	c.cluster.Register(set, "URL of the cluster")
 	set.StringSliceVar(&c.fields, "field", nil, "text fields that the searches look at (required)")
 	set.StringVar(&c.matrix, "matrix", "", "matrix file (required)")
-	c.judged.Register(set)
+	c.judged.Register(set, "file of judgments (required)")
 	set.StringVar(&c.searches.Template, "template", "", "file of a search body with {{query}} in a string")
 	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, from which an interrupted run goes on")
 	set.StringVar(&c.out, "out", "", "write the profile to this file (required)")

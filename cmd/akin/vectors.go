@@ -36,7 +36,6 @@ type vectorModelFlags struct {
 	redis           cli.Redis
 	matrix, weights string
 	meta            vectors.Meta
-	store, norm     string
 	strength        float64
 	sample          int
 	out             string
@@ -75,8 +74,8 @@ The index is only read. ` + cli.MatrixHelp + `
 	f.redis.RegisterServer(cmd)
 	flags.StringVar(&f.matrix, "matrix", "", "MATRIX of the similarities (required)")
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
-	flags.StringVar(&f.store, "store", "", "type of the field: sparse_vector, rank_features, dense_vector or knn_vector (required)")
-	flags.StringVar(&f.norm, "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
+	flags.StringVar((*string)(&f.meta.Store), "store", "", "type of the field: sparse_vector, rank_features, dense_vector or knn_vector (required)")
+	flags.StringVar((*string)(&f.meta.Normalization), "normalize", string(vectors.Soft), "what scores are divided by: soft, hard or none")
 	flags.IntVar(&f.meta.Terms, "terms", 200, "terms of a document's sparse vector at most, 0 for all")
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
 	flags.Float64Var(&f.strength, "strength", 0, "how much of each similarity counts, to 1; 0 is 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
@@ -86,18 +85,17 @@ The index is only read. ` + cli.MatrixHelp + `
 }
 
 func (f *vectorModelFlags) check() error {
-	errs := []error{required("matrix", f.matrix, "weights", f.weights, "store", f.store), cli.CheckOut(f.out)}
+	errs := []error{required("matrix", f.matrix, "weights", f.weights, "store", string(f.meta.Store)), cli.CheckOut(f.out)}
 	if f.sample < 1 || f.sample > maxVectorSample {
 		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
 	}
-	f.meta.Field, f.meta.Store, f.meta.Normalization = f.field, vectors.Store(f.store), vectors.Normalization(f.norm)
-	f.meta.Strength = cmp.Or(f.strength, 1)
+	f.meta.Field, f.meta.Strength = f.field, cmp.Or(f.strength, 1)
 	if f.meta.Store.Dense() {
 		f.meta.Terms, f.meta.Strength = 0, cmp.Or(f.strength, denseStrength)
 	} else {
 		f.meta.Dims = 0
 	}
-	if f.store != "" {
+	if f.meta.Store != "" {
 		errs = append(errs, f.meta.Check())
 	}
 	return errors.Join(errs...)

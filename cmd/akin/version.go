@@ -2,13 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"runtime/debug"
 
-	"github.com/spf13/cobra"
-
-	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/internal/serve"
 )
 
@@ -37,22 +32,4 @@ func describeBuild(info *debug.BuildInfo, version, commit string) serve.Build {
 		commit += " with changes"
 	}
 	return serve.Build{Version: cmp.Or(version, info.Main.Version, "(devel)"), Commit: commit, Go: info.GoVersion}
-}
-
-func newVersion() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version, the commit and the Go that built it",
-		Example: `  akin version --json`,
-		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild())
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "akin %s\n", thisBuild())
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
 }

@@ -84,7 +84,7 @@ func (f *Redis) RegisterServer(cmd *cobra.Command) {
 }
 
 // With calls call with the Redis of the flags.
-func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
+func (f *Redis) With(call func(admin *store.Admin) error) error {
 	url := cmp.Or(f.URL, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
 		return Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
@@ -97,15 +97,10 @@ func (f *Redis) With(call func(admin *store.Admin) error) (err error) {
 	if err != nil {
 		return Usage(err)
 	}
-	defer func() {
-		if closing := admin.Close(); err == nil {
-			err = closing
-		}
-	}()
 	if err = call(admin); errors.Is(err, store.ErrName) {
-		return Usage(err)
+		err = Usage(err)
 	}
-	return err
+	return errors.Join(err, admin.Close())
 }
 
 // MatrixHelp says what MATRIX stands for on the command lines.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -172,30 +171,4 @@ func Follow(path string) store.Loader {
 		}
 		return m, seen, nil
 	}
-}
-
-// Names returns the names of matrix files without the extension, and with
-// the folder before it where that says too little.
-func Names(paths []string) ([]string, error) {
-	names, uses := make([]string, len(paths)), map[string]int{simmatrix.OriginOverrides: 1} // which is no matrix
-	for k, path := range paths {
-		base := filepath.Base(path)
-		names[k] = cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
-		uses[names[k]]++
-	}
-	first := map[string]string{} // path by name
-	for k, path := range paths {
-		if uses[names[k]] > 1 {
-			whole, err := filepath.Abs(path)
-			if err != nil {
-				return nil, err
-			}
-			names[k] = filepath.Base(filepath.Dir(whole)) + "/" + names[k]
-		}
-		if other, ok := first[names[k]]; ok {
-			return nil, fmt.Errorf("%s and %s would both be called %q: rename one", other, path, names[k])
-		}
-		first[names[k]] = path
-	}
-	return names, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -20,19 +19,8 @@ import (
 
 const sampleNeighbors = 10
 
-// Report prints a report on the matrix called name. Its error says that no term
-// has a neighbor.
-func Report(out io.Writer, asJSON bool, name string, r *combine.Inspection) error {
-	if err := Print(out, asJSON, r, func(out io.Writer) error { return printInspection(out, name, r) }); err != nil {
-		return err
-	}
-	if r.Meta.NonZeros == 0 {
-		return fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", name)
-	}
-	return nil
-}
-
-func printInspection(out io.Writer, name string, r *combine.Inspection) error {
+// Report prints a report on the matrix called name.
+func Report(out io.Writer, name string, r *combine.Inspection) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n\nsource\t%s\n", name, Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
@@ -255,9 +243,8 @@ func LookUp(word string, terms map[string]string, near func(word string) string)
 
 // Neighbors are rows of one matrix that were looked up by words.
 type Neighbors struct {
-	Matrix  string     `json:"matrix"` // which one
-	Origins []string   `json:"-"`      // the names of what its entries come from
-	Rows    []shownRow `json:"terms"`
+	Matrix string     `json:"matrix"` // which one
+	Rows   []shownRow `json:"terms"`
 }
 
 type shownTerm struct {
@@ -286,40 +273,37 @@ type shownRow struct {
 	too string // Asked as a term of its own, "" where it is none
 }
 
-// Add adds what a word stands for, see [LookUp], with the first top neighbors
-// of the term. rowOf returns the row of a term, formOf what people write for
-// it, where that is another.
-func (f *Neighbors) Add(
-	word string, terms map[string]string, near func(word string) string, top int,
-	rowOf func(term string) simmatrix.Row, formOf func(term string) string,
-) {
-	term, nearest := LookUp(word, terms, near)
-	row := rowOf(term)
-	shown := shownRow{shownTerm: shownTerm{term, formOf(term), row.DocFreq()}, Nearest: nearest, all: row.Len()}
-	if term != word {
-		if shown.Asked = word; !rowOf(word).IsZero() {
-			shown.too = readable(word, formOf(word))
+// FindNeighbors returns the first top neighbors of what words stand for in the
+// matrix called name, see [LookUp].
+func FindNeighbors(name string, m *simmatrix.Matrix, words []string, top int) *Neighbors {
+	found := &Neighbors{Matrix: name}
+	for _, word := range words {
+		term, nearest := LookUp(word, m.TermsOf(word, strings.ToLower(word)), m.Nearest)
+		row := m.Row(term)
+		shown := shownRow{shownTerm: shownTerm{term, m.Form(term), row.DocFreq()}, Nearest: nearest, all: row.Len()}
+		if term != word {
+			if shown.Asked = word; !m.Row(word).IsZero() {
+				shown.too = readable(word, m.Form(word))
+			}
 		}
-	}
-	if !row.IsZero() {
-		shown.Neighbors = []shownNeighbor{}
-	}
-	for n := range row.All() {
-		if len(shown.Neighbors) == top {
-			break
+		if !row.IsZero() {
+			shown.Neighbors = []shownNeighbor{}
 		}
-		shown.Neighbors = append(shown.Neighbors, shownNeighbor{
-			shownTerm{n.Term, formOf(n.Term), n.DocFreq}, n.Similarity, originNames(f.Origins, n),
-		})
+		for n := range row.All() {
+			if len(shown.Neighbors) == top {
+				break
+			}
+			shown.Neighbors = append(shown.Neighbors, shownNeighbor{
+				shownTerm{n.Term, m.Form(n.Term), n.DocFreq}, n.Similarity, originNames(m.Meta().Origins, n),
+			})
+		}
+		found.Rows = append(found.Rows, shown)
 	}
-	f.Rows = append(f.Rows, shown)
+	return found
 }
 
-// Print prints a table, or a line of JSON.
-func (f *Neighbors) Print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(f)
-	}
+// Print prints a table.
+func (f *Neighbors) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i := range f.Rows {
 		r := &f.Rows[i]

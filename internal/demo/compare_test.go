@@ -49,7 +49,7 @@ func newComparison(t *testing.T) *comparison {
 		c.load(t, index, map[string]any{"title": text(), "body": text()}, docs)
 	}
 	c.load(t, "odd", map[string]any{
-		"title": text(), "body": map[string]any{"type": "text"}, "tag": map[string]any{"type": "keyword"},
+		"title": text(), "body": map[string]any{"type": "text"}, "tag": map[string]any{"type": "text"},
 	}, oddDocs())
 	return c
 }

@@ -61,23 +61,6 @@ type operation struct {
 	source []byte
 }
 
-func (op operation) apply(ix *index) map[string]any {
-	if _, known := ix.known[op.id]; known {
-		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
-			"[%s]: the document exists already; this engine replaces none", op.id))
-	}
-	ix.put(op.id, op.source)
-	return map[string]any{
-		"_index": ix.name, "_id": op.id, "_primary_term": 1, "_seq_no": len(ix.docs) - 1, "_version": 1,
-		"_shards": map[string]any{"total": 1, "successful": 1, "failed": 0}, "result": "created", "status": http.StatusCreated,
-	}
-}
-
-func (e *Engine) putDocument(c *call) any {
-	c.status = http.StatusCreated
-	return operation{c.PathValue("id"), c.body}.apply(e.single(c.PathValue("index")))
-}
-
 // bulk carries out many writes. A line that is not JSON, or an action that is
 // not known, fails the whole request before anything is written.
 func (e *Engine) bulk(c *call) any {
@@ -85,8 +68,8 @@ func (e *Engine) bulk(c *call) any {
 	items := make([]any, len(ops))
 	failed := false
 	for i, op := range ops {
-		var item map[string]any
-		if refused := caught(func() { item = op.apply(ix) }); refused != nil {
+		item := map[string]any{"_index": ix.name, "_id": op.id, "status": http.StatusCreated, "result": "created"}
+		if refused := caught(func() { ix.put(op.id, op.source) }); refused != nil {
 			failed = true
 			item = map[string]any{"_index": ix.name, "_id": op.id, "status": refused.status, "error": refused.object()}
 		}

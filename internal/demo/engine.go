@@ -6,14 +6,14 @@
 //
 // # What it is not
 //
-// It has fields of type text and keyword only. Documents are written in bulk
-// and neither replaced nor deleted. It keeps no positions, so there are no
-// phrases; it has one shard, no aggregations, highlights or aliases, and of
-// scripts it knows akin's own, by their text: [ScriptInvert], [ScriptSaturate]
-// and [ScriptProbe]. It makes no terms of emoji, of circled letters and of
-// Thai, Lao, Burmese and Khmer script. It refuses what it does not know with
-// status 400 and an error that names it: it ignores nothing that would change
-// an answer, except filter_path, which only shortens it.
+// It has fields of type text only. Documents are written in bulk and neither
+// replaced nor deleted. It keeps no positions, so there are no phrases; it has
+// one shard, no aggregations, highlights or aliases, and of scripts it
+// knows akin's own, by their text: [ScriptInvert], [ScriptSaturate] and
+// [ScriptProbe]. It makes no terms of emoji, of circled letters and of Thai,
+// Lao, Burmese and Khmer script. It refuses what it does not know with status
+// 400 and an error that names it: it ignores nothing that would change an
+// answer, except filter_path, which only shortens it.
 package demo
 
 import (

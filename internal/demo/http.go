@@ -24,7 +24,6 @@ func NewEngine() *Engine {
 		"POST /{index}/_termvectors": e.termVectors,
 		"POST /_mtermvectors":        e.manyTermVectors,
 		"POST /{index}/_bulk":        e.bulk,
-		"PUT /{index}/_doc/{id}":     e.putDocument,
 		"GET /{index}/_search":       e.search,
 		"POST /{index}/_search":      e.search,
 		"GET /_search":               e.search,
@@ -77,7 +76,7 @@ func (e *Engine) serve(h handler) http.HandlerFunc {
 		var body any
 		if refused := caught(func() {
 			c.read(w)
-			if strings.HasSuffix(r.Pattern, "/_search") && !c.params.Has("scroll") { // of the path a document may be the end
+			if strings.HasSuffix(r.Pattern, "/_search") && !c.params.Has("scroll") {
 				e.mu.RLock()
 				defer e.mu.RUnlock()
 			} else {

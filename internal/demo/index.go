@@ -11,15 +11,13 @@ import (
 	"github.com/akin-search/akin/internal/glob"
 )
 
-// A fieldType says how the values of one field are indexed. It is immutable.
+// A fieldType says how a field of text is indexed. It is immutable.
 type fieldType struct {
-	name      string // of the type: text or keyword
-	analyzer  string
-	bm25      bm25
-	subfields []string // by their full names
+	analyzer string
+	bm25     bm25
 }
 
-// A mapping has the fields of an index by their full names. It is immutable.
+// A mapping has the fields of an index by their names. It is immutable.
 type mapping struct {
 	fields     map[string]*fieldType
 	properties map[string]any // as written
@@ -32,38 +30,20 @@ func newMapping(definition map[string]any) *mapping {
 	m := &mapping{fields: map[string]*fieldType{}, properties: a.object("properties"), analyzers: analyzers()}
 	a.done()
 	for name, field := range m.properties {
-		m.define(name, field)
+		a := newArgs("field "+name, field)
+		if kind := a.str("type", ""); kind != "text" {
+			panic(mapperError("No handler for type [%s] declared on field [%s]", kind, name))
+		}
+		// Elasticsearch and OpenSearch up to 2 multiply each score by k1+1 (Lucene's
+		// LegacyBM25Similarity), and so does this engine.
+		t := &fieldType{analyzer: a.str("analyzer", "standard"), bm25: bm25{k1: 1.2, b: 0.75, scale: 2.2}}
+		a.done()
+		if m.analyzers[t.analyzer] == nil {
+			panic(mapperError("analyzer [%s] has not been configured in mappings", t.analyzer))
+		}
+		m.fields[name] = t
 	}
 	return m
-}
-
-func (m *mapping) define(name string, definition any) *fieldType {
-	a := newArgs("field "+name, definition)
-	// Elasticsearch and OpenSearch up to 2 multiply each score by k1+1 (Lucene's
-	// LegacyBM25Similarity), and so does this engine.
-	t := &fieldType{name: a.str("type", ""), bm25: bm25{k1: 1.2, b: 0.75, scale: 2.2}}
-	switch t.name {
-	case "text":
-		t.analyzer = a.str("analyzer", "standard")
-	case "keyword":
-		t.analyzer = "keyword"
-	default:
-		panic(mapperError("No handler for type [%s] declared on field [%s]", t.name, name))
-	}
-	if m.analyzers[t.analyzer] == nil {
-		panic(mapperError("analyzer [%s] has not been configured in mappings", t.analyzer))
-	}
-	subfields := a.object("fields")
-	a.done()
-	for _, sub := range slices.Sorted(maps.Keys(subfields)) {
-		full := name + "." + sub
-		if len(m.define(full, subfields[sub]).subfields) > 0 {
-			panic(mapperError("Field [%s] can't have fields of its own", full))
-		}
-		t.subfields = append(t.subfields, full)
-	}
-	m.fields[name] = t
-	return t
 }
 
 // matching returns the fields whose names match the pattern, sorted. A name
@@ -74,23 +54,6 @@ func (m *mapping) matching(pattern string) []string {
 	}
 	out := slices.Sorted(maps.Keys(m.fields))
 	return slices.DeleteFunc(out, func(name string) bool { return !glob.Match(pattern, name) })
-}
-
-// count returns how often a field with those values has each term. A keyword is
-// a term that a document has once.
-func (m *mapping) count(field string, values []string) map[string]int {
-	t, freqs := m.fields[field], map[string]int{}
-	for _, text := range values {
-		if t.name != "text" {
-			freqs[text] = 1
-			continue
-		}
-		tokens, _ := m.analyzers[t.analyzer](text)
-		for _, token := range tokens {
-			freqs[token.Term]++
-		}
-	}
-	return freqs
 }
 
 type index struct {
@@ -148,6 +111,10 @@ func newIndex(name string, m *mapping) *index {
 // put writes a document under a new id. One that does not fit the mapping
 // changes nothing.
 func (ix *index) put(id string, source []byte) {
+	if _, known := ix.known[id]; known {
+		panic(refuse(http.StatusConflict, "version_conflict_engine_exception",
+			"[%s]: the document exists already; this engine replaces none", id))
+	}
 	members, ok := decodeJSON(source).(map[string]any)
 	if !ok {
 		panic(mapperError("failed to parse: a document is a JSON object"))
@@ -159,8 +126,9 @@ func (ix *index) put(id string, source []byte) {
 			panic(refuse(http.StatusBadRequest, "strict_dynamic_mapping_exception",
 				"mapping set to strict, dynamic introduction of [%s] is not allowed", name))
 		}
-		for _, field := range append([]string{name}, t.subfields...) {
-			terms[field] = ix.mapping.count(field, fieldValues(name, v))
+		terms[name] = map[string]int{}
+		for _, token := range ix.mapping.analyzers[t.analyzer].all(fieldValues(name, v)) {
+			terms[name][token.Term]++
 		}
 	}
 	ix.add(id, source, terms)
@@ -185,13 +153,11 @@ func (ix *index) add(id string, source []byte, terms map[string]map[string]int) 
 		if len(freqs) > 0 {
 			f.docCount++
 		}
-		tokens, length := 0, 1 // as a keyword has no length
+		tokens := 0
 		for _, freq := range freqs {
 			tokens += freq
 		}
-		if t.name == "text" {
-			length = quantizedLength(tokens)
-		}
+		length := quantizedLength(tokens)
 		f.tokens += tokens
 		f.sumDocFreq += len(freqs)
 		for term, freq := range freqs {

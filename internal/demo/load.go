@@ -49,7 +49,7 @@ func loadedMapping(fields map[string]Field) *mapping {
 	m := &mapping{fields: map[string]*fieldType{}, properties: map[string]any{}, analyzers: analyzers(), loaded: true}
 	for field, f := range fields {
 		own := "analyzer of " + field
-		m.fields[field] = &fieldType{name: "text", analyzer: own, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
+		m.fields[field] = &fieldType{analyzer: own, bm25: bm25{float32(f.K1), float32(f.B), float32(f.Scale)}}
 		m.properties[field] = map[string]any{"type": "text", "analyzer": own}
 		m.analyzers[own] = func(text string) ([]Token, int) {
 			tokens, err := f.Analyze(text)

@@ -200,7 +200,7 @@ func readTextOptions(a *args, operatorKey string) textOptions {
 
 func (p parser) fullText(field string, o textOptions) query {
 	t := p.ix.mapping.fields[field]
-	if t == nil || t.name != "text" {
+	if t == nil {
 		return p.exact(field, o.text)
 	}
 	var terms []query

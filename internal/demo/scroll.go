@@ -35,8 +35,6 @@ func (e *Engine) search(c *call) any {
 		}
 		id := rand.Text()
 		e.scrolls[id], out["_scroll_id"] = found, id
-	} else if r.slice.max > 0 {
-		panic(refuse(http.StatusBadRequest, "search_exception", "`slice` cannot be used outside of a scroll context"))
 	}
 	out["took"] = c.took()
 	return out

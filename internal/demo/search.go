@@ -2,7 +2,7 @@ package demo
 
 import (
 	"cmp"
-	"hash/fnv"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -14,10 +14,8 @@ import (
 	"github.com/akin-search/akin/internal/glob"
 )
 
-const (
-	maxResultWindow = 10_000 // bounds from + size, as index.max_result_window does
-	maxSlices       = 1024
-)
+// maxResultWindow bounds from + size, as index.max_result_window does.
+const maxResultWindow = 10_000
 
 // A searchRequest is a parsed search body, its query excepted, which is parsed
 // for each index.
@@ -34,7 +32,8 @@ type searchRequest struct {
 	byDocument bool // sorted by _doc instead of by score
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
-	slice      slice
+	slice      int // of so many slices of the documents, by the hash of the id
+	slices     int
 	rescore    []rescorer
 }
 
@@ -64,9 +63,9 @@ func parseSearch(body map[string]any) *searchRequest {
 	for _, v := range a.list("rescore") {
 		r.rescore = append(r.rescore, parseRescorer(v))
 	}
-	if v, ok := a.take("slice"); ok {
-		r.slice = parseSlice(v)
-	}
+	slice := newArgs("slice", a.object("slice"))
+	r.slice, r.slices = slice.integer("id", 0), max(slice.integer("max", 1), 1)
+	slice.done()
 	switch total := a.str("track_total_hits", ""); total {
 	case "":
 		r.totalUpTo = maxResultWindow
@@ -121,31 +120,6 @@ func parseRescorer(v any) rescorer {
 	return s
 }
 
-// A slice is one of max parts of the documents, each of which is in one part.
-// A max of 0 is all of them.
-type slice struct{ id, max int }
-
-func parseSlice(v any) slice {
-	a := newArgs("slice", v)
-	if field := a.str("field", "_id"); field != "_id" {
-		panic(unsupported("slices by the field [%s]", field))
-	}
-	s := slice{id: a.integer("id", maxSlices), max: a.integer("max", 0)}
-	a.done()
-	if s.max < 2 || s.max > maxSlices || s.id >= s.max {
-		panic(illegal("[slice] [max] must be from 2 to %d, [id] from 0 to max-1", maxSlices))
-	}
-	return s
-}
-
-// contains reports whether the document of that id is in the slice. The real
-// engines go by the id too, though other documents result.
-func (s slice) contains(id string) bool {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id)) // never fails
-	return s.max == 0 || int64(h.Sum32())%int64(s.max) == int64(s.id)
-}
-
 // results are what a search found, in the order of the answer, over the
 // documents as they were then.
 type results struct {
@@ -179,7 +153,7 @@ func (r *searchRequest) find(indices []*index) *results {
 			rescorer.apply(ix, hits)
 		}
 		for _, h := range hits {
-			if r.slice.contains(ix.docs[h.doc].id) {
+			if r.slices < 2 || int(crc32.ChecksumIEEE([]byte(ix.docs[h.doc].id)))%r.slices == r.slice {
 				all = append(all, result{h, ix, q, named})
 			}
 		}

@@ -119,7 +119,7 @@ func (e *Engine) manyTermVectors(c *call) any {
 		number, found := ix.known[id]
 		vectors := map[string]any{}
 		for _, field := range fields {
-			if t := ix.mapping.fields[field]; !found || t == nil || t.name != "text" {
+			if !found || ix.mapping.fields[field] == nil {
 				continue
 			}
 			if terms := ix.vector(ix.docs[number], field, places); len(terms) > 0 {

@@ -14,11 +14,7 @@ import (
 )
 
 // A Build says which akin this is; what is not known is empty.
-type Build struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Go      string `json:"go"`
-}
+type Build struct{ Version, Commit, Go string }
 
 // String has what is known, separated by commas.
 func (b Build) String() string {
@@ -90,11 +86,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		to.gauge("akin_request_memory_bytes", "Memory that requests in flight use.", float64(s.Held), "kind", string(kind))
 		to.counter("akin_request_memory_rejections_total", "How often requests asked for more memory than memory.in_flight allows.", float64(s.Refused), "kind", string(kind))
 	}
-	if c.cluster != nil {
-		s := c.cluster.Stats()
-		to.cache("analysis", s.Analysis.Hits, s.Analysis.Misses, s.Analysis.Bytes)
-		to.cache("statistics", s.Statistics.Hits, s.Statistics.Misses, s.Statistics.Bytes)
-	}
+	s := c.cluster.Stats()
+	to.cache("analysis", s.Analysis.Hits, s.Analysis.Misses, s.Analysis.Bytes)
+	to.cache("statistics", s.Statistics.Hits, s.Statistics.Misses, s.Statistics.Bytes)
 	if c.limits != nil {
 		to.limits(c.limits())
 	}

@@ -34,7 +34,7 @@ func TestMetricsOfMatricesAndWeights(t *testing.T) {
 	r := soft.New(soft.Options{})
 	defer r.Close()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{store: store(), weights: store(), rerank: r, memory: limits.New(1)})
+	registry.MustRegister(&collector{cluster: newCluster(t), store: store(), weights: store(), rerank: r, memory: limits.New(1)})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -173,8 +175,9 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 // it again at each SIGHUP. build is this akin; the log goes to stderr, the
 // access log to stdout.
 func Run(ctx context.Context, file string, cfg *configs.Config, build Build, stdout, stderr io.Writer) error {
-	hangup, stopHangup := onHangup()
-	defer stopHangup()
+	hangup := make(chan os.Signal, 1) // several that nobody has received yet are one
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	log := newLogger(cfg.Log, stderr)
 	a, err := New(ctx, Options{Config: cfg, Log: log, Build: build, Stdout: stdout})
 	if err != nil {

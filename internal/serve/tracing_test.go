@@ -52,9 +52,12 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 		cfg.Tracing = configs.Tracing{Endpoint: collector.URL, Sample: 1, Headers: configs.NewSecret("Authorization=ApiKey%20secret")}
 		cfg.Expansion.Budget = configs.Duration(10 * time.Second)
 	})
-	engine.ServeHTTP(httptest.NewRecorder(), indexed("", `{"mappings":{"properties":{"title":{"type":"text"}}}}`))
-	engine.ServeHTTP(httptest.NewRecorder(), indexed("/_doc/1", `{"title":"an automobile"}`))
-	engine.ServeHTTP(httptest.NewRecorder(), indexed("/_doc/2", `{"title":"a car"}`))
+	engine.ServeHTTP(httptest.NewRecorder(), indexed(http.MethodPut, "", `{"mappings":{"properties":{"title":{"type":"text"}}}}`))
+	engine.ServeHTTP(httptest.NewRecorder(), indexed(http.MethodPost, "/_bulk", `{"index":{"_id":"1"}}
+{"title":"an automobile"}
+{"index":{"_id":"2"}}
+{"title":"a car"}
+`))
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/books/_search", strings.NewReader(`{"query":{"match":{"title":"car"}}}`))
 	r.Header.Set("Content-Type", "application/json")
@@ -102,8 +105,8 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 }
 
 // indexed is a request that writes to an index.
-func indexed(path, document string) *http.Request {
-	r := httptest.NewRequest(http.MethodPut, "/books"+path, strings.NewReader(document))
+func indexed(method, path, body string) *http.Request {
+	r := httptest.NewRequest(method, "/books"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }

@@ -40,13 +40,10 @@ func openCache(path, model, prefix string, create bool) (*cache, error) {
 		}
 		return c.db.View(c.check)
 	})
-	if errors.Is(err, bbolterrors.ErrTimeout) {
-		err = errors.New("another build uses it: wait until that ends, or name another file")
-	}
 	if err != nil {
-		return c, errors.Join(c.explain(err), c.close())
+		err = errors.Join(err, c.close())
 	}
-	return c, nil
+	return c, err
 }
 
 // check returns why the file is not the cache of this model. One in which
@@ -68,21 +65,20 @@ func (c *cache) check(tx *bbolt.Tx) error {
 }
 
 // try calls f, in which the database panics where a page of the file is
-// damaged.
-func (*cache) try(f func() error) (err error) {
+// damaged. Its error names the file.
+func (c *cache) try(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it is damaged: remove it (%v)", r)
 		}
+		if errors.Is(err, bbolterrors.ErrTimeout) {
+			err = errors.New("another build uses it: wait until that ends, or name another file")
+		}
+		if err != nil {
+			err = fmt.Errorf("the cache of vectors %s: %w", c.path, err)
+		}
 	}()
 	return f()
-}
-
-func (c *cache) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("the cache of vectors %s: %w", c.path, err)
 }
 
 // get returns the vector of each word, nil where it is not known and empty
@@ -115,7 +111,7 @@ func (c *cache) get(words []string) (vectors [][]float32, dim int, err error) {
 			return nil
 		})
 	})
-	return vectors, dim, c.explain(err)
+	return vectors, dim, err
 }
 
 // put keeps the vectors of words, whose dimension is dim, and what they are of.
@@ -123,7 +119,7 @@ func (c *cache) put(words []string, vectors [][]float32, dim int) error {
 	if c.db == nil {
 		return nil
 	}
-	return c.explain(c.try(func() error {
+	return c.try(func() error {
 		return c.db.Update(func(tx *bbolt.Tx) error {
 			about, err := tx.CreateBucketIfNotExists(aboutBucket)
 			bucket, errVectors := tx.CreateBucketIfNotExists(vectorBucket)
@@ -140,12 +136,12 @@ func (c *cache) put(words []string, vectors [][]float32, dim int) error {
 			}
 			return err
 		})
-	}))
+	})
 }
 
 func (c *cache) close() error {
 	if c.db == nil {
 		return nil
 	}
-	return c.explain(c.db.Close())
+	return c.try(c.db.Close)
 }

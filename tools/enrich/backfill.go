@@ -146,10 +146,7 @@ type Counts struct {
 	Gone      int // deleted meanwhile
 	Conflicts int // that others wrote in the last round
 	Failed    int // that could not be written
-	// Unanswered are those in calls that had come to no answer when the backfill
-	// was interrupted: each may be written or not.
-	Unanswered int
-	Rounds     int // how often the index was searched for documents to do
+	Rounds    int // how often the index was searched for documents to do
 }
 
 // Run gives each document of a task what it lacks, and at the end makes visible
@@ -286,14 +283,13 @@ type update struct {
 // write makes updates, and those again that the cluster had no time for. They
 // fail where it never has.
 func (b *backfill) write(ctx context.Context, updates []update) error {
-	var busy error     // of the last try
-	var unanswered int // of the updates were in such a call, and may be made
+	var busy error // of the last try
 	err := Retry(ctx, func() error {
 		var again []update
 		busy = nil
 		for len(updates) > 0 {
 			n := fitting(updates)
-			results, err := b.call(ctx, updates[:n], &unanswered)
+			results, err := b.call(ctx, updates[:n])
 			if err != nil {
 				updates = append(updates, again...)
 				return err
@@ -316,11 +312,6 @@ func (b *backfill) write(ctx context.Context, updates []update) error {
 			err = b.fail(&updates[i].Doc, busy)
 		}
 	}
-	if ctx.Err() != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.counts.Unanswered += unanswered
-	}
 	return err
 }
 
@@ -335,8 +326,7 @@ func fitting(updates []update) int {
 }
 
 // call makes updates in one call, which has some time left after ctx has ended.
-// unanswered is how many of them may be made without an answer.
-func (b *backfill) call(ctx context.Context, updates []update, unanswered *int) ([]documents.UpdateResult, error) {
+func (b *backfill) call(ctx context.Context, updates []update) ([]documents.UpdateResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -347,12 +337,7 @@ func (b *backfill) call(ctx context.Context, updates []update, unanswered *int) 
 	for i := range updates {
 		changes[i] = updates[i].DocUpdate
 	}
-	*unanswered = len(updates)
-	results, err := b.cluster.UpdateDocs(longer, changes)
-	if err == nil {
-		*unanswered = 0
-	}
-	return results, err
+	return b.cluster.UpdateDocs(longer, changes)
 }
 
 // note counts what has become of a document. empty says how it is counted when

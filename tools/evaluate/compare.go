@@ -18,10 +18,8 @@ type Comparison struct {
 	Queries  int            `json:"queries"`
 	Searches int            `json:"searches"`
 	// Overlap is the mean share of documents that the first ten of both arms have
-	// in common, and RankBiasedOverlap the mean likeness of the whole rankings if
-	// each next rank counts 0.9 times the one before; both in [0, 1].
-	Overlap           float64 `json:"overlap_at_10"`
-	RankBiasedOverlap float64 `json:"rank_biased_overlap"`
+	// in common, in [0, 1].
+	Overlap float64 `json:"overlap_at_10"`
 	// ChangedFirst is how many searches have another first hit.
 	ChangedFirst int `json:"changed_first_hit"`
 	// Gained had no hits of the first arm and have some of the second, Lost the
@@ -46,15 +44,11 @@ type ComparedArm struct {
 type ComparedQuery struct {
 	Query
 
-	Overlap           float64 `json:"overlap_at_10"`
-	RankBiasedOverlap float64 `json:"rank_biased_overlap"`
-	Hits              [2]int  `json:"hits"` // how many were returned
+	Overlap float64 `json:"overlap_at_10"`
+	Hits    [2]int  `json:"hits"` // how many were returned
 }
 
-const (
-	comparedDepth = 10  // of a page of hits
-	persistence   = 0.9 // how sure a user is to look at the next hit
-)
+const comparedDepth = 10 // of a page of hits
 
 // Compare compares the answers of two arms to the queries of a log, which
 // are in its order and may be fewer.
@@ -68,15 +62,11 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 			continue
 		}
 		first, second := idsOf(distinct(a.Answers[0].Hits)), idsOf(distinct(a.Answers[1].Hits))
-		each := ComparedQuery{
-			Query: q, Overlap: Overlap(first, second, comparedDepth),
-			RankBiasedOverlap: RankBiasedOverlap(first, second, persistence), Hits: [2]int{len(first), len(second)},
-		}
+		each := ComparedQuery{Query: q, Overlap: Overlap(first, second, comparedDepth), Hits: [2]int{len(first), len(second)}}
 		c.Each = append(c.Each, each)
 		c.Queries++
 		c.Searches += q.Count
 		c.Overlap += float64(q.Count) * each.Overlap
-		c.RankBiasedOverlap += float64(q.Count) * each.RankBiasedOverlap
 		switch {
 		case len(first) > 0 && len(second) > 0:
 			if first[0] != second[0] {
@@ -95,7 +85,7 @@ func Compare(arms [2]string, log []Query, answered []Answered) *Comparison {
 			took[k] = append(took[k], millis(answer.Took))
 		}
 	}
-	c.Overlap, c.RankBiasedOverlap = c.Overlap/float64(max(c.Searches, 1)), c.RankBiasedOverlap/float64(max(c.Searches, 1))
+	c.Overlap /= float64(max(c.Searches, 1))
 	for k := range took {
 		c.Arms[k].Latency = latency(took[k])
 	}
@@ -114,7 +104,6 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
 	fmt.Fprintf(out, "of the first ten the same (overlap@10)\t%.1f %%\n", 100*c.Overlap)
-	fmt.Fprintf(out, "likeness of the order (rank-biased overlap)\t%.3f\n", c.RankBiasedOverlap)
 	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
 	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
 	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))

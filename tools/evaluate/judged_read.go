@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -34,7 +33,6 @@ type JudgedFile struct {
 // and queries, nil for the last four, one of
 //
 //	{"_id": "1", "text": "…"}            BEIR's queries.jsonl
-//	<top> <num> Number: 1 <title> …      TREC's topics
 //	1 TAB text
 //
 // Without queries a CSV file has the texts of queries in place of their
@@ -90,8 +88,6 @@ func (r *reader) queryFormat(first string) format {
 	switch {
 	case strings.HasPrefix(first, "{"):
 		return r.jsonLines
-	case strings.HasPrefix(first, "<"):
-		return r.topics
 	case strings.Contains(first, "\t"):
 		return r.tabs
 	}
@@ -132,31 +128,6 @@ func (r *reader) tabs(text []byte) {
 		id, text, _ := strings.Cut(line, "\t")
 		r.query(n, Query{ID: id, Text: text})
 	})
-}
-
-var (
-	topicPattern   = regexp.MustCompile(`(?is)<top>(.*?)(</top>|$)`)
-	openPattern    = regexp.MustCompile(`(?i)<top>`)
-	elementPattern = regexp.MustCompile(`(?is)<(num|title)>\s*(?:Number:|Topic:)?([^<]*)`)
-)
-
-// topics reads the elements num and title of TREC's topics, which may lack
-// their end tags, and whose text may begin with a label and go on in the next
-// lines.
-func (r *reader) topics(text []byte) {
-	line := lineAt(text)
-	for _, at := range topicPattern.FindAllSubmatchIndex(text, -1) {
-		begin := line(int64(at[0]))
-		if at[4] == at[5] || openPattern.Match(text[at[2]:at[3]]) {
-			r.fail(begin, "a topic without its end, </top>")
-			continue
-		}
-		found := map[string]string{}
-		for _, element := range elementPattern.FindAllSubmatch(text[at[2]:at[3]], -1) {
-			found[strings.ToLower(string(element[1]))] = strings.Join(strings.Fields(string(element[2])), " ")
-		}
-		r.query(begin, Query{ID: found["num"], Text: found["title"]})
-	}
 }
 
 func (r *reader) qrels(text []byte) {

@@ -109,39 +109,6 @@ func Overlap(a, b []string, k int) float64 {
 	return float64(common) / float64(longer)
 }
 
-// RankBiasedOverlap is how alike two rankings are if each next rank counts p
-// times the one before, p in (0, 1), extrapolated from what is there of both:
-// with X_d common documents of the first d and D the shorter length,
-//
-//	(1−p)/p · Σ_{d≤D} X_d/d · p^d + X_D/D · p^D
-//
-// (Webber, Moffat and Zobel 2010, RBO_EXT of equation 32 for rankings of one
-// length). It is in [0, 1], 1 of two empty rankings, and 0 where one is empty.
-func RankBiasedOverlap(a, b []string, p float64) float64 {
-	depth := min(len(a), len(b))
-	if depth == 0 {
-		if len(a) == len(b) {
-			return 1
-		}
-		return 0
-	}
-	inA, inB := map[string]bool{}, map[string]bool{}
-	common, sum, agreement := 0.0, 0.0, 0.0
-	for d, x := range a[:depth] {
-		y := b[d]
-		inA[x], inB[y] = true, true
-		if inB[x] {
-			common++
-		}
-		if x != y && inA[y] {
-			common++
-		}
-		agreement = common / float64(d+1)
-		sum += agreement * math.Pow(p, float64(d+1))
-	}
-	return (1-p)/p*sum + agreement*math.Pow(p, float64(depth))
-}
-
 // share is part/whole, and 0 of nothing.
 func share(part, whole float64) float64 {
 	if whole == 0 {

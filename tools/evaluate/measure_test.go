@@ -30,16 +30,6 @@ func TestOverlapIsOfTheLongerRanking(t *testing.T) {
 	near(t, "empty", Overlap(nil, nil, 10), 1)
 }
 
-// The value is worked out from the formula: agreements 0, 1, 2/3 at p = 1/2.
-func TestRankBiasedOverlapByHand(t *testing.T) {
-	got := RankBiasedOverlap([]string{"a", "b", "c"}, []string{"b", "a", "d"}, .5)
-	near(t, "RBO", got, 1*.25+2./3*.125+2./3*.125)
-	near(t, "same", RankBiasedOverlap([]string{"a", "b"}, []string{"a", "b"}, .9), 1)
-	near(t, "nothing in common", RankBiasedOverlap([]string{"a"}, []string{"b"}, .9), 0)
-	near(t, "one empty", RankBiasedOverlap([]string{"a"}, nil, .9), 0)
-	near(t, "both empty", RankBiasedOverlap(nil, nil, .9), 1)
-}
-
 // The example has p-values 0.01, 0.04, 0.03 and 0.005: times 4, 3, 2 and 1 in
 // ascending order these are 0.02, 0.03, 0.06 and 0.04, the last raised to 0.06.
 func TestHolmRaisesByRank(t *testing.T) {

@@ -20,16 +20,17 @@ const shownQueries = 5
 var source string
 
 // WritePage writes a result as a page in HTML that needs no other file. The
-// result has an arm, a measure, and for each query what every arm returned.
-// Figures and the order of queries are about the first measure. The same result
-// gives the same bytes.
+// result has an arm, a measure, and for each query what every arm returned. The
+// order of queries and the figure of their changes are about the first measure.
+// The same result gives the same bytes.
 func WritePage(w io.Writer, r *Result) error {
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"clip": clip, "signed": signed,
 		"rank":      func(k int) int { return k + 1 },
 		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
-		"direction": direction, "relative": relative,
-		"value": func(v *float64) float64 { return *v },
+		"relative":  func(e Estimate) string { return percent(e.Gain.Mean, e.Mean-e.Gain.Mean) },
+		"direction": direction,
+		"value":     func(v *float64) float64 { return *v },
 	}).Parse(source)
 	if err != nil {
 		return err
@@ -40,28 +41,15 @@ func WritePage(w io.Writer, r *Result) error {
 type view struct {
 	*Result
 
-	Figures     []figure
 	Comparisons []*comparison
 	Best        *comparison // nil of one arm
 }
 
-// Measure is what queries are ordered by, and the figures are about.
+// Measure is what queries are ordered by.
 func (v view) Measure() string { return v.Measures[0] }
 
 func newView(r *Result) view {
-	measure := r.Measures[0]
-	means, gains := make([]figureArm, 0, len(r.Arms)), make([]figureArm, 0, len(r.Arms))
-	for k, arm := range r.Arms {
-		e := arm.Measures[measure]
-		means = append(means, figureArm{k + 1, clip(arm.Name, 44), e.Mean, e.Interval})
-		if e.Gain != nil {
-			gains = append(gains, figureArm{k + 1, clip(arm.Name, 44), e.Gain.Mean, e.Gain.Interval})
-		}
-	}
-	v := view{Result: r, Figures: []figure{intervals(measure+" of each arm", means[0].value, means)}}
-	if len(gains) > 0 {
-		v.Figures = append(v.Figures, intervals("Gain in "+measure+" over the first arm", 0, gains))
-	}
+	v := view{Result: r}
 	for k := range r.Arms[1:] {
 		c := compareRows(r, k+1)
 		if v.Best == nil || c.beats(v.Best) {
@@ -182,57 +170,6 @@ func sideBySide(before, after []Hit) []row {
 		rows[k].After = &found{hit, moved}
 	}
 	return rows
-}
-
-// relative writes a gain in percent of what the first arm has.
-func relative(e Estimate) string {
-	first := e.Mean - e.Gain.Mean
-	if first <= 0 {
-		return ""
-	}
-	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*e.Gain.Mean/first), "-", "−", 1)
-}
-
-// A figure shows a value of each arm with its interval, drawn by the page's
-// style. Places are in percent of its width.
-type figure struct {
-	Title string
-	Base  float64 // where a line goes through all rows
-	Rows  []figureRow
-}
-
-type figureRow struct {
-	Class, Name     string
-	At, From, Width float64 // the value, and its interval
-	Says            string
-}
-
-type figureArm struct {
-	number int // as in the table, from 1; the others are compared with the first
-	name   string
-	value  float64
-	in     Interval
-}
-
-// intervals returns the figure of arms that are compared with a base.
-func intervals(title string, base float64, arms []figureArm) figure {
-	low, high := base, base
-	for _, a := range arms {
-		low, high = min(low, a.value, a.in.Low), max(high, a.value, a.in.High)
-	}
-	at := func(value float64) float64 { return 100 * (value - low) / max(high-low, 1e-9) }
-	f := figure{Title: title, Base: at(base)}
-	for _, a := range arms {
-		row := figureRow{
-			Class: "arm", Name: fmt.Sprintf("%d %s", a.number, a.name), At: at(a.value), From: at(a.in.Low), Width: at(a.in.High) - at(a.in.Low),
-			Says: fmt.Sprintf("%.4f (%.4f to %.4f)", a.value, a.in.Low, a.in.High),
-		}
-		if a.number == 1 {
-			row.Class = "first"
-		}
-		f.Rows = append(f.Rows, row)
-	}
-	return f
 }
 
 // A bar is the change of a query, up or down. Its height is in percent of that

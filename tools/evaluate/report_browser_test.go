@@ -49,7 +49,7 @@ const faults = `(() => {
 		if (ratio < 4.5 && !seen.has(where)) faults.push('contrast of ' + where + ' is ' + ratio.toFixed(1))
 		seen.add(where)
 	}
-	all('.interval i, .changes i').forEach(m => { const r = m.getBoundingClientRect(), edge = m.closest('figure').getBoundingClientRect()
+	all('.changes i').forEach(m => { const r = m.getBoundingClientRect(), edge = m.closest('figure').getBoundingClientRect()
 		if (r.left < edge.left || r.right > edge.right || r.top < edge.top || r.bottom > edge.bottom) faults.push('mark leaves its figure: ' + m.className) })
 	return faults
 })()`

@@ -14,7 +14,7 @@ import (
 )
 
 // A Space is the settings that may be tried: one value in each dimension.
-type Space struct{ dimensions []dimension }
+type Space []dimension
 
 type dimension struct {
 	name   string
@@ -54,7 +54,7 @@ func setting(key string, values ...string) dimension {
 // what lies between them follows the judged queries more than the collection.
 func NewSpace() Space {
 	d := expand.DefaultProfile()
-	return Space{[]dimension{
+	return Space{
 		setting("effort", "low", "normal", "auto"),
 		choice("times strength", 1, func(s *expand.Profile, v float64) { // that of each form
 			times := func(strength float64) float64 { return min(math.Round(v*strength*1e4)/1e4, 1) }
@@ -73,12 +73,12 @@ func NewSpace() Space {
 				s.Mode, s.SoftWeight = expand.ModeSoft, v
 			}
 		}, 0, .05, .1, .2, .4),
-	}}
+	}
 }
 
 func (s Space) usual() point {
-	p := make(point, len(s.dimensions))
-	for i, d := range s.dimensions {
+	p := make(point, len(s))
+	for i, d := range s {
 		p[i] = d.usual
 	}
 	return p
@@ -88,7 +88,7 @@ func (s Space) usual() point {
 // what lies far from it in all of them is seldom good.
 func (s Space) random(r *rand.Rand) point {
 	p := s.usual()
-	for i, d := range s.dimensions {
+	for i, d := range s {
 		if r.IntN(2) == 0 {
 			p[i] = r.IntN(len(d.values))
 		}
@@ -99,7 +99,7 @@ func (s Space) random(r *rand.Rand) point {
 // around returns the points that are one step from p in one dimension, in a
 // random order.
 func (s Space) around(p point, r *rand.Rand) (next []point) {
-	for i, d := range s.dimensions {
+	for i, d := range s {
 		for _, step := range []int{-1, 1} {
 			if k := p[i] + step; k >= 0 && k < len(d.values) {
 				moved := slices.Clone(p)
@@ -119,7 +119,7 @@ func (s Space) plain(p point) point {
 	if s.setting(p).Feedback.Documents > 0 {
 		return p
 	}
-	for i, d := range s.dimensions {
+	for i, d := range s {
 		if strings.HasPrefix(d.name, "feedback.") {
 			p[i] = d.usual
 		}
@@ -129,7 +129,7 @@ func (s Space) plain(p point) point {
 
 func (s Space) setting(p point) expand.Profile {
 	out := expand.DefaultProfile()
-	for i, d := range s.dimensions {
+	for i, d := range s {
 		d.set(&out, p[i])
 	}
 	return out
@@ -138,7 +138,7 @@ func (s Space) setting(p point) expand.Profile {
 // describe names what of a point is not the default.
 func (s Space) describe(p point) string {
 	var parts []string
-	for i, d := range s.dimensions {
+	for i, d := range s {
 		if p[i] != d.usual {
 			parts = append(parts, fmt.Sprintf("%s %s", d.name, d.values[p[i]]))
 		}

@@ -99,10 +99,10 @@ func (s *Source) Collection(ctx context.Context) (*Collection, error) {
 // Judged says which files have a judged set; the one of queries may be "".
 type Judged struct{ Queries, Judgments string }
 
-// Register adds the flags that name the files.
-func (j *Judged) Register(flags *pflag.FlagSet) {
+// Register adds the flags that name the files, with the usage of --judgments.
+func (j *Judged) Register(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&j.Queries, "queries", "", "file of queries, where the judgments have only their ids")
-	flags.StringVar(&j.Judgments, "judgments", "", "file of judgments (required)")
+	flags.StringVar(&j.Judgments, "judgments", "", usage)
 }
 
 // Read returns the judged set.
