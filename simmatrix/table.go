@@ -342,29 +342,24 @@ type Columns struct {
 	sims    []uint16
 }
 
-// ByColumn returns the index of the entries with a mark; nil marks all.
-func (e *Entries) ByColumn(marks []uint8) Columns {
-	n := len(e.Offsets) - 1
+// ByColumn returns the index of the entries.
+func (e *Entries) ByColumn() Columns {
+	n, total := len(e.Offsets)-1, len(e.Cols)
 	c := Columns{offsets: make([]int, n+1)}
-	for at, col := range e.Cols {
-		if marks == nil || marks[at] != 0 {
-			c.offsets[col+1]++
-		}
+	for _, col := range e.Cols {
+		c.offsets[col+1]++
 	}
 	for j := range n {
 		c.offsets[j+1] += c.offsets[j]
 	}
-	total := c.offsets[n]
 	c.rows, c.places, c.sims = make([]uint32, total), make([]uint16, total), make([]uint16, total)
 	next := slices.Clone(c.offsets[:n])
 	for i := range n {
 		first := e.Offsets[i]
 		for at := first; at < e.Offsets[i+1]; at++ {
-			if marks == nil || marks[at] != 0 {
-				to := next[e.Cols[at]]
-				next[e.Cols[at]]++
-				c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
-			}
+			to := next[e.Cols[at]]
+			next[e.Cols[at]]++
+			c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
 		}
 	}
 	return c
