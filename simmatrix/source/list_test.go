@@ -96,8 +96,8 @@ func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
 func TestSixDecimalsDistinguishAllSimilarities(t *testing.T) {
 	for u := range uint16(simmatrix.UnitsOfOne) {
 		s, ok := lines.ParseDecimal(fmt.Sprintf("%.*f", similarityDigits, float64(u+1)/simmatrix.UnitsOfOne), 64)
-		if got, err := units(s, false); !ok || err != nil || got != u+1 {
-			t.Fatalf("%d: %v, %d, %v", u+1, s, got, err)
+		if got := units(s); !ok || got != u+1 {
+			t.Fatalf("%d: %v, %d", u+1, s, got)
 		}
 	}
 }
@@ -243,23 +243,6 @@ func TestRepeatedLinesOfTSVTakeNoMemory(t *testing.T) {
 	used := allocated(func() { _, err = ReadTSV(strings.NewReader(file), DefaultListOptions()) })
 	if err != nil || used > manyRepeats*16 {
 		t.Errorf("%d bytes for one pair, error %v", used, err)
-	}
-}
-
-func TestTheFirstRepeatIsNamedWhereverRepeatsAreDropped(t *testing.T) {
-	var file strings.Builder
-	for i := range minCompact { // they fill the list once, line by line
-		fmt.Fprintf(&file, "a%d\tb\t.5\n", i/2)
-	}
-	for _, tail := range []string{"a9\tb\t.5\na9\tb\t.4\n", "a9\tb\t.5\na9\tb\t.4\n" + file.String()} {
-		_, err := ReadTSV(strings.NewReader(file.String()+tail), DefaultListOptions())
-		if want := fmt.Sprintf(`line %d: the similarity of "a9" and "b" was given before`, minCompact+2); !errors.Is(err, ErrList) || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
-		}
-	}
-	m, err := ReadTSV(strings.NewReader(file.String()), DefaultListOptions())
-	if err != nil || m.Meta().NonZeros != minCompact/2 {
-		t.Errorf("%v, error %v", m.Meta().NonZeros, err)
 	}
 }
 

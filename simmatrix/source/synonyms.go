@@ -55,7 +55,7 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	}
 	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
 	err := t.read(r)
-	if err == nil && len(t.pairs.list) == 0 {
+	if err == nil && t.added == 0 {
 		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
 		if t.counts.Skipped > 0 {
 			err = fmt.Errorf("%w: %d entries of several words were skipped", err, t.counts.Skipped)
@@ -238,7 +238,7 @@ func (t *thesaurus) addSenses() error {
 }
 
 const (
-	maxThesaurusPairs = 20_000_000 // at 16 bytes each; WordNet has under a million
+	maxThesaurusPairs = 20_000_000 // WordNet has under a million
 	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659
 	maxExamples       = 5
 )
@@ -286,6 +286,7 @@ type thesaurus struct {
 	maxPairs  int
 	maxSenses int
 	pairs     *pairs
+	added     int // pairs, those that come again included
 	counts    ThesaurusCounts
 	units     uint16            // similarity of the lines to come
 	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
@@ -330,10 +331,11 @@ func (t *thesaurus) addRule(left, right []string) error {
 	for _, term := range left {
 		total += min(countOthers(right, term), t.opts.Neighbors)
 	}
-	if before := len(t.pairs.list); total > t.maxPairs-before {
+	if total > t.maxPairs-t.added {
 		return fmt.Errorf("a group of %d terms makes %d pairs, %d with those before it, at most %d: allow fewer neighbors or make the group smaller",
-			max(len(left), len(right)), total, before+total, t.maxPairs)
+			max(len(left), len(right)), total, t.added+total, t.maxPairs)
 	}
+	t.added += total
 	for _, term := range left {
 		kept := min(countOthers(right, term), t.opts.Neighbors)
 		if kept == 0 {
@@ -344,7 +346,9 @@ func (t *thesaurus) addRule(left, right []string) error {
 			if right[k] != term {
 				var j uint32
 				j, err = t.pairs.term(right[k])
-				t.pairs.list = append(t.pairs.list, pair{row: i, col: j, units: t.units})
+				if err == nil {
+					t.pairs.keep(i, j, t.units)
+				}
 				kept--
 			}
 		}
@@ -372,12 +376,9 @@ func sortedTerms(terms []string) []string {
 }
 
 func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
-	list := t.pairs.list
-	slices.SortFunc(list, comparePairs)
-	for k := 1; k < len(list); k++ {
-		if list[k-1].row == list[k].row && list[k-1].col == list[k].col {
-			t.counts.Duplicates++
-		}
+	t.counts.Duplicates = t.added
+	for _, row := range t.pairs.rows {
+		t.counts.Duplicates -= len(row)
 	}
 	params := map[string]string{
 		"format": t.counts.Format, "similarity": settings.FormatFloat(t.opts.Similarity), "neighbors": strconv.Itoa(t.opts.Neighbors),

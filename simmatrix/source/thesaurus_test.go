@@ -206,8 +206,8 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if len(th.pairs.list) != 2 { // nothing is stored of a group that is too large
-		t.Errorf("%d pairs", len(th.pairs.list))
+	if len(th.pairs.terms) != 2 { // nothing is stored of a group that is too large
+		t.Errorf("%d terms", len(th.pairs.terms))
 	}
 	th = newThesaurus(o, 2, 1)
 	if err := th.read(strings.NewReader("a, b\n")); err != nil { // just as many as are allowed
