@@ -135,24 +135,19 @@ func (e *Entries) AppendEntry(n Entry) {
 	}
 }
 
-// TakeForms sets the forms of the table's terms: of each that of the first
-// source that has one. Forms that [CheckForm] refuses are none.
-func (t *Table) TakeForms(sources ...func(term string) string) {
+// TakeForms sets the forms of the table's terms, by their numbers. Forms that
+// [CheckForm] refuses are none.
+func (t *Table) TakeForms(form func(i int) string) {
 	t.Forms = nil
 	for i, term := range t.Terms {
-		for _, form := range sources {
-			f := form(term)
-			if CheckForm(f) != nil {
-				continue
-			}
-			if f != term {
-				if t.Forms == nil {
-					t.Forms = make([]string, len(t.Terms))
-				}
-				t.Forms[i] = f
-			}
-			break
+		f := form(i)
+		if f == term || CheckForm(f) != nil {
+			continue
 		}
+		if t.Forms == nil {
+			t.Forms = make([]string, len(t.Terms))
+		}
+		t.Forms[i] = f
 	}
 }
 
@@ -280,13 +275,9 @@ func (t *Table) describe() Meta {
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
-		cols, sims := t.Row(i)
-		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
-		sum := 0
-		for _, sim := range sims {
-			sum += int(sim)
-		}
-		meta.Dominant = meta.Dominant && sum < UnitsOfOne
+		_, sims := t.Row(i)
+		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(sims), MaxNeighbors)))
+		meta.Dominant = meta.Dominant && sum(sims) < UnitsOfOne
 	}
 	return meta
 }

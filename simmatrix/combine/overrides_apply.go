@@ -213,6 +213,6 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		}
 		out.AppendRow(row)
 	}
-	out.TakeForms(m.Form)
+	out.TakeForms(func(i int) string { return m.Form(out.Terms[i]) })
 	return out.Matrix()
 }
