@@ -14,7 +14,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // diagonalTolerance is how far a term's similarity to itself may be from 1: the
@@ -30,12 +29,6 @@ type ListOptions struct {
 	Source    string // becomes Meta.Source: in words, where the matrix comes from
 	Symmetric bool   // each line counts both ways; a file may have a pair both ways, with one similarity
 	Clamp     bool   // a similarity under 0 counts as 0, one above 1 as 1, and not as an error
-	Neighbors int    // C, the most neighbors of a term, its largest, 1 to [simmatrix.MaxNeighbors]
-}
-
-// DefaultListOptions returns the settings that take a matrix as it is.
-func DefaultListOptions() ListOptions {
-	return ListOptions{Source: "given", Neighbors: simmatrix.MaxNeighbors}
 }
 
 // A list collects the similarities of a file.
@@ -87,13 +80,11 @@ func checkPlain(term string) error {
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
 // does a term's similarity to itself, which has to be 1, within 0.001. A pair
 // may come again with the same similarity. Empty lines and a byte order mark
-// are ignored. Document frequencies are unknown.
+// are ignored. Document frequencies are unknown. A row keeps its largest
+// [simmatrix.MaxNeighbors].
 //
 // Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
-	if err := settings.InRange("neighbors", opts.Neighbors, simmatrix.MaxNeighbors); err != nil {
-		return nil, err
-	}
 	g := &list{opts: opts, pairs: newPairs()}
 	_, err := lines.Each(r, func(line []byte, _ int) error {
 		if len(line) == 0 {
@@ -105,8 +96,8 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 		return nil, fmt.Errorf("%w: %w", ErrList, err)
 	}
 	return g.matrix(simmatrix.Meta{Source: opts.Source, Params: map[string]string{
-		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(opts.Neighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
-	}}, opts.Neighbors)
+		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(simmatrix.MaxNeighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
+	}}, simmatrix.MaxNeighbors)
 }
 
 func (g *list) addLine(line []byte) error {
