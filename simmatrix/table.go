@@ -2,13 +2,13 @@ package simmatrix
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 )
 
 // The largest numbers of terms, and of [Meta.Origins].
@@ -260,18 +260,9 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 
 // describe returns the Meta of m with its counts computed.
 func (t *Table) describe() Meta {
-	meta := t.Meta
-	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // as JSON would store it
-	meta.Source, meta.Origins, meta.Params = valid(meta.Source), nil, nil
-	for _, name := range t.Meta.Origins {
-		meta.Origins = append(meta.Origins, valid(name))
-	}
-	if len(t.Meta.Params) > 0 {
-		meta.Params = make(map[string]string, len(t.Meta.Params))
-	}
-	for k, v := range t.Meta.Params {
-		meta.Params[valid(k)] = valid(v)
-	}
+	var meta Meta
+	header, _ := json.Marshal(t.Meta) // which replaces what is not UTF-8
+	_ = json.Unmarshal(header, &meta)
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
