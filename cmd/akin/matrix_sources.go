@@ -181,7 +181,7 @@ func (l *listFlags) register(flags *pflag.FlagSet) {
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (l *listFlags) check(*matrixFlags) error { return nil }
+func (*listFlags) check(*matrixFlags) error { return nil }
 
 func (l *listFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)

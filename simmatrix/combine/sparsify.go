@@ -185,11 +185,11 @@ func (s *sparsifier) choose() {
 			if s.opts.Symmetric { // a pair that did not fit when its other row came does not fit now, either
 				j := s.Cols[at]
 				k, _ := s.Find(int(j), i, s.Sims[at])
-				if back := s.Offsets[j] + k; fits(j, back) { // row j may have more that are protected
-					take(j, back)
-				} else {
+				back := s.Offsets[j] + k
+				if !fits(j, back) { // row j may have more that are protected
 					continue
 				}
+				take(j, back)
 			}
 			take(i, at)
 		}

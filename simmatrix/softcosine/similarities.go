@@ -149,7 +149,7 @@ func (s *Similarities) mirrored(cells []cell, share float64) []cell {
 	for i := range s.Len() {
 		cols, sims := s.Row(i)
 		for k, j := range cols {
-			cells = append(cells, cell{j, int32(i), share * sims[k]}) //nolint:gosec // n is an int32
+			cells = append(cells, cell{j, int32(i), share * sims[k]})
 		}
 	}
 	return cells

@@ -191,7 +191,8 @@ func (p *pairs) term(t string) (uint32, error) {
 }
 
 // matrix returns the matrix of the terms and pairs, which are used up. A row
-// keeps its neighbors largest entries, ties in ascending byte order of the term.
+// keeps its neighbors largest entries, ties in ascending byte order of the
+// term.
 func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, error) {
 	if len(p.terms) == 0 {
 		return nil, fmt.Errorf("%w: no term", simmatrix.ErrNoVocabulary)

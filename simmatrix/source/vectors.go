@@ -19,9 +19,9 @@ import (
 
 // ReadVectors reads a file of words and their vectors as a stream, plain or
 // compressed by gzip. A repeated word keeps its first vector. One that cannot
-// have a row is skipped. In a text file a word may have blanks, several of which
-// become one, as long as only its first part is a number; a byte order mark and
-// blank lines are ignored.
+// have a row is skipped. In a text file a word may have blanks, several of
+// which become one, as long as only its first part is a number; a byte order
+// mark and blank lines are ignored.
 //
 // Errors wrap [ErrVectors] and say where the file is not of its format, or has
 // another number of words or dimensions than it says; where no word is kept,
