@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,6 +38,9 @@ func newEngine(t *testing.T) *engine {
 	}
 	t.Cleanup(c.Close)
 	e.Client = c
+	e.Make = func(ctx context.Context, method, path string, body any) error {
+		return c.Do(ctx, Call{Method: method, Path: path, Body: body}, nil)
+	}
 	if e.Info, err = c.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}

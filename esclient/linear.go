@@ -122,8 +122,8 @@ func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
 	if p == nil {
 		return fmt.Errorf("%q is not mapped: %w", norm, ErrNoNorms)
 	}
-	if err := p.CheckNorm(); err != nil {
-		return fmt.Errorf("%q is %w: %w", norm, err, ErrNoNorms)
+	if p.Type != "float" && p.Type != "double" || string(p.DocValues) == "false" || p.Nested != "" {
+		return fmt.Errorf("%q is mapped as %s, wanted is a float with doc values: %w", norm, p.TypeName(), ErrNoNorms)
 	}
 	return nil
 }

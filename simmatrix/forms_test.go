@@ -74,15 +74,10 @@ func TestDecodeRefusesHostileForms(t *testing.T) {
 	}
 }
 
-func TestTableTakesTheFirstFormThatIsOne(t *testing.T) {
+func TestTableTakesTheFormsThatAreSome(t *testing.T) {
 	table := mustNew(t, Meta{}, []TermRow{{Term: "ga"}, {Term: "oil"}, {Term: "pipe"}, {Term: "tank"}, {Term: "valv"}}).Table()
-	from := func(forms map[string]string) func(string) string {
-		return func(term string) string { return forms[term] }
-	}
-	table.TakeForms(
-		from(map[string]string{"ga": "gas", "oil": "oil", "tank": strings.Repeat("s", 10_000), "valv": "\x07"}),
-		from(map[string]string{"ga": "gases", "oil": "oils", "tank": "tanks", "valv": "\xff", "other": "others"}),
-	)
+	forms := map[string]string{"ga": "gas", "oil": "oil", "tank": "tanks", "valv": "\x07", "other": "others"}
+	table.TakeForms(func(i int) string { return forms[table.Terms[i]] })
 	m, err := table.Matrix()
 	if err != nil {
 		t.Fatal(err)

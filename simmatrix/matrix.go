@@ -18,7 +18,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Errors that others wrap: of [New], where the rows do not make a matrix, and
@@ -93,20 +92,11 @@ func IDF(docFreq, docs int64) float64 {
 
 // What [Meta] says of overrides and of sparsification.
 const (
-	OriginOverrides    = "overrides" // names, in [Meta.Origins], the entries that overrides set
-	OverridesParam     = "overrides" // names, in [Meta.Params], the descriptions of the overrides applied
-	OverridesSeparator = "; "        // between the descriptions of overrides applied one after the other
-	MaxOverrideLines   = 100_000     // of a file of overrides
-	SparsifyPrefix     = "sparsify_" // begins the names of the settings in [Meta.Params]
+	OriginOverrides  = "overrides" // names, in [Meta.Origins], the entries that overrides set
+	OverridesParam   = "overrides" // names, in [Meta.Params], the descriptions of the overrides applied
+	MaxOverrideLines = 100_000     // of a file of overrides
+	SparsifyPrefix   = "sparsify_" // begins the names of the settings in [Meta.Params]
 )
-
-// AppliedOverrides splits an [OverridesParam] by application.
-func AppliedOverrides(param string) []string {
-	if param == "" {
-		return nil
-	}
-	return strings.Split(param, OverridesSeparator)
-}
 
 // Form returns the form in which people write a term, "" where that is the term
 // itself or is not known.

@@ -38,11 +38,7 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	for _, r := range rows {
 		t.Terms, t.DocFreqs = append(t.Terms, strings.Clone(r.Term)), append(t.DocFreqs, r.DocFreq)
 	}
-	i := -1
-	t.TakeForms(func(string) string { // of each term in order
-		i++
-		return rows[i].Form
-	})
+	t.TakeForms(func(i int) string { return rows[i].Form })
 	return t.fill(func(i int) iter.Seq[Neighbor] { return slices.Values(rows[i].Neighbors) }, false)
 }
 
@@ -59,7 +55,7 @@ func FromRows(meta Meta, rows map[string]Row, forms map[string]string) (*Matrix,
 		nonZeros += rows[term].Len()
 	}
 	t.Entries = NewEntries(len(rows), nonZeros, len(meta.Origins) > 0)
-	t.TakeForms(func(term string) string { return forms[term] })
+	t.TakeForms(func(i int) string { return forms[t.Terms[i]] })
 	return t.fill(func(i int) iter.Seq[Neighbor] { return rows[t.Terms[i]].All() }, true)
 }
 

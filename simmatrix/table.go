@@ -2,13 +2,13 @@ package simmatrix
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 )
 
 // The largest numbers of terms, and of [Meta.Origins].
@@ -135,24 +135,19 @@ func (e *Entries) AppendEntry(n Entry) {
 	}
 }
 
-// TakeForms sets the forms of the table's terms: of each that of the first
-// source that has one. Forms that [CheckForm] refuses are none.
-func (t *Table) TakeForms(sources ...func(term string) string) {
+// TakeForms sets the forms of the table's terms, by their numbers. Forms that
+// [CheckForm] refuses are none.
+func (t *Table) TakeForms(form func(i int) string) {
 	t.Forms = nil
 	for i, term := range t.Terms {
-		for _, form := range sources {
-			f := form(term)
-			if CheckForm(f) != nil {
-				continue
-			}
-			if f != term {
-				if t.Forms == nil {
-					t.Forms = make([]string, len(t.Terms))
-				}
-				t.Forms[i] = f
-			}
-			break
+		f := form(i)
+		if f == term || CheckForm(f) != nil {
+			continue
 		}
+		if t.Forms == nil {
+			t.Forms = make([]string, len(t.Terms))
+		}
+		t.Forms[i] = f
 	}
 }
 
@@ -265,28 +260,15 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 
 // describe returns the Meta of m with its counts computed.
 func (t *Table) describe() Meta {
-	meta := t.Meta
-	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // as JSON would store it
-	meta.Source, meta.Origins, meta.Params = valid(meta.Source), nil, nil
-	for _, name := range t.Meta.Origins {
-		meta.Origins = append(meta.Origins, valid(name))
-	}
-	if len(t.Meta.Params) > 0 {
-		meta.Params = make(map[string]string, len(t.Meta.Params))
-	}
-	for k, v := range t.Meta.Params {
-		meta.Params[valid(k)] = valid(v)
-	}
+	var meta Meta
+	header, _ := json.Marshal(t.Meta) // which replaces what is not UTF-8
+	_ = json.Unmarshal(header, &meta)
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
-		cols, sims := t.Row(i)
-		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
-		sum := 0
-		for _, sim := range sims {
-			sum += int(sim)
-		}
-		meta.Dominant = meta.Dominant && sum < UnitsOfOne
+		_, sims := t.Row(i)
+		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(sims), MaxNeighbors)))
+		meta.Dominant = meta.Dominant && sum(sims) < UnitsOfOne
 	}
 	return meta
 }
@@ -342,29 +324,24 @@ type Columns struct {
 	sims    []uint16
 }
 
-// ByColumn returns the index of the entries with a mark; nil marks all.
-func (e *Entries) ByColumn(marks []uint8) Columns {
-	n := len(e.Offsets) - 1
+// ByColumn returns the index of the entries.
+func (e *Entries) ByColumn() Columns {
+	n, total := len(e.Offsets)-1, len(e.Cols)
 	c := Columns{offsets: make([]int, n+1)}
-	for at, col := range e.Cols {
-		if marks == nil || marks[at] != 0 {
-			c.offsets[col+1]++
-		}
+	for _, col := range e.Cols {
+		c.offsets[col+1]++
 	}
 	for j := range n {
 		c.offsets[j+1] += c.offsets[j]
 	}
-	total := c.offsets[n]
 	c.rows, c.places, c.sims = make([]uint32, total), make([]uint16, total), make([]uint16, total)
 	next := slices.Clone(c.offsets[:n])
 	for i := range n {
 		first := e.Offsets[i]
 		for at := first; at < e.Offsets[i+1]; at++ {
-			if marks == nil || marks[at] != 0 {
-				to := next[e.Cols[at]]
-				next[e.Cols[at]]++
-				c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
-			}
+			to := next[e.Cols[at]]
+			next[e.Cols[at]]++
+			c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
 		}
 	}
 	return c

@@ -33,7 +33,6 @@ func (f *matrixFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
 	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
 	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.rows.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
 	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
 	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
 	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")

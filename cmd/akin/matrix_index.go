@@ -94,7 +94,7 @@ func (d *indexFlags) check(f *matrixFlags) error {
 		d.options.MinDocFreq, f.terms.MinDocFreq = int(f.terms.MinDocFreq), 0
 	}
 	// Their entries have no mirror: they would be lost, or make them neighbors.
-	d.options.RareTerms = !f.rows.Mutual && !f.rows.Symmetric
+	d.options.RareTerms = !f.rows.Symmetric
 	return errors.Join(append(errs, d.options.Validate())...)
 }
 

@@ -89,7 +89,7 @@ func TestRareTermsGetRowsWhereEntriesMayGoOneWay(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		rare bool
-	}{{nil, true}, {[]string{"--min-df", "5"}, true}, {[]string{"--symmetric"}, false}, {[]string{"--mutual"}, false}, {[]string{"--max-terms", "50"}, false}} {
+	}{{nil, true}, {[]string{"--min-df", "5"}, true}, {[]string{"--symmetric"}, false}, {[]string{"--max-terms", "50"}, false}} {
 		m, stderr := buildFromIndex(t, engine, tt.args...)
 		least := uint32(math.MaxUint32)
 		for _, row := range m.Rows() {

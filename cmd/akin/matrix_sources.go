@@ -175,17 +175,13 @@ type listFlags struct {
 }
 
 func (l *listFlags) register(flags *pflag.FlagSet) {
-	l.options = source.DefaultListOptions()
 	flags.StringVar(&l.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
 	flags.BoolVar(&l.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
 	flags.BoolVar(&l.options.Clamp, "clamp-similarities", false,
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (l *listFlags) check(*matrixFlags) error {
-	l.options.Neighbors = simmatrix.MaxNeighbors // rows are cut in the end
-	return nil
-}
+func (*listFlags) check(*matrixFlags) error { return nil }
 
 func (l *listFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)

@@ -36,6 +36,9 @@ func newEngine(t *testing.T) *engine {
 	}
 	t.Cleanup(c.Close)
 	e.API = API{c}
+	e.Make = func(ctx context.Context, method, path string, body any) error {
+		return c.Do(ctx, esclient.Call{Method: method, Path: path, Body: body}, nil)
+	}
 	e.Create(t, "main", object{"number_of_shards": 3, "number_of_replicas": 0}, object{"properties": object{
 		"title":  object{"type": "text", "analyzer": "english", "fields": object{"std": object{"type": "text"}}},
 		"empty":  object{"type": "text"},

@@ -206,15 +206,6 @@ func (p *Property) TypeName() string {
 	}
 }
 
-// CheckNorm returns why the field is no doc value that has a norm exactly
-// enough.
-func (p *Property) CheckNorm() error {
-	if p.Type != "float" && p.Type != "double" || string(p.DocValues) == "false" || p.Nested != "" {
-		return fmt.Errorf("mapped as %s, wanted is a float with doc values", p.TypeName())
-	}
-	return nil
-}
-
 // Matching returns the names of the fields that match in the open indices of an
 // answer.
 func Matching(answer map[string]Index, pattern string) ([]string, error) {

@@ -109,16 +109,14 @@ func (s Settings) Definition(analyzer string) string {
 }
 
 // partsOfWords are the types of analyzers, tokenizers and token filters that
-// make parts of words or several words in one, as [plainType] writes them.
+// make parts of words or several words in one, in lower case and without
+// underscores: engines know edge_ngram as edgeNGram, too, and path_hierarchy as
+// PathHierarchy.
 var partsOfWords = map[string]bool{
 	"ngram": true, "edgengram": true, "pathhierarchy": true, "shingle": true, "commongrams": true,
 	"phonetic": true, "doublemetaphone": true, "beidermorse": true, "daitchmokotoff": true,
 	"fingerprint": true, "minhash": true,
 }
-
-// plainType returns a type in one spelling: engines know edge_ngram as
-// edgeNGram and path_hierarchy as PathHierarchy, too.
-func plainType(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 // NotWords returns which part of an analyzer makes other terms than words, such
 // as "filter autocomplete (edge_ngram)", "" where none does.
@@ -160,7 +158,7 @@ func (s Settings) component(kind, name string) string {
 
 func nonWord(kind, name, typ string) string {
 	switch {
-	case !partsOfWords[plainType(typ)]:
+	case !partsOfWords[strings.ToLower(strings.ReplaceAll(typ, "_", ""))]:
 		return ""
 	case name == typ:
 		return kind + " " + name

@@ -22,7 +22,7 @@ type Documents struct {
 // Documents returns what makes the vectors of documents. It takes eight bytes
 // more for each entry of S.
 func (m *Model) Documents() Documents {
-	return Documents{m, m.table.ByColumn(nil), &sync.Pool{New: func() any {
+	return Documents{m, m.table.ByColumn(), &sync.Pool{New: func() any {
 		sums := make([]float64, m.Len())
 		return &sums
 	}}}

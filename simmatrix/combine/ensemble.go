@@ -86,8 +86,12 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 	}
 	u := newUnion(inputs)
 	entries, err := parallel.Rows(ctx, len(u.terms), 512, true, func() func(i int) []simmatrix.Entry {
-		c := combined{gatherer: newGatherer(u)}
-		return func(i int) []simmatrix.Entry { return c.entries(i, combine, opts.Neighbors, opts.Protect) }
+		g := newGatherer(u)
+		var row []simmatrix.Entry
+		return func(i int) []simmatrix.Entry {
+			row = opts.appendRow(row[:0], g, i, combine)
+			return row
+		}
 	}, simmatrix.NewStage(progress, "combining", len(u.terms)))
 	if err != nil {
 		return nil, err
@@ -102,11 +106,12 @@ func Combine(ctx context.Context, inputs []Input, opts Options, progress simmatr
 		DocFreqs: u.docFreqs,
 		Entries:  entries,
 	}
-	var forms []func(term string) string
-	for _, in := range inputs {
-		forms = append(forms, in.Matrix.Form)
-	}
-	m.TakeForms(forms...)
+	m.TakeForms(func(i int) (form string) {
+		for k := 0; k < len(inputs) && form == ""; k++ {
+			form = inputs[k].Matrix.Form(u.terms[i])
+		}
+		return form
+	})
 	return m.Matrix()
 }
 
@@ -177,39 +182,27 @@ func (o *Options) params(inputs []Input) map[string]string {
 	return params
 }
 
-// A ranked neighbor is a gathered one with its combined similarity.
-type ranked struct {
-	rank  int32
-	entry simmatrix.Entry
-}
-
-// A combined is the row of a term in the ensemble.
-type combined struct {
-	*gatherer
-	ranked []ranked
-	out    []simmatrix.Entry
-}
-
-// entries returns the entries of term i, valid until the next call.
-func (g *combined) entries(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
-	g.ranked, g.out = g.ranked[:0], g.out[:0]
-	inputs := len(g.inputs)
-	for _, n := range g.gather(i) {
-		if s := combine(n.units[:inputs]); s > 0 {
-			if protect != nil && protect(g.terms[i], g.terms[n.col]) {
-				n.rank = 0
-			}
-			g.ranked = append(g.ranked, ranked{n.rank, simmatrix.Entry{Col: n.col, Units: simmatrix.ToUnits(s), Origins: n.origins}})
+// appendRow appends the entries of term i in the ensemble.
+func (o *Options) appendRow(row []simmatrix.Entry, g *gatherer, i int, combine combiner) []simmatrix.Entry {
+	found := g.gather(i)
+	for k := range found {
+		n := &found[k]
+		if s := combine(n.units[:len(g.inputs)]); s > 0 {
+			n.combined = simmatrix.ToUnits(s)
+		}
+		if o.Protect != nil && o.Protect(g.terms[i], g.terms[n.col]) {
+			n.rank = 0
 		}
 	}
-	if len(g.ranked) > neighbors {
-		slices.SortFunc(g.ranked, func(a, b ranked) int {
-			return cmp.Or(cmp.Compare(a.rank, b.rank), simmatrix.CompareEntries(a.entry, b.entry))
+	found = slices.DeleteFunc(found, func(n gathered) bool { return n.combined == 0 })
+	if len(found) > o.Neighbors {
+		slices.SortFunc(found, func(a, b gathered) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.combined, a.combined), cmp.Compare(a.col, b.col))
 		})
-		g.ranked = g.ranked[:neighbors]
+		found = found[:o.Neighbors]
 	}
-	for _, n := range g.ranked {
-		g.out = append(g.out, n.entry)
+	for _, n := range found {
+		row = append(row, simmatrix.Entry{Col: n.col, Units: n.combined, Origins: n.origins})
 	}
-	return g.out
+	return row
 }

@@ -65,7 +65,7 @@ func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix
 		}
 		out.Offsets = append(out.Offsets, len(out.Cols))
 	}
-	out.TakeForms(m.Form)
+	out.TakeForms(func(i int) string { return m.Form(out.Terms[i]) })
 	filtered, err = out.Matrix()
 	return filtered, dropped, err
 }

@@ -86,7 +86,7 @@ type Distribution struct {
 
 // Inspect reports on m. It takes 8 bytes an entry.
 func Inspect(m *simmatrix.Matrix) *Inspection {
-	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Inspection{Meta: m.Meta(), Checksum: m.Checksum()}}
+	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(), report: &Inspection{Meta: m.Meta(), Checksum: m.Checksum()}}
 	in.rows()
 	in.similarities()
 	in.pairs()

@@ -59,6 +59,10 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 	return out, p.counts, nil
 }
 
+// overridesSeparator is between the descriptions of overrides applied one after
+// the other.
+const overridesSeparator = "; "
+
 // addTo returns params with a description of the rules.
 func (o *Overrides) addTo(params map[string]string) map[string]string {
 	entries := make([]string, 0, len(o.ruled))
@@ -70,15 +74,18 @@ func (o *Overrides) addTo(params map[string]string) map[string]string {
 	slices.Sort(entries) // the order of the file and its comments do not matter
 	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
 	own := fmt.Sprintf("%d rules, sha256 %x", len(o.rules), sum[:6])
-	applied := simmatrix.AppliedOverrides(params[simmatrix.OverridesParam])
-	if slices.Contains(applied, own) {
+	applied := params[simmatrix.OverridesParam]
+	if slices.Contains(strings.Split(applied, overridesSeparator), own) {
 		return params
+	}
+	if applied != "" {
+		own = applied + overridesSeparator + own
 	}
 	params = maps.Clone(params)
 	if params == nil {
 		params = make(map[string]string)
 	}
-	params[simmatrix.OverridesParam] = strings.Join(append(applied, own), simmatrix.OverridesSeparator)
+	params[simmatrix.OverridesParam] = own
 	return params
 }
 
@@ -213,6 +220,6 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		}
 		out.AppendRow(row)
 	}
-	out.TakeForms(m.Form)
+	out.TakeForms(func(i int) string { return m.Form(out.Terms[i]) })
 	return out.Matrix()
 }

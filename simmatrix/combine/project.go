@@ -58,9 +58,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		slices.SortFunc(row, simmatrix.CompareEntries)
 		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors))])
 	}
-	t := -1
-	out.TakeForms(func(string) (form string) { // of each term in order
-		t++
+	out.TakeForms(func(t int) (form string) {
 		docs := uint32(0)
 		for _, w := range p.words[t] { // ascending; the first of several counts
 			if df := m.DocFreqs[w]; df > docs {

@@ -34,7 +34,7 @@ func slowSparsify(m *simmatrix.Matrix, opts SparsifyOptions) map[[2]int]pairEntr
 	}
 	guarded := func(i, j int) bool {
 		return opts.Protect != nil && (opts.Protect(m.Table().Terms[i], m.Table().Terms[j]) ||
-			((opts.Mutual || opts.Symmetric) && opts.Protect(m.Table().Terms[j], m.Table().Terms[i])))
+			(opts.Symmetric && opts.Protect(m.Table().Terms[j], m.Table().Terms[i])))
 	}
 	maps.DeleteFunc(s, func(at [2]int, e pairEntry) bool {
 		return float64(e.sim) <= math.Round(opts.Threshold*65535) && !guarded(at[0], at[1])
@@ -52,17 +52,6 @@ func slowSparsify(m *simmatrix.Matrix, opts SparsifyOptions) map[[2]int]pairEntr
 			return int(s[[2]int{i, b}].sim) - int(s[[2]int{i, a}].sim)
 		})
 		return cols
-	}
-	if opts.Mutual {
-		near := map[[2]int]bool{}
-		for i := range n {
-			for k, j := range ranked(i) {
-				near[[2]int{i, j}] = k < room || guarded(i, j)
-			}
-		}
-		maps.DeleteFunc(s, func(at [2]int, _ pairEntry) bool {
-			return !guarded(at[0], at[1]) && (!near[at] || !near[[2]int{at[1], at[0]}])
-		})
 	}
 	if opts.Symmetric {
 		for at, e := range maps.Clone(s) {
@@ -121,11 +110,11 @@ func slowFit(m *simmatrix.Matrix, opts SparsifyOptions, s map[[2]int]pairEntry, 
 	for _, i := range order {
 		for _, j := range ranked(i) {
 			_, there := out[[2]int{i, j}]
-			switch paired := opts.Mutual || opts.Symmetric; {
+			switch {
 			case there || guarded(i, j):
-			case !paired && fits(i, j):
+			case !opts.Symmetric && fits(i, j):
 				insert(i, j)
-			case paired && fits(i, j) && fits(j, i):
+			case opts.Symmetric && fits(i, j) && fits(j, i):
 				insert(i, j)
 				insert(j, i)
 			}

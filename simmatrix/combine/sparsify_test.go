@@ -120,18 +120,6 @@ b: a 0.90 c 0.50
 c: d 0.70 a 0.60
 d:
 e:`},
-		// d is none of b's, c none of a's in return for b and so on.
-		{"mutual", handMade, SparsifyOptions{Mutual: true}, `a: b 0.80 c 0.60
-b: a 0.90
-c: d 0.70 a 0.60
-d: c 0.30
-e:`},
-		// The nearest are a→b, b→a, c→d, d→c.
-		{"mutual nearest", handMade, SparsifyOptions{Mutual: true, Neighbors: 1}, `a: b 0.80
-b: a 0.90
-c: d 0.70
-d: c 0.30
-e:`},
 		{"symmetric", handMade, SparsifyOptions{Symmetric: true}, `a: b 0.90 c 0.60 d 0.20
 b: a 0.90 c 0.50
 c: d 0.70 a 0.60 b 0.50
@@ -144,11 +132,6 @@ b: a 0.90
 c:
 d: e 0.10
 e: d 0.10`},
-		{"mutual and symmetric", handMade, SparsifyOptions{Mutual: true, Symmetric: true}, `a: b 0.90 c 0.60
-b: a 0.90
-c: d 0.70 a 0.60
-d: c 0.70
-e:`},
 		// Each row for itself: a: .80, then .60 is too much, .20 too (1.00 to the
 		// unit: 52428 + 13107 = 65535); b: .90; c: .70; d: .40.
 		{"dominant", handMade, SparsifyOptions{Dominant: true}, `a: b 0.80
@@ -164,9 +147,6 @@ c: d 0.70
 d: c 0.70 e 0.10
 e: d 0.10`},
 		{"similarity 1 is never dominant", "a: b 1\nb: a 1", SparsifyOptions{Symmetric: true, Dominant: true}, "a:\nb:"},
-		{"mutual and dominant leave out both of a pair", "a/1: b 0.60 c 0.50\nb/2: a 0.10\nc/3: a 0.10", SparsifyOptions{Mutual: true, Dominant: true}, `a: b 0.60
-b: a 0.10
-c:`},
 		{"origins of both directions", "a: b 0.25/1\nb: a 0.75/10 c 0.50/100\nc:", SparsifyOptions{Symmetric: true}, `a: b 0.75/11
 b: a 0.75/11 c 0.50/100
 c: b 0.50/100`},
@@ -191,8 +171,6 @@ func TestProtectedEntriesStay(t *testing.T) {
 		{"under the threshold", SparsifyOptions{Threshold: 0.85}, []string{"d e"}, "a:\nb: a 0.90\nc:\nd: e 0.10\ne:"},
 		{"beyond C, in place of a larger one", SparsifyOptions{Neighbors: 1}, []string{"a d", "e a"}, "a: d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
 		{"more than C", SparsifyOptions{Neighbors: 1}, []string{"a d", "a c"}, "a: c 0.60 d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
-		{"one way", SparsifyOptions{Mutual: true, Threshold: 0.65}, []string{"b c"}, "a: b 0.80\nb: a 0.90 c 0.50\nc:\nd:\ne:"},
-		{"both ways where pairs go together", SparsifyOptions{Mutual: true, Threshold: 0.65}, []string{"d c"}, "a: b 0.80\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
 		{"mirrored", SparsifyOptions{Symmetric: true, Neighbors: 1}, []string{"d a"}, "a: d 0.20\nb: c 0.50\nc: b 0.50\nd: a 0.20\ne:"},
 		{"before larger ones, in the sum", SparsifyOptions{Dominant: true}, []string{"a d"}, "a: c 0.60 d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30 e 0.10\ne:"},
 	} {
@@ -224,10 +202,10 @@ func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 func TestSparsifyRecordsItsSettings(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "s", Params: map[string]string{"power": "3"}, Docs: 7}, vehicles())
 	before := m.Checksum()
-	got := mustSparsify(t, m, SparsifyOptions{Neighbors: 5, Threshold: 0.25, Mutual: true, Symmetric: true, Dominant: true}).Meta()
+	got := mustSparsify(t, m, SparsifyOptions{Neighbors: 5, Threshold: 0.25, Symmetric: true, Dominant: true}).Meta()
 	want := map[string]string{
 		"power": "3", "sparsify_neighbors": "5", "sparsify_threshold": "0.25",
-		"sparsify_mutual": "true", "sparsify_symmetric": "true", "sparsify_dominant": "true",
+		"sparsify_symmetric": "true", "sparsify_dominant": "true",
 	}
 	if diff := cmp.Diff(want, got.Params); diff != "" || got.Source != "s" || got.Docs != 7 {
 		t.Errorf("%+v\n%s", got, diff)
@@ -276,7 +254,7 @@ func TestSymmetryKeepsToTheLongestRowThereCanBe(t *testing.T) {
 
 func randomSparsifyOptions(random *rand.Rand) SparsifyOptions {
 	opts := SparsifyOptions{
-		Neighbors: random.IntN(6), Mutual: random.IntN(3) == 0,
+		Neighbors: random.IntN(6),
 		Symmetric: random.IntN(2) == 0, Dominant: random.IntN(2) == 0,
 	}
 	if random.IntN(2) == 0 {
@@ -312,7 +290,7 @@ func TestSymmetricDominantMatricesHaveACholeskyFactor(t *testing.T) {
 	without := 0
 	for range 400 {
 		m := matrixtest.Random(t, random, 1+random.IntN(40))
-		opts := SparsifyOptions{Symmetric: true, Dominant: true, Mutual: random.IntN(4) == 0, Neighbors: random.IntN(8)}
+		opts := SparsifyOptions{Symmetric: true, Dominant: true, Neighbors: random.IntN(8)}
 		var c mat.Cholesky
 		d := denseMatrix(mustSparsify(t, m, opts))
 		if !c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)) {
@@ -401,7 +379,7 @@ func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
 }
 
 func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
-	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Mutual: true, Symmetric: true, Dominant: true})
+	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Symmetric: true, Dominant: true})
 	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
 	if diff := cmp.Diff(map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params); diff != "" {
 		t.Error(diff)

@@ -81,6 +81,8 @@ type gathered struct {
 	rank    int32 // the best in an input, from 1
 	origins uint8 // the inputs that have it
 	units   [simmatrix.MaxOrigins]uint16
+
+	combined uint16 // in the ensemble; 0 so far
 }
 
 type gatherer struct {

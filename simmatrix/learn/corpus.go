@@ -136,8 +136,29 @@ func (c *Corpus) DocFreq(term string) uint32 {
 	return c.docFreqs[id]
 }
 
+// occurrences returns where in the sequence each of n terms is, ascending. It
+// takes the term of each id, or absent.
+func (c *Corpus) occurrences(terms []int32, n int) [][]int32 {
+	counts, places := make([]int, n), make([][]int32, n)
+	for _, id := range c.sequence {
+		if id >= 0 && terms[id] != absent {
+			counts[terms[id]]++
+		}
+	}
+	for i, count := range counts {
+		places[i] = make([]int32, 0, count)
+	}
+	for p, id := range c.sequence {
+		if id >= 0 && terms[id] != absent {
+			places[terms[id]] = append(places[terms[id]], int32(p))
+		}
+	}
+	return places
+}
+
 // A vocabulary is the part of a corpus that is learned from.
 type vocabulary struct {
+	corpus *Corpus
 	// terms are first the terms that get rows, in ascending byte order, then
 	// those that are only a context, in the same order.
 	terms    []string
@@ -156,7 +177,7 @@ func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)
 	}
-	v := &vocabulary{docs: c.docs}
+	v := &vocabulary{corpus: c, docs: c.docs}
 	var contexts []string
 	for _, id := range c.frequent(minDocFreq, maxTerms) {
 		t := c.terms[id]

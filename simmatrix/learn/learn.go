@@ -62,7 +62,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if len(rare.terms) == 0 {
 		search.candidates = nil // all
 	}
-	m.TakeForms(func(term string) string { return c.Forms(term)[0].Text })
+	m.TakeForms(func(i int) string { return c.Forms(m.Terms[i])[0].Text })
 	m.Entries, err = p.nearest(ctx, search, simmatrix.NewStage(progress, "neighbors", len(m.Terms)))
 	if err == nil && opts.Mix != nil {
 		m.Meta.Origins = mixOrigins

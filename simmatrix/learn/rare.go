@@ -18,7 +18,6 @@ const rarePerTerm = 2
 // and are nobody's neighbors: their vectors are folded into the spaces of the
 // learned terms.
 type rareTerms struct {
-	corpus  *Corpus
 	learned *vocabulary
 	opts    *CorpusOptions
 	terms   []string  // ascending
@@ -29,7 +28,7 @@ type rareTerms struct {
 // rareTerms returns the terms that occur in fewer than MinDocFreq documents:
 // the most frequent ones, if they are too many.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
-	r := &rareTerms{corpus: c, learned: v, opts: o}
+	r := &rareTerms{learned: v, opts: o}
 	most := rarePerTerm * v.rows
 	if o.MaxTerms > 0 {
 		most = min(most, o.MaxTerms-len(v.terms))
@@ -53,12 +52,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 		at[id] = int32(k)
 		r.terms = append(r.terms, c.terms[id])
 	}
-	r.places = make([][]int32, len(ids))
-	for p, id := range c.sequence {
-		if id >= 0 && at[id] != absent {
-			r.places[at[id]] = append(r.places[at[id]], int32(p))
-		}
-	}
+	r.places = c.occurrences(at, len(ids))
 	r.vectors.rows = len(ids)
 	return r
 }
@@ -93,33 +87,12 @@ func (r *rareTerms) fillContexts() func() func(int, *sparseBlock) {
 	return func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, len(r.learned.terms))}
 		return func(k int, b *sparseBlock) {
-			sum := r.countContexts(counter, r.places[k])
-			slices.Sort(counter.found)
+			sum := counter.count(r.learned, r.places[k], r.opts.Window)
 			for _, j := range counter.found {
 				associate(b, j, counter.units[j], sum, shares[j])
 			}
 		}
 	}
-}
-
-// countContexts counts the learned terms around places in the corpus, as ppmi
-// does, and returns the sum.
-func (r *rareTerms) countContexts(counter *contextCounter, places []int32) (sum int) {
-	sequence := r.corpus.sequence
-	counter.reset()
-	for _, p := range places {
-		for _, step := range []int{-1, 1} {
-			distance := 1
-			for q := int(p) + step; distance <= r.opts.Window && sequence[q] >= 0; q += step {
-				if i := r.learned.indices[sequence[q]]; i != absent {
-					counter.add(i, distance)
-					sum += windowUnits / distance
-					distance++
-				}
-			}
-		}
-	}
-	return sum
 }
 
 // fillDocuments makes rows of the sum of a rare term's documents, each as
@@ -158,7 +131,7 @@ func (r *rareTerms) fillDocuments() func() func(int, *sparseBlock) {
 // documentOf appends the learned terms of the document with the first of the
 // places of a rare term, and returns how many of the places are in it.
 func (r *rareTerms) documentOf(doc, places []int32) (_ []int32, tf int) {
-	sequence, p := r.corpus.sequence, int(places[0])
+	sequence, p := r.learned.corpus.sequence, int(places[0])
 	for sequence[p-1] != endOfDocument {
 		p--
 	}

@@ -67,12 +67,7 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 	c, o := corpusOf(rareDocuments()...), smallOptions()
 	v := vocabularyOf(t, c, o.MinDocFreq)
 	r := &rareTerms{
-		corpus: c, learned: v, opts: &o, terms: v.terms, places: make([][]int32, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
-	}
-	for p, id := range c.sequence {
-		if id >= 0 && v.indices[id] != absent {
-			r.places[v.indices[id]] = append(r.places[v.indices[id]], int32(p))
-		}
+		learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
 	}
 	want, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
 	if err != nil {

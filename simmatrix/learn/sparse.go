@@ -180,11 +180,12 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
 	contexts := contextShares(sums, o.ContextPower)
-	places, offsets := v.occurrences()
+	places := v.corpus.occurrences(v.indices, n)
 	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, n)}
 		return func(j int, b *sparseBlock) {
-			for _, i := range counter.count(v.sequence, places[offsets[j]:offsets[j+1]], o.Window) {
+			counter.count(v, places[j], o.Window)
+			for _, i := range counter.found {
 				associate(b, i, counter.units[i], sums[i], contexts[j])
 			}
 		}
@@ -228,61 +229,37 @@ func (v *vocabulary) contextSums(window int) []int {
 	return sums
 }
 
-// occurrences returns where in the sequence each term is: term i at
-// places[offsets[i]:offsets[i+1]], ascending.
-func (v *vocabulary) occurrences() (places []int32, offsets []int) {
-	offsets = make([]int, len(v.terms)+1)
-	for _, i := range v.sequence {
-		if i >= 0 {
-			offsets[i+1]++
-		}
-	}
-	for i := range v.terms {
-		offsets[i+1] += offsets[i]
-	}
-	places = make([]int32, offsets[len(v.terms)])
-	next := slices.Clone(offsets)
-	for p, i := range v.sequence {
-		if i >= 0 {
-			places[next[i]] = int32(p)
-			next[i]++
-		}
-	}
-	return places, offsets
-}
-
 type contextCounter struct {
 	units []int   // c_ij of the current row by column, in window units
-	found []int32 // the columns that are not 0
+	found []int32 // the columns that are not 0, ascending
 }
 
-// count returns the columns of the contexts of the term at places.
-func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
-	c.reset()
-	for _, p := range places {
-		for k := 1; k <= window && sequence[int(p)+k] >= 0; k++ {
-			c.add(sequence[int(p)+k], k)
-		}
-		for k := 1; k <= window && sequence[int(p)-k] >= 0; k++ {
-			c.add(sequence[int(p)-k], k)
-		}
-	}
-	slices.Sort(c.found)
-	return c.found
-}
-
-func (c *contextCounter) reset() {
+// count counts the terms of v around places in the corpus, and returns the sum.
+func (c *contextCounter) count(v *vocabulary, places []int32, window int) (sum int) {
 	for _, j := range c.found {
 		c.units[j] = 0
 	}
 	c.found = c.found[:0]
-}
-
-func (c *contextCounter) add(j int32, distance int) {
-	if c.units[j] == 0 {
-		c.found = append(c.found, j)
+	sequence := v.corpus.sequence
+	for _, p := range places {
+		for _, step := range []int{-1, 1} {
+			distance := 1
+			for q := int(p) + step; distance <= window && sequence[q] >= 0; q += step {
+				j := v.indices[sequence[q]]
+				if j == absent {
+					continue
+				}
+				if c.units[j] == 0 {
+					c.found = append(c.found, j)
+				}
+				c.units[j] += windowUnits / distance
+				sum += windowUnits / distance
+				distance++
+			}
+		}
 	}
-	c.units[j] += windowUnits / distance
+	slices.Sort(c.found)
+	return sum
 }
 
 // termDocuments returns the document-term matrix (documents are rows) with

@@ -89,14 +89,15 @@ func NewOkapi(p OkapiParameters, st *Statistics, s *Similarities) (*Scorer, erro
 	return &Scorer{
 		space: space,
 		result: func(_ Document, n Nugget) (Vector, error) {
+			length := 1 - p.B + p.B*float64(len(n.Terms))/st.MeanTokens
 			return n.frequencies().mapped(func(t int32, f float64) float64 {
-				return math.Sqrt(math.Abs(st.okapiIDF(t))) * p.resultFactor(f, float64(len(n.Terms)), st.MeanTokens)
+				return math.Sqrt(math.Abs(st.okapiIDF(t))) * ((p.K1 + 1) * f / (p.K1*length + f))
 			}), nil
 		},
 		query: func(_ Document, n Nugget) (Vector, error) {
 			return n.frequencies().mapped(func(t int32, f float64) float64 {
 				idf := st.okapiIDF(t)
-				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * p.queryFactor(f)
+				return math.Copysign(math.Sqrt(math.Abs(idf)), idf) * ((p.K3 + 1) * f / (p.K3 + f))
 			}), nil
 		},
 	}, nil

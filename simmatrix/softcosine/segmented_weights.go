@@ -70,14 +70,6 @@ type OkapiParameters struct {
 	B  float64 // in [0, 1]; how much the length of a result counts
 }
 
-// resultFactor returns (k1 + 1)·f / (k1·((1 − b) + b·length/mean) + f).
-func (p OkapiParameters) resultFactor(f, length, mean float64) float64 {
-	return (p.K1 + 1) * f / (p.K1*((1-p.B)+p.B*length/mean) + f)
-}
-
-// queryFactor returns (k3 + 1)·f / (k3 + f).
-func (p OkapiParameters) queryFactor(f float64) float64 { return (p.K3 + 1) * f / (p.K3 + f) }
-
 // okapiIDF returns ln((N − n_t + 0.5) / (n_t + 0.5)), negative for a term of
 // more than half of the nuggets.
 func (s *Statistics) okapiIDF(t int32) float64 {

@@ -52,15 +52,13 @@ func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities
 			cells = append(cells, cell{i, j, sim})
 		}
 	}
-	slices.SortFunc(cells, func(a, b cell) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
-	})
+	slices.SortFunc(cells, compareCells)
 	for k := 1; k < len(cells); k++ {
-		if cells[k].row == cells[k-1].row && cells[k].col == cells[k-1].col {
+		if compareCells(cells[k-1], cells[k]) == 0 {
 			return nil, fmt.Errorf("%w: s(%d, %d) occurs twice", ErrSimilarities, cells[k].row, cells[k].col)
 		}
 	}
-	return ofSorted(n, cells), nil
+	return ofCells(n, cells), nil
 }
 
 // Identity returns the n×n matrix of terms that are similar only to themselves.
@@ -69,13 +67,23 @@ func Identity(n int) *Similarities {
 	if n < 0 || n > math.MaxInt32 {
 		panic(panicTerm)
 	}
-	return ofSorted(n, nil)
+	return ofCells(n, nil)
 }
 
-// ofSorted returns the matrix of cells off the diagonal that ascend.
-func ofSorted(n int, cells []cell) *Similarities {
+func compareCells(a, b cell) int {
+	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
+}
+
+// ofCells returns the matrix of cells off the diagonal, which it sorts. Those
+// of one place are added up.
+func ofCells(n int, cells []cell) *Similarities {
 	s := &Similarities{offsets: make([]int, n+1)}
-	for _, c := range cells {
+	slices.SortFunc(cells, compareCells)
+	for k, c := range cells {
+		if k+1 < len(cells) && compareCells(c, cells[k+1]) == 0 {
+			cells[k+1].sim += c.sim
+			continue
+		}
 		if c.sim != 0 {
 			s.cols, s.sims = append(s.cols, c.col), append(s.sims, c.sim)
 		}
@@ -130,56 +138,31 @@ func (s *Similarities) NonNegative() bool {
 	return !slices.ContainsFunc(s.sims, func(sim float64) bool { return sim < 0 })
 }
 
-// Symmetric reports whether s_ij = s_ji for all i and j, in O(nnz).
-func (s *Similarities) Symmetric() bool {
-	t := s.Transposed()
-	return slices.Equal(s.offsets, t.offsets) && slices.Equal(s.cols, t.cols) && slices.Equal(s.sims, t.sims)
-}
+// Symmetric reports whether s_ij = s_ji for all i and j.
+func (s *Similarities) Symmetric() bool { return s.Symmetrized() == s }
 
-// Transposed returns Sᵀ, in O(nnz).
-func (s *Similarities) Transposed() *Similarities {
-	n := s.Len()
-	t := &Similarities{offsets: make([]int, n+1), cols: make([]int32, len(s.cols)), sims: make([]float64, len(s.sims))}
-	for _, j := range s.cols {
-		t.offsets[j+1]++
-	}
-	for j := range n {
-		t.offsets[j+1] += t.offsets[j]
-	}
-	next := slices.Clone(t.offsets)
-	for i := range n {
+// Transposed returns Sᵀ.
+func (s *Similarities) Transposed() *Similarities { return ofCells(s.Len(), s.mirrored(nil, 1)) }
+
+// mirrored appends the entries of share·Sᵀ to cells.
+func (s *Similarities) mirrored(cells []cell, share float64) []cell {
+	for i := range s.Len() {
 		cols, sims := s.Row(i)
 		for k, j := range cols {
-			t.cols[next[j]], t.sims[next[j]] = int32(i), sims[k]
-			next[j]++
+			cells = append(cells, cell{j, int32(i), share * sims[k]})
 		}
 	}
-	return t
+	return cells
 }
 
-// Symmetrized returns ½(S + Sᵀ), in O(nnz·log C); S itself where it is
-// symmetric. It leaves every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes
-// the mean.
+// Symmetrized returns ½(S + Sᵀ); S itself where it is symmetric. It leaves
+// every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes the mean.
 func (s *Similarities) Symmetrized() *Similarities {
-	if s.Symmetric() {
+	t := s.Transposed()
+	if slices.Equal(s.cols, t.cols) && slices.Equal(s.sims, t.sims) && slices.Equal(s.offsets, t.offsets) {
 		return s
 	}
-	t := s.Transposed()
-	var cells []cell
-	for i := range s.Len() {
-		sums := map[int32]float64{}
-		for _, half := range []*Similarities{s, t} {
-			cols, sims := half.Row(i)
-			for k, j := range cols {
-				sums[j] += sims[k] / 2
-			}
-		}
-		row := NewVector(sums)
-		for k, j := range row.Terms {
-			cells = append(cells, cell{int32(i), j, row.Values[k]})
-		}
-	}
-	return ofSorted(s.Len(), cells)
+	return ofCells(s.Len(), s.mirrored(t.mirrored(nil, 0.5), 0.5))
 }
 
 // A Vocabulary maps terms to numbers and back.
@@ -224,12 +207,10 @@ func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similaritie
 	var cells []cell
 	row := int32(0)
 	for _, neighbors := range m.Rows() {
-		first := len(cells)
 		for n := range neighbors.All() {
 			cells = append(cells, cell{row, v.numbers[n.Term], float64(n.Similarity)})
 		}
-		slices.SortFunc(cells[first:], func(a, b cell) int { return cmp.Compare(a.col, b.col) })
 		row++
 	}
-	return v, ofSorted(v.Len(), cells)
+	return v, ofCells(v.Len(), cells)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
-	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // diagonalTolerance is how far a term's similarity to itself may be from 1: the
@@ -25,77 +24,46 @@ const diagonalTolerance = 1e-3
 // distinguish all multiples of 1/65535.
 const similarityDigits = 6
 
-// minCompact is how many pairs are read before repeats are dropped.
-const minCompact = 1 << 16
-
 // ListOptions are the settings of [ReadTSV].
 type ListOptions struct {
 	Source    string // becomes Meta.Source: in words, where the matrix comes from
 	Symmetric bool   // each line counts both ways; a file may have a pair both ways, with one similarity
 	Clamp     bool   // a similarity under 0 counts as 0, one above 1 as 1, and not as an error
-	Neighbors int    // C, the most neighbors of a term, its largest, 1 to [simmatrix.MaxNeighbors]
-}
-
-// DefaultListOptions returns the settings that take a matrix as it is.
-func DefaultListOptions() ListOptions {
-	return ListOptions{Source: "given", Neighbors: simmatrix.MaxNeighbors}
 }
 
 // A list collects the similarities of a file.
 type list struct {
 	*pairs
-	opts     ListOptions
-	distinct int // number of pairs after repeats were last dropped
+	opts ListOptions
 }
 
-// add adds a similarity. One of a term to itself has to be about 1.
-func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
-	u, err := units(s, g.opts.Clamp)
+// add adds the similarity of a line. One of a term to itself has to be about 1.
+func (g *list) add(row, col uint32, s float64) error {
 	switch {
-	case errors.Is(err, errOutOfRange) && row == col: // an error only if s is not 1, see below
-	case err != nil:
-		return fmt.Errorf("%w: %v", err, s)
-	case line > math.MaxInt32:
-		return fmt.Errorf("more than %d lines", math.MaxInt32)
+	case row == col && math.Abs(s-1) > diagonalTolerance:
+		return fmt.Errorf("similarity of %.40q to itself: %v, want 1", g.terms[row], s)
+	case row == col:
+		return nil
+	case (s < 0 || s > 1) && !g.opts.Clamp:
+		return fmt.Errorf("similarity is not in [0, 1]: %v", s)
 	}
-	if row == col {
-		if math.Abs(s-1) > diagonalTolerance {
-			return fmt.Errorf("similarity of %.40q to itself: %v, want 1", g.terms[row], s)
+	u := units(s)
+	for range 2 {
+		if before, again := g.rows[row][col]; again && before != u {
+			return fmt.Errorf("the similarity of %.40q and %.40q was given before", g.terms[row], g.terms[col])
 		}
-		u = simmatrix.UnitsOfOne
-	}
-	e := pair{row: row, col: col, line: uint32(line), units: u} //nolint:gosec // at most MaxInt32
-	g.list = append(g.list, e)
-	if symmetric && row != col {
-		e.row, e.col = col, row
-		g.list = append(g.list, e)
+		g.keep(row, col, u)
+		if !g.opts.Symmetric {
+			break
+		}
+		row, col = col, row
 	}
 	return nil
 }
 
-// compact sorts the list and drops repeats. One with another similarity is an
-// error that names its line.
-func (g *list) compact() error {
-	slices.SortFunc(g.list, comparePairs)
-	var bad pair // the one with the smallest line number
-	kept := g.list[:0]
-	for _, e := range g.list {
-		last := len(kept) - 1
-		if last < 0 || kept[last].row != e.row || kept[last].col != e.col {
-			kept = append(kept, e)
-			continue
-		}
-		if kept[last].units != e.units && (bad.line == 0 || e.line < bad.line) {
-			bad = e
-		}
-	}
-	g.list, g.distinct = kept, len(kept)
-	if bad.line > 0 {
-		return &lines.Error{Line: int(bad.line), Err: fmt.Errorf("the similarity of %.40q and %.40q was given before",
-			g.terms[bad.row], g.terms[bad.col])}
-	}
-	return nil
-}
+// units returns a similarity, cut to [0, 1], in units of 1/65535, rounded to
+// the nearest, which may be 0.
+func units(s float64) uint16 { return uint16(math.Round(min(max(s, 0), 1) * simmatrix.UnitsOfOne)) }
 
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
@@ -112,35 +80,27 @@ func checkPlain(term string) error {
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
 // does a term's similarity to itself, which has to be 1, within 0.001. A pair
 // may come again with the same similarity. Empty lines and a byte order mark
-// are ignored. Document frequencies are unknown.
+// are ignored. Document frequencies are unknown. A row keeps its largest
+// [simmatrix.MaxNeighbors].
 //
 // Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
-	if err := settings.InRange("neighbors", opts.Neighbors, simmatrix.MaxNeighbors); err != nil {
-		return nil, err
-	}
 	g := &list{opts: opts, pairs: newPairs()}
-	_, err := lines.Each(r, func(line []byte, number int) error {
+	_, err := lines.Each(r, func(line []byte, _ int) error {
 		if len(line) == 0 {
 			return nil
 		}
-		if err := g.addLine(line, number); err != nil || len(g.list) < max(2*g.distinct, minCompact) {
-			return err
-		}
-		return g.compact() // the list has doubled since the last time
+		return g.addLine(line)
 	})
-	if err == nil {
-		err = g.compact()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrList, err)
 	}
 	return g.matrix(simmatrix.Meta{Source: opts.Source, Params: map[string]string{
-		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(opts.Neighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
-	}}, opts.Neighbors)
+		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(simmatrix.MaxNeighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
+	}}, simmatrix.MaxNeighbors)
 }
 
-func (g *list) addLine(line []byte, number int) error {
+func (g *list) addLine(line []byte) error {
 	if bytes.Count(line, []byte("\t")) != 2 {
 		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
 	}
@@ -165,7 +125,7 @@ func (g *list) addLine(line []byte, number int) error {
 	if !ok {
 		return notDecimal(field)
 	}
-	return g.add(ids[0], ids[1], s, number, g.opts.Symmetric)
+	return g.add(ids[0], ids[1], s)
 }
 
 // WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
@@ -194,26 +154,22 @@ func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	return b.Flush()
 }
 
-// pairs collects the entries of a matrix in any order, at 16 bytes each.
+// pairs collects the entries of a matrix in any order.
 type pairs struct {
-	ids      map[string]uint32
-	terms    []string // by id
-	docFreqs []uint32 // by id, 0 where unknown
-	list     []pair
-}
-
-// A pair is s_ij of the terms with the ids row and col. No entry is made of 0
-// units or of a term with itself.
-type pair struct {
-	row, col, line uint32 // line 0 is none
-	units          uint16
-}
-
-func comparePairs(a, b pair) int {
-	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col), cmp.Compare(a.line, b.line))
+	ids   map[string]uint32
+	terms []string            // by id
+	rows  []map[uint32]uint16 // s_ij in units by the ids of i and j; nil is none
 }
 
 func newPairs() *pairs { return &pairs{ids: make(map[string]uint32)} }
+
+// keep keeps s_ij of two terms, of several the largest. 0 units make no entry.
+func (p *pairs) keep(i, j uint32, units uint16) {
+	if p.rows[i] == nil {
+		p.rows[i] = make(map[uint32]uint16)
+	}
+	p.rows[i][j] = max(p.rows[i][j], units)
+}
 
 // term returns the id of t, or an error if t cannot have a row.
 func (p *pairs) term(t string) (uint32, error) {
@@ -230,13 +186,13 @@ func (p *pairs) term(t string) (uint32, error) {
 	t = strings.Clone(t)
 	p.ids[t] = id
 	p.terms = append(p.terms, t)
-	p.docFreqs = append(p.docFreqs, 0)
+	p.rows = append(p.rows, nil)
 	return id, nil
 }
 
-// matrix returns the matrix of the terms and pairs, which are used up. Of a
-// pair that comes more than once the largest similarity is kept. A row keeps
-// its neighbors largest entries, ties in ascending byte order of the term.
+// matrix returns the matrix of the terms and pairs, which are used up. A row
+// keeps its neighbors largest entries, ties in ascending byte order of the
+// term.
 func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, error) {
 	if len(p.terms) == 0 {
 		return nil, fmt.Errorf("%w: no term", simmatrix.ErrNoVocabulary)
@@ -247,52 +203,22 @@ func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, e
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(p.terms[a], p.terms[b]) })
 	position := make([]uint32, len(order))
-	m := &simmatrix.Table{Meta: meta, Entries: simmatrix.NewEntries(len(order), 0, false)}
+	m := &simmatrix.Table{Meta: meta, DocFreqs: make([]uint32, len(order)), Entries: simmatrix.NewEntries(len(order), 0, false)}
 	for at, id := range order {
 		position[id] = uint32(at)
 		m.Terms = append(m.Terms, p.terms[id])
-		m.DocFreqs = append(m.DocFreqs, p.docFreqs[id])
 	}
-	for k := range p.list {
-		p.list[k].row, p.list[k].col = position[p.list[k].row], position[p.list[k].col]
-	}
-	slices.SortFunc(p.list, comparePairs)
 	var row []simmatrix.Entry
-	rest := p.list
-	for i := range m.Terms {
+	for _, id := range order {
 		row = row[:0]
-		for ; len(rest) > 0 && rest[0].row == uint32(i); rest = rest[1:] {
-			e, last := rest[0], len(row)-1
-			switch {
-			case e.units == 0 || e.row == e.col:
-			case last >= 0 && row[last].Col == e.col:
-				row[last].Units = max(row[last].Units, e.units)
-			default:
-				row = append(row, simmatrix.Entry{Col: e.col, Units: e.units})
+		for col, units := range p.rows[id] {
+			if units > 0 {
+				row = append(row, simmatrix.Entry{Col: position[col], Units: units})
 			}
 		}
 		slices.SortFunc(row, simmatrix.CompareEntries)
 		m.AppendRow(row[:min(len(row), neighbors)])
+		p.rows[id] = nil
 	}
-	p.list = nil
 	return m.Matrix()
-}
-
-var (
-	errNotFinite  = errors.New("similarity is no finite number")
-	errOutOfRange = errors.New("similarity is not in [0, 1]")
-)
-
-// units returns a similarity read from a file in units of 1/65535, rounded to
-// the nearest, which may be 0. With clamp one under 0 counts as 0 and one above
-// 1 as 1, without it they are errors, as one that is not finite always is.
-func units(s float64, clamp bool) (uint16, error) {
-	switch {
-	case math.IsNaN(s) || math.IsInf(s, 0):
-		return 0, errNotFinite
-	case (s < 0 || s > 1) && !clamp:
-		return 0, errOutOfRange
-	default:
-		return uint16(math.Round(min(max(s, 0), 1) * simmatrix.UnitsOfOne)), nil
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -218,26 +217,8 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	if n.ends {
 		s.offer(n.term, state, depth)
 	}
-	const many = 16
-	least := bits.TrailingZeros64(uint64(state)) / laneBits // the smallest distance of the text so far
-	if n.last-n.children > many && least == s.reach[x] {
-		s.walkSame(n, state, depth)
-		return
-	}
 	for at := n.children; at < n.last && state&s.lanes[x] != 0; at++ {
 		s.enter(&s.tree.nodes[at], state, depth)
-	}
-}
-
-// walkSame is walk to children that begin with letters of the query.
-func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
-	var letters [2*MaxDistance + 1]rune
-	window := letters[:copy(letters[:], s.letters[depth:depth+2*s.k+1])]
-	slices.Sort(window)
-	for _, letter := range slices.Compact(window) {
-		if child := s.tree.child(n, letter); child != nil {
-			s.enter(child, state, depth)
-		}
 	}
 }
 

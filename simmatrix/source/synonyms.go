@@ -2,10 +2,11 @@ package source
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,7 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	}
 	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
 	err := t.read(r)
-	if err == nil && len(t.pairs.list) == 0 {
+	if err == nil && t.added == 0 {
 		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
 		if t.counts.Skipped > 0 {
 			err = fmt.Errorf("%w: %d entries of several words were skipped", err, t.counts.Skipped)
@@ -182,94 +183,62 @@ func solrSides(line string) [][]string {
 	return sides
 }
 
-var errNoSense = errors.New("want s(SYNSET,NUMBER,'WORD',TYPE,SENSE,COUNT). and nothing else")
+// senseForm is a line of WordNet's such as
+//
+//	s(100001740,1,'entity',n,1,11).
+//
+// Quotes in the word are doubled. Files of older versions lack the last field.
+var senseForm = regexp.MustCompile(`^s\(([^,]*),\d+,'((?:[^']|'')*)',[nvars],\d+(?:,\d+)?\)\.$`)
 
 func (t *thesaurus) addSense(line string) error {
-	synset, word, err := parseSense(line)
+	fields := senseForm.FindStringSubmatch(strings.TrimSpace(line))
+	if fields == nil {
+		return errors.New("want s(SYNSET,NUMBER,'WORD',TYPE,SENSE,COUNT). and nothing else")
+	}
+	number, err := strconv.ParseUint(fields[1], 10, 64)
 	if err != nil {
-		return err
+		return fmt.Errorf("the number of a set of synonyms: %w", err)
+	}
+	word := strings.ReplaceAll(fields[2], "''", "'")
+	if strings.TrimSpace(word) == "" {
+		return errors.New("the word is empty")
 	}
 	term, err := t.term(word)
 	if err != nil {
 		return err
 	}
-	t.synsets[synset] = struct{}{}
+	set := t.synsets[number]
 	if term != "" {
-		t.senses = append(t.senses, sense{synset: synset, term: strings.Clone(term), units: t.units})
+		if len(set.terms) == 0 {
+			set.units = t.units
+		}
+		set.terms = append(set.terms, strings.Clone(term))
+		t.senses++
 	}
-	if max(len(t.synsets), len(t.senses)) > t.maxSenses {
+	t.synsets[number] = set
+	if max(len(t.synsets), t.senses) > t.maxSenses {
 		return fmt.Errorf("more than %d words or sets of synonyms: split the file", t.maxSenses)
 	}
 	return nil
 }
 
-// parseSense reads the number of the set and the word of a line such as
-//
-//	s(100001740,1,'entity',n,1,11).
-//
-// Quotes in the word are doubled. Files of older versions lack the last field.
-func parseSense(line string) (synset uint64, word string, err error) {
-	rest, begins := strings.CutPrefix(strings.TrimSpace(line), "s(")
-	rest, ends := strings.CutSuffix(rest, ").")
-	if !begins || !ends {
-		return 0, "", errNoSense
-	}
-	number, rest, _ := strings.Cut(rest, ",")
-	if synset, err = strconv.ParseUint(number, 10, 64); err != nil {
-		return 0, "", fmt.Errorf("the number of a set of synonyms: %w", err)
-	}
-	place, rest, _ := strings.Cut(rest, ",")
-	word, rest, ok := cutQuoted(rest)
-	fields := strings.Split(rest, ",")
-	if !ok || !isWhole(place) || fields[0] != "" || len(fields) < 3 || len(fields) > 4 ||
-		!slices.Contains([]string{"n", "v", "a", "r", "s"}, fields[1]) ||
-		!isWhole(fields[2]) || !isWhole(fields[len(fields)-1]) {
-		return 0, "", errNoSense
-	}
-	if strings.TrimSpace(word) == "" {
-		return 0, "", errors.New("the word is empty")
-	}
-	return synset, word, nil
-}
-
-func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// cutQuoted splits s behind the quoted text that begins it; quotes are doubled.
-func cutQuoted(s string) (text, rest string, ok bool) {
-	s, ok = strings.CutPrefix(s, "'")
-	end := strings.IndexByte(strings.ReplaceAll(s, "''", "__"), '\'') // of the same length
-	if !ok || end < 0 {
-		return "", "", false
-	}
-	return strings.ReplaceAll(s[:end], "''", "'"), s[end+1:], true
-}
-
-// addSenses adds the sets of synonyms as groups, in the order of their numbers,
-// words in that of the file. The lines of a set need not follow each other; the
-// similarity is that of the first.
+// addSenses adds the sets of synonyms as groups, in the order of their numbers.
+// The lines of a set need not follow each other.
 func (t *thesaurus) addSenses() error {
-	slices.SortStableFunc(t.senses, func(a, b sense) int { return cmp.Compare(a.synset, b.synset) })
 	t.counts.Groups += len(t.synsets)
-	var terms []string
-	for k, s := range t.senses {
-		if len(terms) == 0 {
-			t.units = s.units
+	for _, number := range slices.Sorted(maps.Keys(t.synsets)) {
+		set := t.synsets[number]
+		t.units = set.units
+		if err := t.addRule(set.terms, set.terms); err != nil {
+			return fmt.Errorf("set of synonyms %d: %w", number, err)
 		}
-		terms = append(terms, s.term)
-		if k+1 < len(t.senses) && t.senses[k+1].synset == s.synset {
-			continue
-		}
-		if err := t.addRule(terms, terms); err != nil {
-			return fmt.Errorf("set of synonyms %d: %w", s.synset, err)
-		}
-		terms = terms[:0]
 	}
-	t.senses, t.synsets = nil, nil
+	t.synsets = nil
 	return nil
 }
 
 const (
-	maxThesaurusPairs = 20_000_000 // at 16 bytes each; WordNet has under a million
+	maxThesaurusPairs = 20_000_000 // WordNet has under a million
 	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659
 	maxExamples       = 5
 )
@@ -317,22 +286,23 @@ type thesaurus struct {
 	maxPairs  int
 	maxSenses int
 	pairs     *pairs
+	added     int // pairs, those that come again included
 	counts    ThesaurusCounts
-	units     uint16              // similarity of the lines to come
-	synsets   map[uint64]struct{} // WordNet's sets of synonyms
-	senses    []sense
+	units     uint16            // similarity of the lines to come
+	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
+	senses    int               // words in them
 }
 
-type sense struct {
-	synset uint64
-	term   string
-	units  uint16 // the similarity that holds at its line
+// A synset has the similarity that holds at the line of its first word.
+type synset struct {
+	terms []string
+	units uint16
 }
 
 func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	return &thesaurus{
 		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(),
-		units: simmatrix.ToUnits(opts.Similarity), synsets: make(map[uint64]struct{}),
+		units: simmatrix.ToUnits(opts.Similarity), synsets: make(map[uint64]synset),
 	}
 }
 
@@ -361,10 +331,11 @@ func (t *thesaurus) addRule(left, right []string) error {
 	for _, term := range left {
 		total += min(countOthers(right, term), t.opts.Neighbors)
 	}
-	if before := len(t.pairs.list); total > t.maxPairs-before {
+	if total > t.maxPairs-t.added {
 		return fmt.Errorf("a group of %d terms makes %d pairs, %d with those before it, at most %d: allow fewer neighbors or make the group smaller",
-			max(len(left), len(right)), total, before+total, t.maxPairs)
+			max(len(left), len(right)), total, t.added+total, t.maxPairs)
 	}
+	t.added += total
 	for _, term := range left {
 		kept := min(countOthers(right, term), t.opts.Neighbors)
 		if kept == 0 {
@@ -375,7 +346,9 @@ func (t *thesaurus) addRule(left, right []string) error {
 			if right[k] != term {
 				var j uint32
 				j, err = t.pairs.term(right[k])
-				t.pairs.list = append(t.pairs.list, pair{row: i, col: j, units: t.units})
+				if err == nil {
+					t.pairs.keep(i, j, t.units)
+				}
 				kept--
 			}
 		}
@@ -403,12 +376,9 @@ func sortedTerms(terms []string) []string {
 }
 
 func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
-	list := t.pairs.list
-	slices.SortFunc(list, comparePairs)
-	for k := 1; k < len(list); k++ {
-		if list[k-1].row == list[k].row && list[k-1].col == list[k].col {
-			t.counts.Duplicates++
-		}
+	t.counts.Duplicates = t.added
+	for _, row := range t.pairs.rows {
+		t.counts.Duplicates -= len(row)
 	}
 	params := map[string]string{
 		"format": t.counts.Format, "similarity": settings.FormatFloat(t.opts.Similarity), "neighbors": strconv.Itoa(t.opts.Neighbors),

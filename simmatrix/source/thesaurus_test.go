@@ -206,8 +206,8 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if len(th.pairs.list) != 2 { // nothing is stored of a group that is too large
-		t.Errorf("%d pairs", len(th.pairs.list))
+	if len(th.pairs.terms) != 2 { // nothing is stored of a group that is too large
+		t.Errorf("%d terms", len(th.pairs.terms))
 	}
 	th = newThesaurus(o, 2, 1)
 	if err := th.read(strings.NewReader("a, b\n")); err != nil { // just as many as are allowed
@@ -234,8 +234,8 @@ func TestSensesOfWordNetAreBounded(t *testing.T) {
 		}
 	}
 	th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
-	if err := th.addLine([]byte("s(7,1,'a b',n,1,0).")); err != nil || len(th.senses) != 0 {
-		t.Errorf("%d senses of a skipped word, error %v", len(th.senses), err)
+	if err := th.addLine([]byte("s(7,1,'a b',n,1,0).")); err != nil || th.senses != 0 {
+		t.Errorf("%d senses of a skipped word, error %v", th.senses, err)
 	}
 }
 

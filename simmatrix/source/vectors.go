@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -20,8 +19,9 @@ import (
 
 // ReadVectors reads a file of words and their vectors as a stream, plain or
 // compressed by gzip. A repeated word keeps its first vector. One that cannot
-// have a row is skipped. In a text file a word may have blanks, as long as only
-// its first part is a number; a byte order mark and blank lines are ignored.
+// have a row is skipped. In a text file a word may have blanks, several of
+// which become one, as long as only its first part is a number; a byte order
+// mark and blank lines are ignored.
 //
 // Errors wrap [ErrVectors] and say where the file is not of its format, or has
 // another number of words or dimensions than it says; where no word is kept,
@@ -84,33 +84,36 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 			return p.setHeader(words, dim)
 		}
 	}
-	line = bytes.TrimRight(line, blanks)
-	if len(line) == 0 {
+	p.fields = slices.AppendSeq(p.fields[:0], bytes.FieldsFuncSeq(line, isBlank))
+	fields := p.fields
+	if len(fields) == 0 {
 		return nil
 	}
 	if p.read == p.claimed {
 		return fmt.Errorf("more than the %d words of the header", p.claimed)
 	}
 	if p.out.dim == 0 { // the first word of a file without a header
-		dim := countNumbers(line)
+		dim := 0
+		for dim < len(fields)-1 && isNumber(fields[len(fields)-1-dim]) {
+			dim++
+		}
 		if dim == 0 || dim > MaxVectorDims {
-			return fmt.Errorf("word %.40q: %d dimensions, want 1 to %d finite decimal numbers", bytes.FieldsFunc(line, isBlank)[0], dim, MaxVectorDims)
+			return fmt.Errorf("word %.40q: %d dimensions, want 1 to %d finite decimal numbers", fields[0], dim, MaxVectorDims)
 		}
 		p.out.dim = dim
 	}
-	word, numbers, ok := cutNumbers(line, p.out.dim)
-	if !ok || holdsNumber(word) {
-		fields := bytes.FieldsFunc(line, isBlank)
+	parts := len(fields) - p.out.dim // of the word
+	if parts < 0 || parts == 0 && !isBlank(rune(line[0])) || slices.ContainsFunc(fields[1:max(parts, 1)], isNumber) {
 		return fmt.Errorf("word %.40q: %d dimensions, want %d", fields[0], len(fields)-1, p.out.dim)
 	}
-	w, keep := p.take(word)
+	w, keep := p.take(bytes.Join(fields[:parts], []byte(" ")))
 	if !keep {
 		return nil
 	}
-	for number := range strings.FieldsFuncSeq(string(numbers), isBlank) {
-		x, ok := lines.ParseDecimal(number, 32)
+	for _, number := range fields[parts:] {
+		x, ok := lines.ParseDecimal(string(number), 32)
 		if !ok {
-			return fmt.Errorf("word %.40q: %w", w, notDecimal(number))
+			return fmt.Errorf("word %.40q: %w", w, notDecimal(string(number)))
 		}
 		p.out.values = append(p.out.values, float32(x))
 	}
@@ -118,47 +121,15 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	return nil
 }
 
+// isNumber reports whether a field is a number: one in a word but as its first
+// part is the sign of a line with too many numbers.
+func isNumber(field []byte) bool {
+	_, ok := lines.ParseDecimal(string(field), 32)
+	return ok
+}
+
 func notDecimal(field string) error {
 	return fmt.Errorf("%.40q is not a finite decimal number", field)
-}
-
-// lastField returns where the last field of line starts, perhaps 0.
-func lastField(line []byte) int {
-	return bytes.LastIndexAny(bytes.TrimRight(line, blanks), blanks) + 1
-}
-
-// cutNumbers splits line before its last n fields, if anything is there.
-func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
-	at := len(line)
-	for range n {
-		at = lastField(line[:at])
-	}
-	return bytes.Trim(line[:at], blanks), line[at:], at > 0
-}
-
-// countNumbers returns how many numbers line ends with.
-func countNumbers(line []byte) int {
-	count := 0
-	for end := len(line); ; count++ {
-		at := lastField(line[:end])
-		if at == 0 {
-			return count
-		}
-		if _, ok := lines.ParseDecimal(string(bytes.TrimRight(line[at:end], blanks)), 32); !ok {
-			return count
-		}
-		end = at
-	}
-}
-
-// holdsNumber reports whether a part of word other than the first is a number:
-// the sign of a line with too many numbers.
-func holdsNumber(word []byte) bool {
-	parts := bytes.FieldsFunc(word, isBlank)
-	return len(parts) > 1 && slices.ContainsFunc(parts[1:], func(part []byte) bool {
-		_, ok := lines.ParseDecimal(string(part), 32)
-		return ok
-	})
 }
 
 // MaxVectorDims is the largest number of dimensions of a vectors file.
@@ -234,8 +205,9 @@ type vectorsParser struct {
 	opts    ReadVectorsOptions
 	out     Vectors
 	seen    map[string]struct{}
-	claimed int // words by the header, -1 without one
-	read    int // words so far, kept or not
+	fields  [][]byte // of a line
+	claimed int      // words by the header, -1 without one
+	read    int      // words so far, kept or not
 }
 
 func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
@@ -273,9 +245,8 @@ func (p *vectorsParser) setHeader(words, dim int) error {
 	return nil
 }
 
-// blanks separate fields. Other Unicode spaces are parts of words.
-const blanks = " \t"
-
+// isBlank reports whether a rune separates fields. Other Unicode spaces are
+// parts of words.
 func isBlank(r rune) bool { return r == ' ' || r == '\t' }
 
 // vectorsHeader reads a line of two whole numbers and nothing else.

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -39,13 +37,26 @@ func (s *Store) Forms(ctx context.Context, version string, terms []string) map[s
 			}
 		}
 		return forms
-	case m == nil || s.remote == nil || checkName("version", id) != nil:
+	case m == nil || s.remote == nil || len(terms) == 0 || checkName("version", id) != nil:
 		return nil
 	}
 	// Not through the breaker, which is for searches.
 	ctx, cancel := context.WithTimeout(ctx, s.remote.timeout)
 	defer cancel()
-	forms, _ := readForms(ctx, s.remote.client, name, id, terms) // without them terms are shown as they are
+	args := []any{"hmget", formsKey(name, id)}
+	for _, term := range terms {
+		args = append(args, term)
+	}
+	values, err := s.remote.client.Do(ctx, args...).Slice() // the library's HMGet trusts the length of the answer
+	if err != nil || len(values) != len(terms) {
+		return nil // terms are shown as they are
+	}
+	forms := make(map[string]string)
+	for k, term := range terms {
+		if form, _ := values[k].(string); simmatrix.CheckForm(form) == nil {
+			forms[term] = form
+		}
+	}
 	return forms
 }
 
@@ -65,31 +76,5 @@ func (a *Admin) AllForms(ctx context.Context, name, version string) (map[string]
 		return nil, fmt.Errorf("forms of %s of matrix %s: %w", version, name, err)
 	}
 	maps.DeleteFunc(forms, func(_, form string) bool { return simmatrix.CheckForm(form) != nil })
-	return forms, nil
-}
-
-// readForms reads the forms of some terms. It leaves out values that are not a
-// valid form.
-func readForms(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (map[string]string, error) {
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	args := []any{"hmget", formsKey(name, id)}
-	for _, term := range terms {
-		args = append(args, term)
-	}
-	values, err := c.Do(ctx, args...).Slice() // the library's HMGet trusts the length of the answer
-	if err == nil && len(values) != len(terms) {
-		err = fmt.Errorf("%w: %d values, want %d", errReply, len(values), len(terms))
-	}
-	if err != nil {
-		return nil, err
-	}
-	forms := make(map[string]string)
-	for k, term := range terms {
-		if form, _ := values[k].(string); simmatrix.CheckForm(form) == nil {
-			forms[term] = form
-		}
-	}
 	return forms, nil
 }

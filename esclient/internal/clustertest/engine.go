@@ -1,9 +1,7 @@
 package clustertest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,7 +14,11 @@ import (
 
 // An Engine is a real cluster. All names of indices are those that a test gives
 // them, after a prefix of its own.
-type Engine struct{ URL, prefix string }
+type Engine struct {
+	URL, prefix string
+	// Make makes a call, with a body unless that is nil. The tests set it.
+	Make func(ctx context.Context, method, path string, body any) error
+}
 
 // Texts are the words of documents.
 var Texts = []string{
@@ -41,33 +43,9 @@ func (e Engine) At(names ...string) string { return e.prefix + strings.Join(name
 // Do makes a call that prepares the cluster.
 func (e Engine) Do(tb testing.TB, method, path string, body any) {
 	tb.Helper()
-	if err := e.call(tb.Context(), method, path, body); err != nil {
+	if err := e.Make(tb.Context(), method, path, body); err != nil {
 		tb.Fatalf("%s %s: %v", method, path, err)
 	}
-}
-
-func (e Engine) call(ctx context.Context, method, path string, body any) error {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	if body == nil {
-		b = nil
-	}
-	r, err := http.NewRequestWithContext(ctx, method, e.URL+path, bytes.NewReader(b))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := (&http.Client{Timeout: time.Minute}).Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode > 299 {
-		return fmt.Errorf("the cluster answered %s", answer.Status)
-	}
-	return nil
 }
 
 // Create makes an index that goes when the test ends.
@@ -75,7 +53,7 @@ func (e Engine) Create(tb testing.TB, index string, settings, mappings map[strin
 	tb.Helper()
 	path := "/" + url.PathEscape(e.At(index))
 	e.Do(tb, http.MethodPut, path, map[string]any{"settings": settings, "mappings": mappings})
-	tb.Cleanup(func() { _ = e.call(context.Background(), http.MethodDelete, path, nil) })
+	tb.Cleanup(func() { _ = e.Make(context.Background(), http.MethodDelete, path, nil) })
 }
 
 // Put writes documents, of the ids 0, 1, ….
