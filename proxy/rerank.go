@@ -18,12 +18,13 @@ import (
 )
 
 // errScores says that a reranker did not return a score for each hit.
-var errScores = errors.New("not a score for each hit")
+var errScores = errors.New("not a score for each hit of the page")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
-	// Scores returns the scores of each of hits, until ctx ends at the latest. With
-	// an error the engine's order goes out. It may be called concurrently, and must
+	// Scores returns the scores of the first of hits, at least of those on the
+	// client's page, until ctx ends at the latest. The others stay behind them in the
+	// engine's order. With an error all do. It may be called concurrently, and must
 	// not modify hits.
 	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 }

@@ -179,7 +179,9 @@ func (f *fakeVectors) count() int {
 }
 
 // by returns what hits are ordered by, without sums.
-func by(fields []expand.RerankField) *expand.Rerank { return &expand.Rerank{Fields: fields} }
+func by(fields []expand.RerankField) *expand.Rerank {
+	return &expand.Rerank{Fields: fields, Size: 1000} // the page has all hits
+}
 
 // softs returns the soft cosines of scores.
 func softs(scores []expand.HitScore) []float64 {

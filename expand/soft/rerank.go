@@ -93,12 +93,13 @@ func (r *Reranker) Close() {
 	r.memory.close()
 }
 
-// Scores returns the scores of each of the hits: the soft cosine from 0 to
-// about 1, and the sum of the clauses. By has at least one field, and none
-// twice.
+// Scores returns the scores of the hits: the soft cosine from 0 to about 1,
+// and the sum of the clauses. By has at least one field, and none twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
-// S. When ctx ends first, its error comes back while that goes on and fills the
+// S. Where that are more than 30 hits, only the first have scores: as many as
+// have 30 of these among them, and at least all on the client's page. When the
+// search comes again, it asks for the next 30. When ctx ends first, its error comes back while that goes on and fills the
 // memory for the searches that follow.
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
@@ -108,6 +109,7 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if err != nil {
 		return nil, err
 	}
+	w.least = by.From + by.Size
 	known, err := w.recall(ctx)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,10 @@ const (
 	// docsAtOnce is how many documents are asked for in one call: the usual
 	// window. The answers of the searches at once have to fit in memory.
 	docsAtOnce = 100
+	// maxUnknown is how many hits a search asks for that are not remembered, unless
+	// more are on its page. The terms of 100 cost the engine many times a search:
+	// it reads and analyzes their texts.
+	maxUnknown = 30
 	// maxTerms bounds the terms of the hits that one search asks for: a hundred
 	// documents of 10,000 different words each.
 	maxTerms = 1_000_000
@@ -62,6 +66,8 @@ type window struct {
 	// uuids are those of the indices of the hits.
 	uuids  []string
 	fields []column
+	// least is how many hits are scored whatever that takes.
+	least int
 	// terms is how many terms of hits were asked for.
 	terms int
 	// termsOnly says that nothing is scored: hits whose terms are not to be had are
@@ -115,7 +121,28 @@ func (w *window) fetchTerms(ctx context.Context, vectors TermVectors) error {
 		}
 		w.recallVectors()
 	}
+	if !w.termsOnly {
+		w.shorten()
+	}
 	return w.fetchVectors(ctx, vectors)
+}
+
+// shorten leaves out the hits from the first on with which too many would have
+// to be asked for.
+func (w *window) shorten() {
+	unknown := 0
+	for k := range w.hits {
+		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
+			unknown++
+		}
+		if unknown > maxUnknown && k >= w.least {
+			w.hits, w.uuids = w.hits[:k], w.uuids[:k]
+			for i := range w.fields {
+				w.fields[i].vectors = w.fields[i].vectors[:k]
+			}
+			return
+		}
+	}
 }
 
 // docTerms returns the terms of the hits by field, nil for a hit of which a
