@@ -20,10 +20,10 @@ import (
 
 const (
 	// vectorLife is about how long the terms of a document are remembered at most:
-	// an analyzer may read its words in another way by then. Its sequence number
-	// tells when they have changed, and the UUID of its index when that was deleted
+	// who closes an index may have its words read in another way. The sequence
+	// number of a document tells when they have changed, and the UUID of its index when that was deleted
 	// and created again.
-	vectorLife = time.Hour
+	vectorLife = 12 * time.Hour
 	// maxNumbers is how many fields of indices, and how many versions of matrices,
 	// one store gives numbers. With more, a new store takes its place.
 	maxNumbers = 100_000
