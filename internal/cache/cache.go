@@ -306,15 +306,8 @@ func GetAll[V any, Q comparable](
 // A Flight is an answer to come.
 type Flight struct {
 	entry
-	done chan struct{} // closed when the entry is there
+	done chan struct{} // closed when the entry is there; nil where it is from the start
 }
-
-// closed is of flights that need no load.
-var closed = func() chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}()
 
 // Start is the beginning of [Get], and [Wait] its end. The load counts for the
 // client of ctx and for the owner of q; those that join it later do not count.
@@ -326,7 +319,7 @@ func Start[V any, Q comparable](
 	if f, ok := c.flights[q]; ok {
 		return f
 	}
-	f := &Flight{entry: entry{life: ttl}, done: closed}
+	f := &Flight{entry: entry{life: ttl}}
 	if kept, known := c.kept.GetIfPresent(q); known {
 		f.entry = unpack(kept)
 		return f
@@ -367,11 +360,13 @@ func Start[V any, Q comparable](
 // Wait waits for an answer. When ctx ends it returns the context's error, and
 // the load goes on.
 func Wait[V any](ctx context.Context, f *Flight) (v V, err error) {
-	select {
-	case <-f.done:
-		v, _ = f.answer.(V)
-		return v, f.err
-	case <-ctx.Done():
-		return v, ctx.Err()
+	if f.done != nil {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
 	}
+	v, _ = f.answer.(V)
+	return v, f.err
 }
