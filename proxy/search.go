@@ -407,46 +407,40 @@ func (s *Server) fixed(x *search) reason.Reason {
 
 // withFeedback returns the result of a second expansion, which knows the first
 // hits that the first one asks for, and what became of each first pass; where
-// the second one fails, the first.
+// the second one, or a search in it, fails, the result of the first.
 func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, results []string) {
 	ctx, span := tracing.Start(ctx, "feedback")
 	defer span.End()
 	second := *in
 	second.Pins = first.Pins
 	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.as(x.from, x.hold))
-	out = first
-	if slices.Contains(results, feedbackUsed) {
-		var result string
-		out, result = s.expandAgain(ctx, e, &second, first)
-		for i := range results {
-			if results[i] == feedbackUsed {
-				results[i] = result
-			}
+	result := feedbackUsed
+	if out = first; slices.Contains(results, feedbackUsed) {
+		err := s.guard.Do("expanding", func() (err error) {
+			out, err = e.Expand(ctx, &second)
+			return err
+		})
+		if err == nil && len(out.Failures()) > len(first.Failures()) {
+			err = out.Failures()[0]
+		}
+		switch {
+		case err != nil:
+			out, result = first, s.cause(err)
+		case !out.Rewritten:
+			out, result = first, feedbackNoTerms
 		}
 	}
-	results = slices.DeleteFunc(results, func(result string) bool { return result == "" }) // there was none
-	return out, append(results, slices.Repeat([]string{feedbackTooMany}, first.TooManyFirstPasses)...)
-}
-
-// expandAgain returns the result of the second expansion, and what became of
-// the feedback; where one of the searches fails, that of the first.
-func (s *Server) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
-	err := s.guard.Do("expanding", func() (err error) {
-		out, err = e.Expand(ctx, in)
-		return err
-	})
-	if err == nil {
-		if failures := out.Failures(); len(failures) > len(first.Failures()) {
-			err = failures[0]
+	all := make([]string, 0, len(results)+first.TooManyFirstPasses)
+	for _, became := range results {
+		switch became {
+		case "": // there was none
+		case feedbackUsed:
+			all = append(all, result)
+		default:
+			all = append(all, became)
 		}
 	}
-	switch {
-	case err != nil:
-		return first, s.cause(err)
-	case !out.Rewritten:
-		return first, feedbackNoTerms
-	}
-	return out, feedbackUsed
+	return out, append(all, slices.Repeat([]string{feedbackTooMany}, first.TooManyFirstPasses)...)
 }
 
 // made reports what the expander made of the search.

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/internal/recovery"
@@ -212,8 +213,7 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 	}
 	var page struct {
 		Hits *struct {
-			Total json.RawMessage `json:"total"`
-			Hits  firstHits       `json:"hits"`
+			Hits firstHits `json:"hits"`
 		} `json:"hits"`
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
@@ -221,14 +221,9 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 	}
 	hits.first = page.Hits.Hits
 	hits.failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
-	var total struct {
-		Value int64 `json:"value"`
+	if totals, err := answer.ReadTotals(bytes.NewReader(body), expand.EndpointSearch); err == nil {
+		hits.total = max(totals[0].Hits, 0)
 	}
-	// A number with rest_total_hits_as_int, else an object, or left out.
-	if json.Unmarshal(page.Hits.Total, &hits.total) != nil && json.Unmarshal(page.Hits.Total, &total) == nil {
-		hits.total = total.Value
-	}
-	hits.total = max(hits.total, 0)
 	return hits, nil
 }
 

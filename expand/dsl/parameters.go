@@ -133,8 +133,11 @@ func (p *Parameters) apply(s *Search) {
 		s.Scores.FirstOnly = after != "0"
 	}
 	s.Hits.Bare = s.Hits.Bare || strings.Contains(p.Get("stored_fields"), "_none_") || p.Get("search_pipeline") != "" ||
-		!keepsHits(p.Get("filter_path"))
+		!Keeps(p.Get("filter_path"), "hits", hitsAlone...)
 }
+
+// hitsAlone are the parts of the member hits of an answer that have all hits.
+var hitsAlone = []string{"hits", "hits.*", "hits.**"}
 
 // Body returns the body, or what the parameters q or source stand for; else the
 // reason why there is none to expand.
@@ -237,23 +240,22 @@ func only(raw string, wanted func(name string) bool) string {
 	return strings.Join(kept, "&")
 }
 
-// keepsHits reports whether filter_path leaves all of the hits in the answer.
-func keepsHits(filter string) bool {
+// Keeps reports whether filter_path leaves all of a member in the answer, or
+// one of its parts that says enough.
+func Keeps(filter, member string, parts ...string) bool {
 	some, kept := false, false
 	for pattern := range strings.SplitSeq(filter, ",") {
 		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
-		first, _, _ := strings.Cut(pattern, ".")
+		first, rest, _ := strings.Cut(pattern, ".")
 		switch {
-		case excludes && (first == "hits" || strings.Contains(first, "*")):
+		case excludes && (first == member || strings.Contains(first, "*")):
 			return false
 		case excludes || pattern == "":
 			continue
 		}
 		some = true
-		switch pattern {
-		case "*", "**", "hits", "hits.*", "hits.**", "hits.hits", "hits.hits.*", "hits.hits.**":
-			kept = true
-		}
+		kept = kept || pattern == "*" || pattern == "**" ||
+			pattern == member || first == member && (rest == "*" || rest == "**" || slices.Contains(parts, rest))
 	}
 	return kept || !some
 }

@@ -72,7 +72,7 @@ func TestHitsThatAreKeptByFilterPath(t *testing.T) {
 		"hits.hits._source": false, "took": false, "-hits.max_score": false, "hits,-hits.hits._id": false,
 		"hits,-*._id": false, "hits.hits._*": false, "-**": false,
 	} {
-		if got := keepsHits(filter); got != want {
+		if got := Keeps(filter, "hits", hitsAlone...); got != want {
 			t.Errorf("%q: %v", filter, got)
 		}
 	}

@@ -3,6 +3,7 @@ package soft
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"unique"
@@ -101,20 +102,20 @@ func (m *store) loadRows(ctx context.Context, f *expand.RerankField, keys []rowK
 // lacking returns the terms whose rows are needed, ascending: those of the
 // text, of hits whose square is not known, and those whose weight is not.
 func (c *column) lacking() []int32 {
-	var needed termSet
+	needed := map[int32]bool{}
 	for _, term := range c.query {
-		needed.add(term)
+		needed[term] = true
 	}
 	c.squares, c.fresh = make([]float64, len(c.vectors)), make([]bool, len(c.vectors))
 	for k, v := range c.vectors {
 		c.squares[k], c.fresh[k] = v.square, v.space != c.number
 		for _, term := range v.terms {
 			if c.fresh[k] || math.IsNaN(c.w[term]) {
-				needed.add(term)
+				needed[term] = true
 			}
 		}
 	}
-	return needed.terms()
+	return slices.Sorted(maps.Keys(needed))
 }
 
 // A scratch is memory for one computation, dense over the numbers of terms.

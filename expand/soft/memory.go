@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"hash/maphash"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -366,27 +365,4 @@ func (v *vocabulary) size() (terms int, bytes uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return len(v.terms), v.bytes
-}
-
-// A termSet has a bit for the number of each term in it.
-type termSet []uint64
-
-func (s *termSet) add(term int32) (added bool) {
-	at, bit := int(term/64), uint64(1)<<(term%64)
-	if at >= len(*s) {
-		*s = append(*s, make(termSet, at+1-len(*s))...)
-	}
-	added = (*s)[at]&bit == 0
-	(*s)[at] |= bit
-	return added
-}
-
-// terms returns the terms, ascending.
-func (s *termSet) terms() (terms []int32) {
-	for i, word := range *s {
-		for ; word != 0; word &= word - 1 {
-			terms = append(terms, int32(i*64+bits.TrailingZeros64(word))) //nolint:gosec // it was one
-		}
-	}
-	return terms
 }

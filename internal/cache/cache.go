@@ -60,20 +60,14 @@ func NewLoader(p Policy) *Loader {
 	return &Loader{policy: p, life: life, stop: stop, places: limits.NewPlaces(p.Places)}
 }
 
-// begin returns the context of a load, which is a part of its caller's trace.
-// It bears the mark of the loader.
-func (l *Loader) begin(caller context.Context) (context.Context, context.CancelFunc) {
-	ctx := context.WithValue(trace.ContextWithSpan(l.life, trace.SpanFromContext(caller)), l, true)
-	return context.WithTimeout(ctx, l.policy.Timeout)
-}
-
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
-// enter begins a load for the client of caller and for owner, and returns what
-// ends it, or why it may not begin. A load that another one waits for takes no
-// place.
-func (l *Loader) enter(caller context.Context, owner string) (leave func(), err error) {
+// start runs a load for the client of caller and for owner, with a context that
+// is a part of the caller's trace and bears the mark of the loader. done is
+// closed at its end. The error says why it may not begin. A load that another
+// one waits for takes no place.
+func (l *Loader) start(caller context.Context, owner string, load func(context.Context)) (done chan struct{}, err error) {
 	var owners []string
 	if owner != "" {
 		owners = append(owners, owner)
@@ -92,35 +86,35 @@ func (l *Loader) enter(caller context.Context, owner string) (leave func(), err 
 	if !inner && !l.places.Take(owners...) {
 		return nil, ErrBusy
 	}
-	l.loads.Add(1)
-	return func() {
+	done = make(chan struct{})
+	l.loads.Go(func() {
+		defer close(done)
 		if !inner {
-			l.places.Give(owners...)
+			defer l.places.Give(owners...)
 		}
-		l.loads.Done()
-	}, nil
+		ctx := context.WithValue(trace.ContextWithSpan(l.life, trace.SpanFromContext(caller)), l, true)
+		ctx, cancel := context.WithTimeout(ctx, l.policy.Timeout)
+		defer cancel()
+		load(ctx)
+	})
+	return done, nil
 }
 
 // Run runs a load that counts for owner, and waits for it. When ctx ends it
 // returns the context's error, and the load goes on.
 func (l *Loader) Run(ctx context.Context, owner string, load func(context.Context) error) error {
-	leave, err := l.enter(ctx, owner)
+	var failed error
+	done, err := l.start(ctx, owner, func(ctx context.Context) {
+		failed = l.policy.Guard.Do(l.policy.What, func() error { return load(ctx) })
+	})
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	caller := ctx
-	go func() {
-		defer leave()
-		ctx, cancel := l.begin(caller)
-		defer cancel()
-		done <- l.policy.Guard.Do(l.policy.What, func() error { return load(ctx) })
-	}()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case err := <-done:
-		return err
+	case <-done:
+		return failed
 	}
 }
 
@@ -312,7 +306,7 @@ func GetAll[V any, Q comparable](
 // A Flight is an answer to come.
 type Flight struct {
 	entry
-	done chan struct{} // closed when the entry is there
+	done chan struct{} // closed when the entry is there; nil where it is from the start
 }
 
 // Start is the beginning of [Get], and [Wait] its end. The load counts for the
@@ -325,29 +319,16 @@ func Start[V any, Q comparable](
 	if f, ok := c.flights[q]; ok {
 		return f
 	}
-	f := &Flight{entry: entry{life: ttl}, done: make(chan struct{})}
+	f := &Flight{entry: entry{life: ttl}}
 	if kept, known := c.kept.GetIfPresent(q); known {
 		f.entry = unpack(kept)
-		close(f.done)
 		return f
 	}
 	l, owner := c.options.Loader, ""
 	if c.options.Owner != nil {
 		owner = c.options.Owner(q)
 	}
-	leave, err := l.enter(caller, owner)
-	if err != nil {
-		f.err = err
-		close(f.done)
-		return f
-	}
-	c.flights[q] = f
-	c.loads.Add(1)
-	go func() {
-		defer close(f.done)
-		defer leave()
-		ctx, cancel := l.begin(caller)
-		defer cancel()
+	done, err := l.start(caller, owner, func(ctx context.Context) {
 		var v V
 		f.err = l.policy.Guard.Do(l.policy.What, func() (err error) {
 			v, err = load(ctx)
@@ -366,18 +347,26 @@ func Start[V any, Q comparable](
 		c.mu.Lock()
 		delete(c.flights, q)
 		c.mu.Unlock()
-	}()
+	})
+	if err != nil {
+		f.err = err
+		return f
+	}
+	f.done, c.flights[q] = done, f
+	c.loads.Add(1)
 	return f
 }
 
 // Wait waits for an answer. When ctx ends it returns the context's error, and
 // the load goes on.
 func Wait[V any](ctx context.Context, f *Flight) (v V, err error) {
-	select {
-	case <-f.done:
-		v, _ = f.answer.(V)
-		return v, f.err
-	case <-ctx.Done():
-		return v, ctx.Err()
+	if f.done != nil {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
 	}
+	v, _ = f.answer.(V)
+	return v, f.err
 }

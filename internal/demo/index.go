@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/akin-search/akin/internal/glob"
@@ -173,18 +172,6 @@ func (ix *index) add(id string, source []byte, terms map[string]map[string]int) 
 			}
 		}
 	}
-}
-
-// seek returns where the list has the document, or else the first behind it.
-// The last place that was sought makes it fast where documents ascend.
-func seek(list []posting, last, doc int) int {
-	if last > 0 && int(list[last-1].doc) >= doc {
-		last = 0
-	}
-	if last == len(list) || int(list[last].doc) >= doc {
-		return last
-	}
-	return last + sort.Search(len(list)-last, func(i int) bool { return int(list[last+i].doc) >= doc })
 }
 
 func fieldValues(name string, v any) (values []string) {

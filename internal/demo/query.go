@@ -39,12 +39,13 @@ func term(ix *index, field, text string, words bool) query {
 	if len(list) == 0 {
 		return func(int, float32) *explanation { return nil }
 	}
-	score, next := f.bm25.scorer(len(list), f.docCount, f.tokens), 0
+	score := f.bm25.scorer(len(list), f.docCount, f.tokens)
 	return func(doc int, boost float32) *explanation {
-		if next = seek(list, next, doc); next == len(list) || int(list[next].doc) != doc {
+		at, has := slices.BinarySearchFunc(list, doc, func(p posting, doc int) int { return int(p.doc) - doc })
+		if !has {
 			return nil
 		}
-		why := score(list[next].freq, list[next].length, boost, words)
+		why := score(list[at].freq, list[at].length, boost, words)
 		if !words {
 			return why
 		}

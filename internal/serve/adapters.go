@@ -38,6 +38,8 @@ type matrices struct {
 
 func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin(), m.cluster, m.names} }
 
+// pinned answers from one snapshot of a row store, of the matrices or of the
+// weights.
 type pinned struct {
 	snapshot *store.Snapshot
 	cluster  *esclient.Cached
@@ -45,7 +47,7 @@ type pinned struct {
 }
 
 func (p pinned) For(ctx context.Context, indices esclient.Indices, field string) (expand.Bound, error) {
-	m, err := match(ctx, p.snapshot, p.cluster, indices, field, p.names)
+	m, err := p.match(ctx, indices, field)
 	bound := expand.Bound{Named: m.Named, Resolved: m.Resolved}
 	if m.Rows != nil { // else an interface that is not nil
 		bound.Rows = m.Rows
@@ -53,14 +55,20 @@ func (p pinned) For(ctx context.Context, indices esclient.Indices, field string)
 	return bound, err
 }
 
+func (p pinned) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
+	m, err := p.match(ctx, indices, field)
+	if err != nil || m.Rows == nil {
+		return nil, err // not a weights of nil
+	}
+	return weights{m.Rows}, nil
+}
+
 // match finds what is bound to a field of the indices. Those that the cluster
 // says nothing of, such as remote ones, are matched by the names in the
 // expression.
-func match(
-	ctx context.Context, snapshot *store.Snapshot, cluster *esclient.Cached, indices esclient.Indices, field string, among []string,
-) (store.Match, error) {
-	return snapshot.Match(indices.Expression, field, among, func() ([]string, error) {
-		names, err := cluster.Resolve(ctx, indices, field)
+func (p pinned) match(ctx context.Context, indices esclient.Indices, field string) (store.Match, error) {
+	return p.snapshot.Match(indices.Expression, field, p.names, func() ([]string, error) {
+		names, err := p.cluster.Resolve(ctx, indices, field)
 		refused, ok := errors.AsType[*esclient.Error](err)
 		if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
 			errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrNotText) || esclient.IsUnknown(err) {
@@ -77,20 +85,7 @@ type weightSource struct {
 	cluster *esclient.Cached
 }
 
-func (s weightSource) Pin() expand.PinnedWeights { return pinnedWeights{s.store.Pin(), s.cluster} }
-
-type pinnedWeights struct {
-	snapshot *store.Snapshot
-	cluster  *esclient.Cached
-}
-
-func (p pinnedWeights) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
-	m, err := match(ctx, p.snapshot, p.cluster, indices, field, nil)
-	if err != nil || m.Rows == nil {
-		return nil, err // not a weights of nil
-	}
-	return weights{m.Rows}, nil
-}
+func (s weightSource) Pin() expand.PinnedWeights { return pinned{s.store.Pin(), s.cluster, nil} }
 
 func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
 	return s.cluster.Linear(ctx, indices, field, esclient.NormPath(field), esclient.NormWeightsPath(field), weights)

@@ -142,7 +142,7 @@ type namedHit struct {
 	Routing     string   `json:"_routing"`
 	Score       *float64 `json:"_score"`
 	SeqNo       *int64   `json:"_seq_no"`
-	PrimaryTerm *int64   `json:"_primary_term"`
+	PrimaryTerm int64    `json:"_primary_term"`
 	Version     *int64   `json:"_version"`
 	Fields      struct {
 		SeqNo []int64 `json:"_seq_no"`
@@ -151,10 +151,7 @@ type namedHit struct {
 
 // hit returns the hit, which has a sequence number.
 func (h *namedHit) hit() expand.Hit {
-	hit := expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo}
-	if h.PrimaryTerm != nil {
-		hit.PrimaryTerm = *h.PrimaryTerm
-	}
+	hit := expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm}
 	if h.Version != nil {
 		hit.Version = *h.Version
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/dsl"
 )
 
 // partialParameter set to false has a search with failing shards rejected.
@@ -78,27 +79,7 @@ func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 }
 
 // showsShards reports whether filter_path leaves failed shards in the answer.
-func showsShards(filter string) bool {
-	some, shown := false, false
-	for pattern := range strings.SplitSeq(filter, ",") {
-		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
-		first, rest, _ := strings.Cut(pattern, ".")
-		switch {
-		case excludes && (first == "_shards" || strings.Contains(first, "*")):
-			return false
-		case excludes || pattern == "":
-			continue
-		}
-		some = true
-		switch {
-		case pattern == "*" || pattern == "**":
-			shown = true
-		case first == "_shards":
-			shown = shown || rest == "" || rest == "*" || rest == "**" || rest == "failed" || rest == "failures"
-		}
-	}
-	return shown || !some
-}
+func showsShards(filter string) bool { return dsl.Keeps(filter, "_shards", "failed", "failures") }
 
 // searchParameters are the parameters of the URL that the search APIs of
 // Elasticsearch 7 to 9 and OpenSearch 2 and 3 have, by their REST

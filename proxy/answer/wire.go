@@ -11,30 +11,19 @@ import (
 // unescaped names and values take returns true. A semicolon is an ampersand, as
 // for the engines.
 func CutParameters(rawQuery string, take func(name, value string) bool) string {
-	var kept []byte // set once something is cut
-	cut := false
-	for rest, at := rawQuery, 0; rest != ""; {
+	kept := make([]byte, 0, len(rawQuery))
+	for rest := rawQuery; rest != ""; {
 		part, separator := rest, ""
 		if i := strings.IndexAny(rest, "&;"); i >= 0 {
 			part, separator = rest[:i], rest[i:i+1]
 		}
 		rest = rest[len(part)+len(separator):]
 		name, value, _ := strings.Cut(part, "=")
-		switch {
-		case take(unescape(name), unescape(value)):
-			if !cut {
-				cut, kept = true, append(kept, rawQuery[:at]...)
-			}
-			if separator == "" && len(kept) > 0 {
-				kept = kept[:len(kept)-1] // nothing follows
-			}
-		case cut:
+		if !take(unescape(name), unescape(value)) {
 			kept = append(append(kept, part...), separator...)
+		} else if separator == "" && len(kept) > 0 {
+			kept = kept[:len(kept)-1] // nothing follows
 		}
-		at += len(part) + len(separator)
-	}
-	if !cut {
-		return rawQuery
 	}
 	return string(kept)
 }

@@ -125,11 +125,9 @@ func keep(s *Record) *entry {
 
 // A Ring keeps the last searches. The zero Ring is ready for concurrent use.
 type Ring struct {
-	mu    sync.Mutex
-	ring  [MaxKept]*entry
-	next  int // where the next entry goes
-	count int
-	size  int // bytes of all
+	mu   sync.Mutex
+	kept []*entry // the oldest first
+	size int      // bytes of all
 }
 
 // Add keeps a search in the place of old ones. Its id is "" for a too large
@@ -141,15 +139,12 @@ func (x *Ring) Add(s *Record) (id string) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.count == MaxKept || x.count > 0 && x.size+e.size > maxBytes {
-		oldest := &x.ring[(x.next-x.count+MaxKept)%MaxKept]
-		x.size -= (*oldest).size
-		*oldest = nil
-		x.count--
+	for len(x.kept) == MaxKept || len(x.kept) > 0 && x.size+e.size > maxBytes {
+		x.size -= x.kept[0].size
+		x.kept[0] = nil
+		x.kept = x.kept[1:]
 	}
-	x.ring[x.next] = e
-	x.next = (x.next + 1) % MaxKept
-	x.count++
+	x.kept = append(x.kept, e)
 	x.size += e.size
 	return e.ID
 }
@@ -158,26 +153,21 @@ func (x *Ring) Add(s *Record) (id string) {
 func (x *Ring) find(id string) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for age := range x.count {
-		if e := x.at(age); e.ID == id {
+	for _, e := range x.kept {
+		if e.ID == id {
 			return e
 		}
 	}
 	return nil
 }
 
-// at returns the entry of an age, 0 for the newest. The lock is held.
-func (x *Ring) at(age int) *entry {
-	return x.ring[(x.next-1-age+2*MaxKept)%MaxKept]
-}
-
 // Last returns the last searches in short, at most n, the newest first.
 func (x *Ring) Last(n int) []Summary {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	all := make([]Summary, min(n, x.count))
+	all := make([]Summary, min(n, len(x.kept)))
 	for age := range all {
-		e := x.at(age)
+		e := x.kept[len(x.kept)-1-age]
 		all[age] = e.Summary
 		all[age].Text = textOf(e.Clauses)
 	}
@@ -269,24 +259,21 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 			list[k] = f(list[k])
 		}
 	}
-	for k := range c.Added {
-		c.Added[k].Term, c.Added[k].From = f(c.Added[k].Term), f(c.Added[k].From)
-	}
-	for k := range c.LeftOut {
-		l := &c.LeftOut[k]
-		l.Term, l.From = f(l.Term), f(l.From)
-	}
-	for k := range c.Nearest {
-		n := &c.Nearest[k]
-		n.Term, n.Known = f(n.Term), f(n.Known)
-	}
+	eachListed(c, func(term, other, _ *string) {
+		if *term = f(*term); other != nil {
+			*other = f(*other)
+		}
+	})
 	for k := range c.Feedback {
-		t := &c.Feedback[k]
-		t.Term = f(t.Term)
-		for i := range t.Documents {
-			t.Documents[i] = f(t.Documents[i])
+		for i, document := range c.Feedback[k].Documents {
+			c.Feedback[k].Documents[i] = f(document)
 		}
 	}
+}
+
+// ownLists gives a clause its own lists of terms.
+func ownLists(c *expand.Explanation) {
+	c.Added, c.LeftOut, c.Feedback, c.Nearest = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback), slices.Clone(c.Nearest)
 }
 
 // keepClause returns a copy of a clause with lists of its own, its size and
@@ -299,9 +286,8 @@ func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int)
 	if size > maxClauseBytes {
 		return c, size, 0
 	}
-	c.Terms, c.Indices, c.Added = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Added)
-	c.Written, c.NoRow, c.LeftOut, c.Feedback = slices.Clone(c.Written), slices.Clone(c.NoRow), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
-	c.Nearest = slices.Clone(c.Nearest)
+	ownLists(&c)
+	c.Terms, c.Indices, c.Written, c.NoRow = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Written), slices.Clone(c.NoRow)
 	for k := range c.Feedback {
 		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
 	}
@@ -355,8 +341,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 	shown := make([]expand.Explanation, len(clauses))
 	terms, words := map[string]map[string]bool{}, map[string]map[string]string{} // by matrix
 	for i, c := range clauses {
-		c.Added, c.LeftOut, c.Feedback = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback)
-		c.Nearest = slices.Clone(c.Nearest)
+		ownLists(&c)
 		shown[i] = c
 		of := terms[c.Matrix]
 		if of == nil {
@@ -366,7 +351,7 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 		for _, term := range c.Terms {
 			of[term] = true
 		}
-		eachListed(&c, func(term string, _ *string) { of[term] = true })
+		eachListed(&c, func(term, _, _ *string) { of[*term] = true })
 	}
 	delete(terms, "") // no matrix has these
 	if forms != nil {
@@ -380,25 +365,26 @@ func Show(ctx context.Context, clauses []expand.Explanation, forms Forms) []expa
 		c := &shown[i]
 		of := words[c.Matrix]
 		c.Words = wordsOfText(c, of)
-		eachListed(c, func(term string, word *string) { *word = of[term] })
+		eachListed(c, func(term, _, word *string) { *word = of[*term] })
 	}
 	return shown
 }
 
-// eachListed calls f with each term that was added, left out or the nearest
-// known one, and the place of its word.
-func eachListed(c *expand.Explanation, f func(term string, word *string)) {
+// eachListed calls f with each term that was added, left out, of the hits or
+// the nearest known one, the term of the text that it is there for, nil for a
+// term of the hits, and the place of its word.
+func eachListed(c *expand.Explanation, f func(term, other, word *string)) {
 	for k := range c.Added {
-		f(c.Added[k].Term, &c.Added[k].Word)
+		f(&c.Added[k].Term, &c.Added[k].From, &c.Added[k].Word)
 	}
 	for k := range c.LeftOut {
-		f(c.LeftOut[k].Term, &c.LeftOut[k].Word)
+		f(&c.LeftOut[k].Term, &c.LeftOut[k].From, &c.LeftOut[k].Word)
 	}
 	for k := range c.Nearest {
-		f(c.Nearest[k].Known, &c.Nearest[k].Word)
+		f(&c.Nearest[k].Known, &c.Nearest[k].Term, &c.Nearest[k].Word)
 	}
 	for k := range c.Feedback {
-		f(c.Feedback[k].Term, &c.Feedback[k].Word)
+		f(&c.Feedback[k].Term, nil, &c.Feedback[k].Word)
 	}
 }
 

@@ -148,8 +148,8 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 	if grown := heap() - before; grown > 2*maxBytes {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if x.count != MaxKept {
-		t.Errorf("%d are kept, want all: they are short", x.count)
+	if len(x.kept) != MaxKept {
+		t.Errorf("%d are kept, want all: they are short", len(x.kept))
 	}
 }
 
@@ -157,8 +157,8 @@ func TestExplanationTooLargeForAllMemoryIsNotKept(t *testing.T) {
 	var x Ring
 	id := note(&x, "a", nil)
 	large := x.Add(&Record{Original: Message{RawQuery: strings.Repeat("q", maxBytes)}})
-	if _, ok := x.Find(id, nil); !ok || x.count != 1 || large != "" {
-		t.Errorf("%d are kept, the last named %q", x.count, large)
+	if _, ok := x.Find(id, nil); !ok || len(x.kept) != 1 || large != "" {
+		t.Errorf("%d are kept, the last named %q", len(x.kept), large)
 	}
 }
 
@@ -175,18 +175,16 @@ func TestExplanationsAreBoundedByBytes(t *testing.T) {
 		t.Error("the oldest is still there")
 	}
 	held := 0
-	for _, e := range x.ring {
-		if e != nil {
-			held += cap(e.Original.Body)
-		}
+	for _, e := range x.kept {
+		held += cap(e.Original.Body)
 	}
-	if n := x.count; n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what comes with them
+	if n := len(x.kept); n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what comes with them
 		t.Errorf("%d explanations with %d bytes of bodies are held", n, held)
 	}
 	for range MaxKept {
 		note(&x, "small", nil)
 	}
-	if n := x.count; n != MaxKept || x.size > 2*MaxKept*entryBytes {
+	if n := len(x.kept); n != MaxKept || x.size > 2*MaxKept*entryBytes {
 		t.Errorf("then %d, with %d bytes", n, x.size)
 	}
 }
