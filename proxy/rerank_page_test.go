@@ -363,7 +363,7 @@ func TestOverloadedClustersAreNotAskedAgainBeyondTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if got, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 429 || string(got) != `{"status":429}` || node.kinds() != "frame page" {
+	if got, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusTooManyRequests || string(got) != `{"status":429}` || node.kinds() != "frame page" {
 		t.Errorf("asked for %s, got %d %s, %v", node.kinds(), res.StatusCode, got, err)
 	}
 }

@@ -97,10 +97,12 @@ func (r *Reranker) Close() {
 // and the sum of the clauses. By has at least one field, and none twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
-// S. Where that are more than 30 hits, only the first have scores: as many as
-// have 30 of these among them, and at least all on the client's page. When the
-// search comes again, it asks for the next 30. When ctx ends first, its error comes back while that goes on and fills the
-// memory for the searches that follow.
+// S. Of more than 30 such hits, only the first 30 are asked for, unless the
+// client's page has more, and the scores end before the next one. When the
+// search comes again, it asks for the next 30.
+//
+// When ctx ends first, its error comes back while the asking goes on and fills
+// the memory for the searches that follow.
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func (l *Loader) start(caller context.Context, owner string, load func(context.C
 		ctx := context.WithValue(trace.ContextWithSpan(l.life, trace.SpanFromContext(caller)), l, true)
 		ctx, cancel := context.WithTimeout(ctx, l.policy.Timeout)
 		defer cancel()
-		load(ctx)
+		load(ctx) //nolint:contextcheck // A load lives as long as the loader, and not as its caller.
 	})
 	return done, nil
 }
