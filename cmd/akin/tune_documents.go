@@ -159,11 +159,9 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 	return tokens, nil
 }
 
+// measured is of how many hits nDCG is. Searches ask for ten times as many: with
+// its window on the page, the mode soft scores hits that it has not met, too.
 const measured = 10
-
-// scoredHits is how many hits searches ask for: with all of its window on the
-// page, the mode soft scores a hit whether it knew it before or not.
-const scoredHits = 100
 
 // A tuneBench scores searches under settings: by an akin in this process,
 // before an engine that has the terms of the documents.

@@ -121,28 +121,7 @@ func (w *window) fetchTerms(ctx context.Context, vectors TermVectors) error {
 		}
 		w.recallVectors()
 	}
-	if !w.termsOnly {
-		w.shorten()
-	}
 	return w.fetchVectors(ctx, vectors)
-}
-
-// shorten leaves out the hits from the first on with which too many would have
-// to be asked for.
-func (w *window) shorten() {
-	unknown := 0
-	for k := range w.hits {
-		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
-			unknown++
-		}
-		if unknown > maxUnknown && k >= w.least {
-			w.hits, w.uuids = w.hits[:k], w.uuids[:k]
-			for i := range w.fields {
-				w.fields[i].vectors = w.fields[i].vectors[:k]
-			}
-			return
-		}
-	}
 }
 
 // docTerms returns the terms of the hits by field, nil for a hit of which a
@@ -236,12 +215,19 @@ func (w *window) recallVectors() (missing int) {
 // key names field i of hit k.
 func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k], w.fields[i].Field} }
 
-// fetchVectors asks for the vectors that are missing, some documents at a
-// time.
+// fetchVectors asks for the vectors that are missing, some documents at a time.
+// It leaves out the hits from the first on with which that would be too many.
 func (w *window) fetchVectors(ctx context.Context, vectors TermVectors) error {
 	var lacking []int // hits
 	for k := range w.hits {
 		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
+			if len(lacking) >= maxUnknown && k >= w.least && !w.termsOnly {
+				w.hits, w.uuids = w.hits[:k], w.uuids[:k]
+				for i := range w.fields {
+					w.fields[i].vectors = w.fields[i].vectors[:k]
+				}
+				break
+			}
 			lacking = append(lacking, k)
 		}
 	}
