@@ -98,7 +98,7 @@ func (v forumVectors) precisions(tb testing.TB, measure func(x, y softcosine.Vec
 }
 
 // spaceMeasures returns the measures over S. The soft cosine is that of
-// ½(S+Sᵀ), as in the proxy, the others are of S as it was built.
+// ½(S+Sᵀ), the others are of S as it was built.
 func spaceMeasures(tb testing.TB, weights []float64, s *softcosine.Similarities) map[string]func(x, y softcosine.Vector) (float64, error) {
 	tb.Helper()
 	space, err := softcosine.NewSpace(weights, s)

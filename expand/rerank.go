@@ -25,7 +25,7 @@ const (
 	// have: they all are named before the first of them are in order.
 	maxBehind = 1000
 	// maxPairs is how many hits are asked for by id and number together, with three
-	// clauses each: engines take 1024, with those of a query that names some.
+	// clauses each: engines take 1024 in all.
 	maxPairs = 300
 	// maxReranked is how many searches one request may have whose hits are
 	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.

@@ -18,13 +18,12 @@ import (
 )
 
 // errScores says that a reranker did not return a score for each hit.
-var errScores = errors.New("not a score for each hit of the page")
+var errScores = errors.New("not a score for each hit")
 
 // A Reranker scores the hits of searches. Package expand/soft implements it.
 type Reranker interface {
-	// Scores returns the scores of the first of hits, at least of those on the
-	// client's page, until ctx ends at the latest. The others stay behind them in the
-	// engine's order. With an error all do. It may be called concurrently, and must
+	// Scores returns the scores of each of hits, until ctx ends at the latest. With
+	// an error the engine's order goes out. It may be called concurrently, and must
 	// not modify hits.
 	Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error)
 }
@@ -49,34 +48,23 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// A rerankedAnswer is an answer with the client's page of the hits of each
-// search in their new order.
-type rerankedAnswer struct {
-	body    []byte   // nil where there is no page to put in
-	results []string // what became of each search, "" for one that is not reranked
-	odd     bool     // the next answer would be as unreadable, or its page as long
-	busy    *refusal // what an overloaded cluster said to the search for a page, nil where it did not
-}
-
-// A refusal is an answer that is none.
-type refusal struct {
-	status int
-	text   []byte
-}
-
-// answer reranks the hits in an answer. The searches, a bounded number, share
-// the time and begin at once: those that it is not enough for have at least
-// fetched what the next ones need. Pages are asked for as the client.
-func (k *reranking) answer(ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender) rerankedAnswer {
+// answer returns an answer with the client's page of the hits of each search
+// in their new order, nil where there is no page to put in, and what became
+// of each, "" for none. The searches, a bounded number, share the time and
+// begin at once: those that it is not enough for have at least fetched what
+// the next ones need. Pages are asked for as the client. Odd says that the
+// next answer would be as unreadable, or its page as long.
+func (k *reranking) answer(
+	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte, ask sender,
+) (out []byte, results []string, odd bool) {
 	bounded, cancel := context.WithTimeout(ctx, k.budget)
 	defer cancel()
 	frames, err := answer.ReadFrames(whole, endpoint, reranks)
 	if err != nil {
-		return rerankedAnswer{results: ofEach(reranks, rerankUnreadable), odd: true}
+		return nil, ofEach(reranks, rerankUnreadable), true
 	}
 	var tooLong atomic.Bool
-	var busy atomic.Pointer[refusal]
-	results := make([]string, len(frames))
+	results = make([]string, len(frames))
 	_ = recovery.InParallel(len(frames), len(frames), func(i int) error {
 		f := frames[i]
 		if f == nil {
@@ -94,23 +82,20 @@ func (k *reranking) answer(ctx context.Context, endpoint expand.Endpoint, rerank
 		if err != nil {
 			page, results[i] = nil, k.cause(err)
 		}
+		overloaded := false
 		switch {
 		case results[i] == rerankedHits && len(page) == 0:
 			f.SetPage(nil, []byte(`{"hits":{"hits":[]}}`))
 		case results[i] == rerankedHits:
 			text, status, _ := k.hits(ctx, f.Rerank.PageOf(page), ask)
-			if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-				busy.Store(&refusal{status, text}) // it is not asked for another page
-				results[i] = rerankUnreadable
-				return nil
-			}
-			if status != http.StatusOK || !f.SetPage(page, text) {
+			if text == nil || !f.SetPage(page, text) {
 				results[i] = rerankChanged
 			}
+			overloaded = status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 		}
-		if results[i] != rerankedHits {
-			text, status, err := k.hits(ctx, f.Rerank.InOrder, ask)
-			if status == http.StatusOK {
+		if results[i] != rerankedHits && !overloaded { // else the original is enough
+			text, _, err := k.hits(ctx, f.Rerank.InOrder, ask)
+			if text != nil {
 				f.SetInOrder(text)
 			}
 			if errors.Is(err, limits.ErrTooLarge) {
@@ -119,23 +104,20 @@ func (k *reranking) answer(ctx context.Context, endpoint expand.Endpoint, rerank
 		}
 		return nil
 	})
-	out := rerankedAnswer{body: answer.WriteFrames(whole, frames), results: results, odd: tooLong.Load(), busy: busy.Load()}
-	if out.body == nil { // the client gets none of them
-		out.results = ofEach(reranks, rerankUnreadable)
+	if out = answer.WriteFrames(whole, frames); out == nil { // the client gets none of them
+		results = ofEach(reranks, rerankUnreadable)
 	}
-	return out
+	return out, results, tooLong.Load()
 }
 
-// hits sends a search and returns the answer and its status, 0 where there is
-// none. It does not use filter_path: with it engines format the numbers in
+// hits sends a search and returns the answer, nil where there is none, and its
+// status. It does not use filter_path: with it engines format the numbers in
 // sources again, and 10.50 becomes 10.5.
 func (k *reranking) hits(ctx context.Context, s expand.SideSearch, ask sender) (text []byte, status int, err error) {
 	status, text, err = ask(ctx, sideCall(s, ""))
 	if err != nil || status != http.StatusOK {
 		k.log.DebugContext(ctx, "no page of reranked hits", "status", status, "err", err)
-	}
-	if err != nil {
-		return nil, 0, err
+		return nil, status, err
 	}
 	return text, status, nil
 }

@@ -147,11 +147,11 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		out := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
+		_, results, _ := s.reranking.answer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer), asksNobody)
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if diff := cmp.Diff(want, out.results); diff != "" {
+		if diff := cmp.Diff(want, results); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if n := asked.Load(); n != searches {

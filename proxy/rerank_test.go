@@ -329,9 +329,9 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 		return nil, nil
 	})})
 	r := rerankOf(0, 2)
-	out := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
-	if hitIDs(string(out.body)) != "1 2" || !slices.Equal(out.results, []string{"budget"}) {
-		t.Errorf("%s: %s", out.results, out.body)
+	out, results, _ := s.reranking.answer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits), asksNobody)
+	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
+		t.Errorf("%s: %s", results, out)
 	}
 }
 

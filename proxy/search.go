@@ -667,7 +667,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	if len(reranks) == 0 {
 		return true
 	}
-	var whole []byte
+	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
 	if len(res.Header["Content-Encoding"]) == 0 && answer.IsJSON(res.Header["Content-Type"]) {
 		whole, err = x.client.Whole(s.opts.Memory, res)
@@ -677,18 +677,16 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	ctx, span := tracing.Start(ctx, "rerank")
 	defer span.End()
-	start, out := time.Now(), rerankedAnswer{
-		results: ofEach(reranks, rerankUnreadable),
-		odd:     errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge), // else it broke off, or there was no room
-	}
+	results := ofEach(reranks, rerankUnreadable)
+	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // else it broke off, or there was no room
 	if err == nil {
-		out = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.as(x.from, x.hold))
+		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.as(x.from, x.hold))
 	}
-	if out.body == nil && ctx.Err() != nil { // as above
+	if out == nil && ctx.Err() != nil { // as above
 		return false
 	}
-	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), out.results, out.body == nil
-	for k, result := range out.results {
+	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
+	for k, result := range results {
 		switch {
 		case result == rerankedHits && reranks[k].Feedback.Documents > 0:
 			x.report.Feedback = append(x.report.Feedback, feedbackUsed)
@@ -696,18 +694,14 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 			x.report.Fail(ctx, report.Failure{What: failedRerank, Cause: result})
 		}
 	}
-	if busy := out.busy; out.body == nil && busy != nil && x.endpoint == expand.EndpointSearch && !s.upstream.MayRepeat() {
-		x.report.Fallback = originalNotSent // as after any refusal of an overloaded cluster
-		res.StatusCode, res.Status, out.body = busy.status, "", busy.text
-	}
-	if out.body == nil {
-		if out.odd {
+	if out == nil {
+		if odd {
 			s.unrerankable.note(s.unrerankable.hash(x.kind()).Sum64())
 		}
 		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false
 	}
-	s.replace(x, res, out.body)
+	s.replace(x, res, out)
 	return true
 }
 
@@ -835,9 +829,9 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 		return hits, err
 	}
 	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if out := s.reranking.answer(ctx, x.endpoint, reranks, answer, s.as(x.from, x.hold)); out.body != nil {
-			x.hold.Add(int64(cap(out.body)))
-			answer = out.body
+		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer, s.as(x.from, x.hold)); reranked != nil {
+			x.hold.Add(int64(cap(reranked)))
+			answer = reranked
 		}
 	}
 	return readTopHits(res.Header, answer, x.hold)

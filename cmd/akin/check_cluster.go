@@ -163,7 +163,7 @@ func (r *checkReport) served(what string, entries []configs.Matrix, states []sto
 		r.add(verdictOK, about, fmt.Sprintf("%s: version %.40s, %d terms, %d neighbors, checksum %.12s, of %s",
 			where, m.Version, m.Terms, m.NonZeros, m.Checksum, m.Written.UTC().Format(time.DateOnly)))
 		if what == "matrix " && m.Docs > 0 && m.Model == "" {
-			r.add(verdictOK, about, "learned from documents alone: a language model adds 30 percent to the gain (akin matrix build --embeddings)")
+			r.add(verdictOK, about, "learned from documents alone. "+strings.ReplaceAll(strings.TrimSpace(betterWords), "\n", " "))
 		}
 		if m.NoWords != "" {
 			r.add(verdictWarning, about, "words that no document has stay as they are (expansion.nearest_words): "+m.NoWords)

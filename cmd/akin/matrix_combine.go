@@ -48,7 +48,7 @@ func (c *combineFlags) check(all *matrixFlags) error {
 	for _, path := range c.paths {
 		base := filepath.Base(path)
 		name := cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
-		if name == simmatrix.OriginOverrides || slices.Contains(c.names, name) {
+		if len(c.paths) > 1 && (name == simmatrix.OriginOverrides || slices.Contains(c.names, name)) {
 			errs = append(errs, fmt.Errorf("--from-matrices: %s would be called %q, as another source is: rename it", path, name))
 		}
 		c.names = append(c.names, name)

@@ -34,7 +34,7 @@ type command struct {
 }
 
 func newTune() *cobra.Command {
-	c := &command{searches: searchCount{Depth: 10 * measured}, tune: evaluate.TuneOptions{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up

@@ -159,8 +159,6 @@ func (d *tuneDocuments) analyze(ctx context.Context, field, text string) ([]demo
 	return tokens, nil
 }
 
-// measured is of how many hits nDCG is. Searches ask for ten times as many: with
-// its window on the page, the mode soft scores hits that it has not met, too.
 const measured = 10
 
 // A tuneBench scores searches under settings: by an akin in this process,

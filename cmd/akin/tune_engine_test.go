@@ -132,7 +132,7 @@ func searchesOf(t *testing.T, search string, queries int) (bodies [][]byte) {
 	t.Helper()
 	for _, q := range cranfield(t, "queries.jsonl")[:queries] {
 		body := strings.ReplaceAll(search, "TEXT", fmt.Sprintf("%q", strings.NewReplacer("/", " ", "-", " ", "?", "", "(", "", ")", "").Replace(q.Text)))
-		bodies = append(bodies, []byte(strings.Replace(body, "{", `{"size":100,`, 1)))
+		bodies = append(bodies, []byte(strings.Replace(body, "{", `{"size":10,`, 1)))
 	}
 	return bodies
 }

@@ -179,9 +179,7 @@ func (f *fakeVectors) count() int {
 }
 
 // by returns what hits are ordered by, without sums.
-func by(fields []expand.RerankField) *expand.Rerank {
-	return &expand.Rerank{Fields: fields, Size: 1000} // the page has all hits
-}
+func by(fields []expand.RerankField) *expand.Rerank { return &expand.Rerank{Fields: fields} }
 
 // softs returns the soft cosines of scores.
 func softs(scores []expand.HitScore) []float64 {

@@ -63,8 +63,8 @@ func (c *column) feedback(m *store, best []int, scores []expand.HitScore) []term
 	for k := range found {
 		t := &found[k]
 		t.IDF = weights[t.Term]
-		// idf = ln((N + 1)/(df + ½)). A term without a row counts as one of a single
-		// document, and may be any.
+		// idf = ln((N + 1)/(df + ½)). A term without a row has the idf of a term in one
+		// document. Nobody knows how frequent it is, so it is left out.
 		if df := math.Round(float64(c.docs()+1)/math.Exp(t.IDF) - 0.5); df > 1 {
 			t.DocFreq = int64(df)
 		}

@@ -93,16 +93,13 @@ func (r *Reranker) Close() {
 	r.memory.close()
 }
 
-// Scores returns the scores of the hits: the soft cosine from 0 to about 1,
-// and the sum of the clauses. By has at least one field, and none twice.
+// Scores returns the scores of each of the hits: the soft cosine from 0 to
+// about 1, and the sum of the clauses. By has at least one field, and none
+// twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
-// S. Of more than 30 such hits, only the first 30 are asked for, unless the
-// client's page has more, and the scores end before the next one. When the
-// search comes again, it asks for the next 30.
-//
-// When ctx ends first, its error comes back while the asking goes on and fills
-// the memory for the searches that follow.
+// S. When ctx ends first, its error comes back while that goes on and fills the
+// memory for the searches that follow.
 func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.Hit) ([]expand.HitScore, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -111,7 +108,6 @@ func (r *Reranker) Scores(ctx context.Context, by *expand.Rerank, hits []expand.
 	if err != nil {
 		return nil, err
 	}
-	w.least = by.From + by.Size
 	known, err := w.recall(ctx)
 	if err != nil {
 		return nil, err

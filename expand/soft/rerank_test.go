@@ -441,47 +441,6 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 	}
 }
 
-// Hits that are not remembered are dear: a search asks for the first of them,
-// and the next one for those behind.
-func TestFewUnknownHitsAreAskedForAtATime(t *testing.T) {
-	v, fields, _ := pets(t)
-	var hits []expand.Hit
-	for k := range 3*maxUnknown + 5 {
-		id := fmt.Sprint("d", k)
-		v.docs[docName{"i", id}] = map[string]map[string]int64{"body": {"cat": 1 + int64(k%2)}}
-		hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
-	}
-	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields, Size: 10}, hits[2:12]); err != nil { // known from another search
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ from, size, scored, asked int }{
-		{0, 10, 10 + maxUnknown, maxUnknown},
-		{0, 10, 10 + 2*maxUnknown, maxUnknown},
-		{80, 10, len(hits), 25}, // the last of the unknown ones
-		{0, 10, len(hits), 0},
-	} {
-		before := len(v.calls)
-		got, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields, From: c.from, Size: c.size}, hits)
-		asked := 0
-		for _, call := range v.calls[before:] {
-			asked += len(call)
-		}
-		if err != nil || len(got) != c.scored || asked != c.asked {
-			t.Errorf("%+v: %d scores, asked for %d, %v", c, len(got), asked, err)
-		}
-		for k, s := range got {
-			if s.ID != hits[k].ID || s.Soft < .999 {
-				t.Errorf("%+v: hit %d has %+v", c, k, s)
-			}
-		}
-	}
-	cold, err := newReranker(t, v).Scores(t.Context(), &expand.Rerank{Fields: fields, From: 40, Size: 10}, hits)
-	if err != nil || len(cold) != 50 {
-		t.Errorf("%d scores where the page has the hits from 40 to 50, %v", len(cold), err)
-	}
-}
-
 func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	v, fields, _ := pets(t)
 	fields = append(fields, fields[0])

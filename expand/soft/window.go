@@ -48,10 +48,6 @@ const (
 	// docsAtOnce is how many documents are asked for in one call: the usual
 	// window. The answers of the searches at once have to fit in memory.
 	docsAtOnce = 100
-	// maxUnknown is how many hits a search asks for that are not remembered, unless
-	// more are on its page. The terms of 100 cost the engine many times a search:
-	// it reads and analyzes their texts.
-	maxUnknown = 30
 	// maxTerms bounds the terms of the hits that one search asks for: a hundred
 	// documents of 10,000 different words each.
 	maxTerms = 1_000_000
@@ -66,8 +62,6 @@ type window struct {
 	// uuids are those of the indices of the hits.
 	uuids  []string
 	fields []column
-	// least is how many hits are scored whatever that takes.
-	least int
 	// terms is how many terms of hits were asked for.
 	terms int
 	// termsOnly says that nothing is scored: hits whose terms are not to be had are
@@ -215,19 +209,12 @@ func (w *window) recallVectors() (missing int) {
 // key names field i of hit k.
 func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k], w.fields[i].Field} }
 
-// fetchVectors asks for the vectors that are missing, some documents at a time.
-// It leaves out the hits from the first on with which that would be too many.
+// fetchVectors asks for the vectors that are missing, some documents at a
+// time.
 func (w *window) fetchVectors(ctx context.Context, vectors TermVectors) error {
 	var lacking []int // hits
 	for k := range w.hits {
 		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
-			if len(lacking) >= maxUnknown && k >= w.least && !w.termsOnly {
-				w.hits, w.uuids = w.hits[:k], w.uuids[:k]
-				for i := range w.fields {
-					w.fields[i].vectors = w.fields[i].vectors[:k]
-				}
-				break
-			}
 			lacking = append(lacking, k)
 		}
 	}

@@ -184,9 +184,9 @@ func (f *Frame) readHits(list []byte) bool {
 // Window returns the hits that are reranked.
 func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank.Window)] }
 
-// Order puts the first hits in the order of their scores, and returns those on
-// the client's page. It returns false where a score is no number or has none,
-// or where a hit of the window that is on the page has no score.
+// Order puts the hits in the order of their scores, one for each of the window,
+// and returns those on the client's page. It returns false where a score is no
+// finite number, or where one is missing.
 //
 // With w being [expand.Rerank.SoftWeight] and m the saturated sums, or the
 // engine's scores where there are none, the order is that of
@@ -194,11 +194,11 @@ func (f *Frame) Window() []expand.Hit { return f.Hits[:min(len(f.Hits), f.Rerank
 //	b = (1 − w)·m/max(m) + w·soft/max(soft)
 //
 // and the scores are b·max(e) of the engine's scores e, which is at most
-// max(e), and at least min(e), as the hits behind them have no more than
+// max(e), and at least min(e), as hits behind the window have no more than
 // that. At w = 1 order and scores are the measure's.
 func (f *Frame) Order(scores []expand.HitScore) (page []expand.Hit, ok bool) {
-	n, window := len(scores), len(f.Window())
-	if n > window || n < min(f.Rerank.From+f.Rerank.Size, window) {
+	n := len(f.Window())
+	if len(scores) != n {
 		return nil, false
 	}
 	w := f.Rerank.SoftWeight

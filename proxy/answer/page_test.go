@@ -155,19 +155,6 @@ func TestHitsWithNumbersGetTheirIDsFromTheScores(t *testing.T) {
 }
 
 // Hits behind the window stay behind it, with the scores of the engine.
-// Hits without a score stay behind those with one, if they are not on the page.
-func TestHitsWithoutScoresKeepTheirPlaces(t *testing.T) {
-	f := frameOf(t, threeHits, &expand.Rerank{Window: 3, Size: 2, SoftWeight: .5})
-	page, ok := f.Order(softOf(.25, 1))
-	if !ok || len(page) != 2 || page[0].ID != "2" || page[1].ID != "1" {
-		t.Errorf("%v, %v", page, ok)
-	}
-	f = frameOf(t, threeHits, &expand.Rerank{Window: 3, From: 1, Size: 2, SoftWeight: .5})
-	if page, ok := f.Order(softOf(.25, 1)); ok {
-		t.Errorf("a hit of the page has no score: %v", page)
-	}
-}
-
 func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 	for _, c := range []struct {
 		from, size int
