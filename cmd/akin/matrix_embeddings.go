@@ -27,7 +27,7 @@ const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
 // betterWords says what a model brings to those who have none, measured over
 // five judged collections (docs/matrices.md).
-const betterWords = "A language model gives as much for half of the price, or a third more with effort high:\nakin matrix build --embeddings.\n"
+const betterWords = "A language model gives as much for half of the price, or a third more with\neffort high: akin matrix build --embeddings.\n"
 
 // What a model counts for: usualShare ranked best, or nearly so, over five
 // judged collections of documents of some lines, and shortShare over the same
