@@ -230,7 +230,7 @@ func modelVectors(ctx context.Context, o *Mix, terms []string, progress simmatri
 		}
 	}
 	if spread <= leastSpread*length { // also where both are 0
-		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served")
+		return nil, nil, errors.New("the model's vectors of all words are alike but for rounding: look at its name and at how it is served, and delete the cache of them")
 	}
 	sample := known
 	if len(known) > componentWords {

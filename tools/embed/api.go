@@ -93,10 +93,9 @@ func check(vectors [][]float32, texts, dim int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
 	}
-	isZero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
-	zeros := dim == 0
+	alike, first := texts >= firstWords, dim == 0 // fewer words may be the same to a model
 	for _, v := range vectors {
-		zeros = zeros && isZero(v)
+		alike = alike && slices.Equal(v, vectors[0])
 		switch {
 		case len(v) == 0:
 			return errors.New("the model answers with an empty vector")
@@ -105,8 +104,12 @@ func check(vectors [][]float32, texts, dim int) error {
 		}
 		dim = len(v)
 	}
-	if zeros {
+	zero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
+	switch {
+	case first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }):
 		return errors.New("the model answers with zeros only: look at its name and at how it is served")
+	case alike: // the cache would keep them
+		return errors.New("the model answers with the same vector for all words: look at its name and at how it is served")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,8 @@ type Model struct {
 	// Tell tells people that a call is made again, and why. It is called by one
 	// goroutine at a time, and not while progress is.
 	Tell func(format string, args ...any)
+
+	timeout time.Duration // of a call, if not callTimeout
 }
 
 // Check returns why the cache cannot be used: it is of another model or prefix,
@@ -78,7 +81,7 @@ func (m *Model) Check() error {
 // Vectors returns the vector of each word, nil or empty for a word that the
 // model refuses. It sends the words that the cache does not have: 16, then in
 // batches of 256, fewer where the model is slow, four at a time. It halves a
-// batch that the model refuses as too large.
+// batch that the model refuses as too large, or answers too late after others.
 // If the model is overloaded or the network fails, it sends the batch again
 // after the time that Retry-After says, else after a growing one, for at most
 // five minutes. The cache keeps each batch as it comes, so that the next try
@@ -147,11 +150,14 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
-		got, err := m.ask(ctx, words, batch, alone && largest == 0, again)
-		switch {
+		mu.Lock()
+		answered := largest > 0
+		mu.Unlock()
+		got, err := m.ask(ctx, words, batch, alone && !answered, answered && len(batch) > 1, again)
+		switch late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; {
 		case err == nil:
 			return take(batch, got)
-		case !tooMuch(err):
+		case !tooMuch(err) && !(late && answered && len(batch) > 1):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
@@ -207,16 +213,17 @@ func tooMuch(err error) bool {
 }
 
 // ask asks for the vectors of a batch, again while the model is overloaded.
-// first says that it has answered nothing yet, and then a connection that fails
-// is a mistake in the URL.
-func (m *Model) ask(ctx context.Context, words []string, batch []int, first bool, again backoff.Notify) ([][]float32, error) {
+// First says that it has answered nothing yet, and then a connection that fails
+// is a mistake in the URL; halves, that a part of the batch is asked for where
+// the answer is late.
+func (m *Model) ask(ctx context.Context, words []string, batch []int, first, halves bool, again backoff.Notify) ([][]float32, error) {
 	texts := make([]string, len(batch))
 	for i, k := range batch {
 		texts[i] = m.Prefix + words[k]
 	}
 	call := esclient.Call{
 		Method: http.MethodPost, Path: m.Path, Body: body(m.Path, m.Name, texts),
-		Timeout: callTimeout, Limit: int64(len(batch)) * answerPerWord,
+		Timeout: cmp.Or(m.timeout, callTimeout), Limit: int64(len(batch)) * answerPerWord,
 	}
 	if m.Key != "" {
 		call.Header = http.Header{"Authorization": {"Bearer " + m.Key}}
@@ -232,7 +239,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first bool
 			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
 			return a.vectors(), nil
-		case !documents.Interrupted(err), tooMuch(err), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
+		case !documents.Interrupted(err), tooMuch(err), halves && errors.Is(err, context.DeadlineExceeded), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
 			return nil, backoff.Permanent(err)
 		case refused != nil && refused.RetryAfter > 0:
 			return nil, fmt.Errorf("%w: %w", err, &backoff.RetryAfterError{Duration: max(refused.RetryAfter, time.Second)})

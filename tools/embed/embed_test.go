@@ -242,6 +242,44 @@ func TestSlowModelGetsWhatItCanAnswerInTime(t *testing.T) {
 	}
 }
 
+// A model that was fast may meet long words, or other work.
+func TestBatchesThatAreAnsweredTooLateBecomeSmaller(t *testing.T) {
+	fake := &fakeModel{}
+	late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var asked struct{ Input []string }
+		_ = json.Unmarshal(body, &asked)
+		if len(asked.Input) > 20 {
+			<-r.Context().Done()
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fake.ServeHTTP(w, r)
+	})
+	m := newModel(t, late, "/v1/embeddings")
+	m.timeout = 300 * time.Millisecond
+	vectors, err := m.Vectors(t.Context(), numbered(60), nil)
+	if err != nil || slices.ContainsFunc(vectors, func(v []float32) bool { return len(v) == 0 }) {
+		t.Errorf("%v, batches of %v", err, fake.sizes)
+	}
+}
+
+// What one server answers to all words must not get into the cache.
+func TestTheSameVectorForAllWordsEndsTheBuild(t *testing.T) {
+	fake := &fakeModel{spoil: func(data []map[string]any) any {
+		for k := range data {
+			data[k]["embedding"] = []float32{1, 2, 3, 4, 5, 6, 7, 8}
+		}
+		return map[string]any{"data": data}
+	}}
+	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(100), nil); err == nil || !strings.Contains(err.Error(), "the same vector") {
+		t.Errorf("got %v", err)
+	}
+	if len(fake.sizes) != 1 {
+		t.Errorf("batches of %v", fake.sizes)
+	}
+}
+
 func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 	calls := 0
 	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
