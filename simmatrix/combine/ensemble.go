@@ -172,6 +172,9 @@ func (o *Options) params(inputs []Input) map[string]string {
 			params[in.Name+"."+name] = value
 		}
 		params[in.Name+".source"] = in.Matrix.Table().Meta.Source
+		if model := in.Matrix.Table().Meta.Params[simmatrix.ModelParam]; model != "" { // it is mixed into the ensemble, too
+			params[simmatrix.ModelParam] = model
+		}
 		if o.Rule == RuleWeighted {
 			params[in.Name+".weight"] = settings.FormatFloat(in.Weight)
 		}

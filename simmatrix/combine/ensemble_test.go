@@ -159,7 +159,7 @@ func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
 }
 
 func TestEnsembleRecordsItsInputs(t *testing.T) {
-	x := carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10, Params: map[string]string{"power": "3"}}, 0)
+	x := carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10, Params: map[string]string{"power": "3", "model": "minilm"}}, 0)
 	y, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus", Docs: 12, Origins: []string{"p", "q"}}, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 11, Neighbors: []simmatrix.Neighbor{{Term: "auto", Similarity: 1, Origins: 2}}},
 		{Term: "auto", DocFreq: 3},
@@ -173,7 +173,8 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
 		Params: map[string]string{
 			"rule": "weighted", "neighbors": "200",
-			"w2v.source": "vectors", "w2v.power": "3", "w2v.weight": "2", "oewn.source": "thesaurus", "oewn.weight": "0.5",
+			"model":      "minilm",
+			"w2v.source": "vectors", "w2v.power": "3", "w2v.model": "minilm", "w2v.weight": "2", "oewn.source": "thesaurus", "oewn.weight": "0.5",
 		},
 		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
 	}
