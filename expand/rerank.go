@@ -24,9 +24,9 @@ const (
 	// maxBehind is how many hits behind the window a page that begins in it may
 	// have: they all are named before the first of them are in order.
 	maxBehind = 1000
-	// maxPairs is how many hits are asked for by id and number together, with three
-	// clauses each: engines take 1024 in all.
-	maxPairs = 300
+	// maxClauses is how many clauses the search for a page has at most, with three
+	// for each hit that is asked for by id and number together: engines take 1024.
+	maxClauses = 1000
 	// maxReranked is how many searches one request may have whose hits are
 	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.
 	maxReranked = 16
@@ -251,7 +251,9 @@ func (r *Rerank) PageOf(hits []Hit) SideSearch {
 		n := 0
 		for i, h := range hits {
 			same := []Hit{h}
-			if len(hits) > maxPairs || r.query != nil { // by index; then one that changed may have got the number of another
+			// The query has a clause for two bytes at most. By index, one that changed may
+			// have got the number of another.
+			if 3*len(hits)+len(r.query)/2 > maxClauses {
 				if slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Index == h.Index }) {
 					continue
 				}

@@ -192,7 +192,7 @@ func TestPagesAskForTheHitsOnThem(t *testing.T) {
 			t.Errorf("%s is asked for by %s", body, page)
 		}
 	}
-	many := make([]Hit, maxPairs+1)
+	many := make([]Hit, maxClauses/3+1)
 	for i := range many {
 		many[i] = Hit{Index: []string{"a", "b"}[i%2], ID: strconv.Itoa(i), SeqNo: int64(i)}
 	}
