@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/vectors"
 )
 
 // switching are a matrix and weights of which each pin has the next version.
@@ -78,6 +79,37 @@ func TestAllSearchesOfARequestHaveOnePin(t *testing.T) {
 			if n := weights.Load(); n > 1 {
 				t.Errorf("%s, mode %v: weights were pinned %d times", name, mode, n)
 			}
+		}
+	}
+}
+
+// switchingVectors counts how often it is asked, and has another answer each
+// time.
+type switchingVectors struct {
+	VectorSource
+
+	asked *atomic.Int64
+}
+
+func (s switchingVectors) Model(ctx context.Context, indices esclient.Indices, field string) (*vectors.Model, bool, error) {
+	if s.asked.Add(1) > 1 {
+		return nil, false, esclient.ErrNoVectors
+	}
+	return s.VectorSource.Model(ctx, indices, field)
+}
+
+func TestAllSearchesOfARequestHaveOneModelOfVectors(t *testing.T) {
+	c, m := rental(t)
+	var asked atomic.Int64
+	e := New(c, m, with(func(o *Profile) { o.Mode = ModeVectors })).WithVectors(switchingVectors{fakeVectors{model: vectorModel(t, vectors.RankFeatures)}, &asked})
+	body := strings.Repeat("{}\n"+`{"query":{"match":{"title":"car rental"}}}`+"\n", 6)
+	res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: "docs", Body: []byte(body)})
+	if err != nil || !res.Rewritten || asked.Load() != 1 {
+		t.Fatalf("asked %d times: %+v, %v", asked.Load(), res, err)
+	}
+	for _, clause := range res.Clauses {
+		if clause.Form != "vectors" {
+			t.Errorf("%+v", clause)
 		}
 	}
 }

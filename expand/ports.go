@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
@@ -128,11 +129,12 @@ type PinnedWeights interface {
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
 }
 
-// Pins are the versions of matrices and weights that all searches of a request
-// use. The zero value is none.
+// Pins are the versions of matrices and weights, and the models of vectors, that
+// all searches of a request use. The zero value is none.
 type Pins struct {
 	Matrices Pinned
 	Weights  PinnedWeights // nil where there are none, or the mode needs none
+	vectors  VectorSource  // as Weights
 }
 
 // A VectorSource knows the models of the vectors that documents have.
@@ -141,6 +143,42 @@ type VectorSource interface {
 	// of a field, and whether some have those of another. The error wraps
 	// [esclient.ErrNoVectors] where there is none, or is one of a [Cluster].
 	Model(ctx context.Context, indices esclient.Indices, field string) (m *vectors.Model, mixed bool, err error)
+}
+
+// A pinnedVectors answers each question as it did first, in one request.
+type pinnedVectors struct {
+	VectorSource
+
+	mu    sync.Mutex
+	known map[vectorQuestion]func() vectorAnswer
+}
+
+type vectorQuestion struct {
+	indices esclient.Indices
+	field   string
+}
+
+type vectorAnswer struct {
+	model *vectors.Model
+	mixed bool
+	err   error
+}
+
+// Model implements [VectorSource].
+func (p *pinnedVectors) Model(ctx context.Context, indices esclient.Indices, field string) (*vectors.Model, bool, error) {
+	q := vectorQuestion{indices, field}
+	p.mu.Lock()
+	answer := p.known[q]
+	if answer == nil {
+		answer = sync.OnceValue(func() (a vectorAnswer) {
+			a.model, a.mixed, a.err = p.VectorSource.Model(ctx, indices, field)
+			return a
+		})
+		p.known[q] = answer
+	}
+	p.mu.Unlock()
+	a := answer()
+	return a.model, a.mixed, a.err
 }
 
 // sources are what expansion asks.
@@ -157,6 +195,9 @@ func (s *sources) pin(mode Mode) Pins {
 	p := Pins{Matrices: s.matrices.Pin()}
 	if s.weights != nil && (mode == ModeHard || mode == ModeSoft) {
 		p.Weights = s.weights.Pin()
+	}
+	if s.vectors != nil && mode == ModeVectors {
+		p.vectors = &pinnedVectors{VectorSource: s.vectors, known: map[vectorQuestion]func() vectorAnswer{}}
 	}
 	return p
 }
