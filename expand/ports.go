@@ -129,8 +129,8 @@ type PinnedWeights interface {
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
 }
 
-// Pins are the versions of matrices and weights, and the models of vectors, that
-// all searches of a request use. The zero value is none.
+// Pins are the versions of matrices and weights, and the models of vectors,
+// that all searches of a request use. The zero value is none.
 type Pins struct {
 	Matrices Pinned
 	Weights  PinnedWeights // nil where there are none, or the mode needs none

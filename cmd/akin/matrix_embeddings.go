@@ -25,8 +25,7 @@ import (
 // processor, and maxNumbers of all vectors together, 4 GiB.
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
-// betterWords says what a model brings to those who have none, measured over
-// five judged collections (docs/matrices.md).
+// betterWords says what a model brings (docs/matrices.md).
 const betterWords = "A language model gives as much for half of the price, or a third more with\neffort high: akin matrix build --embeddings.\n"
 
 // What a model counts for: usualShare ranked best, or nearly so, over five

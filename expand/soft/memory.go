@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// vectorLife is about how long the terms of a document are remembered, half as
-	// long at least and one and a half times at most: who closes an index may have its
-	// words read in another way. The sequence number of a document tells when they
-	// have changed, and the UUID of its index when that was deleted and created again.
+	// vectorLife is about how long the terms of a document are remembered, from
+	// half as long on: who closes an index may have its words read in another way.
+	// The document's sequence number tells when they have changed, and the UUID of
+	// its index when that was deleted and created again.
 	vectorLife = 12 * time.Hour
 	// maxNumbers is how many fields of indices, and how many versions of matrices,
 	// one store gives numbers. With more, a new store takes its place.

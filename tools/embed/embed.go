@@ -153,11 +153,13 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		mu.Lock()
 		answered := largest > 0
 		mu.Unlock()
-		got, err := m.ask(ctx, words, batch, alone && !answered, answered && len(batch) > 1, again)
-		switch late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; {
+		halves := answered && len(batch) > 1
+		got, err := m.ask(ctx, words, batch, alone && !answered, halves, again)
+		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		switch {
 		case err == nil:
 			return take(batch, got)
-		case !tooMuch(err) && !(late && answered && len(batch) > 1):
+		case !tooMuch(err) && (!late || !halves):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
