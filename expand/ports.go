@@ -134,7 +134,7 @@ type PinnedWeights interface {
 type Pins struct {
 	Matrices Pinned
 	Weights  PinnedWeights // nil where there are none, or the mode needs none
-	vectors  VectorSource  // as Weights
+	Vectors  VectorSource  // as Weights
 }
 
 // A VectorSource knows the models of the vectors that documents have.
@@ -197,7 +197,7 @@ func (s *sources) pin(mode Mode) Pins {
 		p.Weights = s.weights.Pin()
 	}
 	if s.vectors != nil && mode == ModeVectors {
-		p.vectors = &pinnedVectors{VectorSource: s.vectors, known: map[vectorQuestion]func() vectorAnswer{}}
+		p.Vectors = &pinnedVectors{VectorSource: s.vectors, known: map[vectorQuestion]func() vectorAnswer{}}
 	}
 	return p
 }

@@ -32,7 +32,7 @@ type byVectors struct{ *asker }
 
 // asksAbout returns the targets whose models are to be asked for.
 func (a byVectors) asksAbout(open []*target) (some []*target) {
-	if a.pins.vectors == nil {
+	if a.pins.Vectors == nil {
 		return nil
 	}
 	for i := range a.clauses {
@@ -55,7 +55,7 @@ func (a byVectors) asksAbout(open []*target) (some []*target) {
 // ask asks for the model of a target.
 func (a byVectors) ask(ctx context.Context, t *target) (err error) {
 	v := t.vector
-	v.model, v.mixed, err = a.pins.vectors.Model(ctx, a.s.indices, t.Name)
+	v.model, v.mixed, err = a.pins.Vectors.Model(ctx, a.s.indices, t.Name)
 	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.Name)) {
 		v.reason = reason.RuntimeField
 	}
