@@ -151,10 +151,9 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
 		mu.Lock()
-		answered := largest > 0
+		first, halves := alone && largest == 0, largest > 0 && len(batch) > 1
 		mu.Unlock()
-		halves := answered && len(batch) > 1
-		got, err := m.ask(ctx, words, batch, alone && !answered, halves, again)
+		got, err := m.ask(ctx, words, batch, first, halves, again)
 		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
 		case err == nil:
