@@ -179,9 +179,9 @@ func TestModelThatIsTooLargeForTheMemoryIsRefusedAfterOneBatch(t *testing.T) {
 		var body struct{ Input []string }
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		sent += len(body.Input)
-		vector := strings.Repeat("1,", 4095) + "1"
+		vector := strings.Repeat("1,", 4095)
 		for k := range body.Input {
-			fmt.Fprintf(w, `%s{"index":%d,"embedding":[%s]}`, []string{`{"data":[`, ","}[min(k, 1)], k, vector)
+			fmt.Fprintf(w, `%s{"index":%d,"embedding":[%s%d]}`, []string{`{"data":[`, ","}[min(k, 1)], k, vector, k)
 		}
 		_, _ = w.Write([]byte("]}"))
 	}))
