@@ -22,10 +22,7 @@ func adjusted(clauses []form.Clause, by []Adjustment) []form.Clause {
 		}
 		return 1
 	}
-	clauses = slices.Clone(clauses)
-	for i := range clauses {
-		clauses[i].Fields = slices.Clone(clauses[i].Fields)
-	}
+	clauses = form.Copied(clauses)
 	for c, f := range form.Fields(clauses) {
 		had := len(f.Added) + len(f.Feedback)
 		f.Added, f.Feedback = slices.Clone(f.Added), slices.Clone(f.Feedback)

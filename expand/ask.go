@@ -26,7 +26,8 @@ const (
 )
 
 // An asker asks the cluster and the matrices what the clauses of a search need.
-// A measure then chooses by that what is written.
+// What it found out does not change any more when a measure chooses by it what
+// is written.
 type asker struct {
 	sources
 
@@ -44,15 +45,21 @@ type asker struct {
 	recipe *form.Recipe
 }
 
-// A measure is what the hits of a search are ranked by. Each chooses what is
-// written for the clauses of an [asker].
+// A measure is what the hits of a search are ranked by.
 type measure interface {
 	// asksAbout returns the targets about which ask asks something while their
 	// texts are analyzed.
 	asksAbout(open []*target) []*target
 	ask(ctx context.Context, t *target) error
-	// choose chooses what is written for the targets that are still open.
-	choose(ctx context.Context, open []*target) error
+	// choose returns what is written for the targets that are still open.
+	choose(ctx context.Context, open []*target) (chosen, error)
+}
+
+// A chosen search is its clauses with the terms to add. Where a measure cannot
+// rank by what it does, notInMode says why of each clause.
+type chosen struct {
+	clauses   []form.Clause
+	notInMode []reason.Reason
 }
 
 // ask finds out what the clauses look for and where: their fields, the matrices
@@ -177,22 +184,24 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	}
 	a.targets = slices.Grow(a.m.targets[:0], n) // which never grows again, so that they can be pointed at
 	open := make([]*target, 0, n)
-	for c, f := range form.Fields(a.clauses) {
-		if c.Reason != "" {
-			continue
+	for i := range a.clauses {
+		c := &a.clauses[i]
+		for k := range c.Fields {
+			if c.Reason != "" {
+				break
+			}
+			t := target{clause: c, field: &c.Fields[k], at: [2]int{i, k}}
+			why, err := a.bindField(ctx, &t)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				c.LeaveField(t.field, why)
+				continue
+			}
+			a.targets = append(a.targets, t)
+			open = append(open, &a.targets[len(a.targets)-1])
 		}
-		t := target{clause: c, Field: f}
-		why, err := a.bindField(ctx, &t)
-		if err != nil {
-			return nil, err
-		}
-		if why != "" {
-			t.leave(why)
-			continue
-		}
-		t.terms = a.m.selection()
-		a.targets = append(a.targets, t)
-		open = append(open, &a.targets[len(a.targets)-1])
 	}
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
@@ -205,20 +214,20 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 }
 
 func (a *asker) bindField(ctx context.Context, t *target) (reason.Reason, error) {
-	if a.s.Redefines(t.Name) {
+	if a.s.Redefines(t.field.Name) {
 		return reason.RuntimeField, nil
 	}
-	bound, err := a.pins.Matrices.For(ctx, a.s.indices, t.Name)
+	bound, err := a.pins.Matrices.For(ctx, a.s.indices, t.field.Name)
 	if err != nil {
 		return reasonOf(err)
 	}
 	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
-		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
+		t.field.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
 		return reason.NoMatrix, nil
 	}
-	t.Matrix = t.rows.Version()
+	t.field.Matrix = t.rows.Version()
 	if a.pins.Weights != nil {
-		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.Name)
+		t.weights, err = a.pins.Weights.Weights(ctx, a.s.indices, t.field.Name)
 	}
 	return reasonOf(err)
 }
@@ -241,14 +250,14 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 // limitTerms leaves the least telling terms of long texts without neighbors.
 func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
-		if len(t.Terms.Origins) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
+		if len(t.text) <= a.s.profile.MaxQueryTerms || a.s.profile.Mode == ModeHard {
 			return nil
 		}
-		words := t.Terms.Terms(nil)
+		words := t.text.Terms(nil)
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
 		if err == nil {
-			t.Terms.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
+			t.text.Limit(docFreqs, stats.DocCount, a.s.profile.MaxQueryTerms)
 		}
 		return err
 	})
@@ -258,11 +267,11 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 	return each(targets, func(t *target) error {
 		text := t.clause.Parsed.Text
 		if len(text) > maxText {
-			t.Reason = reason.TooManyTerms
+			t.field.Reason = reason.TooManyTerms
 			return nil
 		}
-		analysis, err := a.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
-		if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
+		analysis, err := a.cluster.Analyze(ctx, a.s.indices, t.field.Name, t.clause.Parsed.Analyzer, text)
+		if t.field.Reason, err = reasonOf(err); t.field.Reason != "" || err != nil {
 			return err
 		}
 		if t.clause.Prefix { // the terms at the last position begin words
@@ -275,14 +284,13 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 		}
 		switch {
 		case analysis.NotWords != "" && !t.named:
-			t.Reason = reason.NotWords
+			t.field.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
-			t.Reason = reason.NoTerms
+			t.field.Reason = reason.NoTerms
 		case len(analysis.Terms) > maxTerms, a.s.profile.Mode == ModeHard && len(analysis.Terms) > a.s.profile.MaxQueryTerms:
-			t.Reason = reason.TooManyTerms
+			t.field.Reason = reason.TooManyTerms
 		default:
-			t.Analysis, t.Terms = analysis, t.terms
-			t.Terms.Start(analysis.Terms, analysis.Positions)
+			t.field.Analysis, t.text = analysis, terms.Read(analysis.Terms, analysis.Positions)
 		}
 		return nil
 	})
@@ -317,7 +325,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
-			targets[n].Terms.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
+			targets[n].text.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
 		}
 		a.m.rows = sized(a.m.rows, len(a.m.terms))
 		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
@@ -325,7 +333,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		}
 		k := 0
 		for _, t := range targets[:n] {
-			t.Terms.Expanded(func(o *terms.Origin) {
+			t.text.Expanded(func(o *terms.Origin) {
 				o.Row = a.m.rows[k]
 				k++
 			})

@@ -7,6 +7,7 @@ import (
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // candidatesPerTerm is how many candidates are looked up in the live statistics
@@ -22,72 +23,86 @@ func (bm25) ask(context.Context, *target) error { return nil }
 
 // choose selects the terms to add to the targets, by their rows first and then
 // by the live statistics of the best.
-func (a bm25) choose(ctx context.Context, open []*target) error {
-	if err := a.nearWords(ctx, leading(open)); err != nil {
-		return err
+func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
+	near, err := a.nearWords(ctx, leading(targets))
+	if err != nil {
+		return chosen{}, err
+	}
+	clauses, open := a.begin(targets)
+	for _, t := range open {
+		if text := near[t.of]; text != nil {
+			t.Terms.Start(text)
+		}
 	}
 	feedback := len(a.s.firstHits()) > 0
 	if feedback {
 		for _, t := range open {
 			t.Feedback = terms.Feedback(a.s.firstHits(), t.Name) // what the first hits speak of
 			if !t.follows() {
-				t.terms.Context = make(map[string]float64, len(t.Feedback))
+				t.Terms.Context = make(map[string]float64, len(t.Feedback))
 				for _, f := range t.Feedback {
-					t.terms.Context[f.Term] = f.Weight
+					t.Terms.Context[f.Term] = f.Weight
 				}
 			}
 		}
 	}
 	leads := leading(open)
 	for k, t := range leads {
-		same := slices.IndexFunc(leads[:k], func(o *target) bool { // another field for the same text
-			return !feedback && o.rows == t.rows && o.Weighting() == t.Weighting() && o.terms.Alike(t.terms)
+		rows := t.of.rows
+		same := slices.IndexFunc(leads[:k], func(o choice) bool { // another field for the same text
+			return !feedback && o.of.rows == rows && o.Weighting() == t.Weighting() && o.Terms.Alike(t.Terms)
 		})
 		if same >= 0 {
-			t.terms.Copy(leads[same].terms)
+			t.Terms.Copy(leads[same].Terms)
 		} else {
-			t.terms.Propose(t.Weighting(), t.rows.Docs(), t.rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
+			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if len(t.terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // which sums the text's own terms by their live frequencies
-			t.leave(t.whyNoNeighbor())
+		if len(t.Terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // which sums the text's own terms by their live frequencies
+			t.leave()
 		}
 	}
 	open = stillOpen(open)
-	err := a.settle(ctx, open)
-	if err == nil && feedback {
-		err = a.settleFeedback(ctx, open)
+	if err := a.settle(ctx, open); err != nil {
+		return chosen{}, failed(StageStatistics, err)
 	}
-	if err != nil {
-		return failed(StageStatistics, err)
+	if feedback {
+		if err := each(open, func(t choice) (err error) {
+			t.Feedback, err = a.settleFeedback(ctx, t, len(open))
+			return err
+		}); err != nil {
+			return chosen{}, failed(StageStatistics, err)
+		}
 	}
 	for _, t := range open {
 		if !t.follows() && len(t.Terms.Candidates) == 0 && len(t.Feedback) == 0 {
-			t.leave(t.whyNoNeighbor())
+			t.leave()
 		}
 	}
 	open = leading(stillOpen(open))
 	if a.s.nested { // segments have as many terms as the whole text
-		segments := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return !t.clause.Segments })
-		open = slices.DeleteFunc(open, func(t *target) bool { return t.clause.Segments })
+		segments := slices.DeleteFunc(slices.Clone(open), func(t choice) bool { return !t.clause.Segments })
+		open = slices.DeleteFunc(open, func(t choice) bool { return t.clause.Segments })
 		shareAdded(segments, a.s.profile.MaxAddedTerms, a.recipe)
 	}
 	shareAdded(open, a.s.profile.MaxAddedTerms, a.recipe)
-	return nil
+	return chosen{clauses: clauses}, nil
 }
 
-// whyNoNeighbor returns why no neighbor is added to a target.
-func (t *target) whyNoNeighbor() reason.Reason {
-	if left := t.terms.LeftOut; len(left) > 0 && left[0].Frequent {
-		return reason.NeighborsTooFrequent
+// leave says why no neighbor is added.
+func (c choice) leave() {
+	why := reason.NoNeighbors
+	if left := c.Terms.LeftOut; len(left) > 0 && left[0].Frequent {
+		why = reason.NeighborsTooFrequent
 	}
-	return reason.NoNeighbors
+	c.clause.LeaveField(c.Field, why)
 }
 
 // settle settles the terms to add by their live document frequencies.
-func (a bm25) settle(ctx context.Context, open []*target) error {
+func (a bm25) settle(ctx context.Context, open []choice) error {
 	// Goroutines work on memory of their own; a single target uses ours.
 	single := len(open) == 1
-	err := each(open, func(t *target) (err error) {
+	err := recovery.InParallel(len(open), sideBySide, func(i int) (err error) {
+		t := &open[i]
 		var own weighing
 		m := &own
 		if single {
@@ -122,7 +137,7 @@ func (a bm25) settle(ctx context.Context, open []*target) error {
 
 // shareAdded divides the terms that may be added to the search between the
 // targets, chooses those of each, and keeps those that the recipe has room for.
-func shareAdded(targets []*target, total int, recipe *form.Recipe) {
+func shareAdded(targets []choice, total int, recipe *form.Recipe) {
 	sizes, all := make([]int, len(targets)), 0
 	for i, t := range targets {
 		sizes[i] = len(t.Terms.Candidates)

@@ -172,7 +172,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 		if err != nil {
 			return nil, err
 		}
-		return a.finish(res, plan.NeedsDFS(), plan.Rescore, filtered(a.clauses)), nil
+		return a.finish(res, plan), nil
 	}
 }
 
@@ -180,9 +180,9 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, pins Pins, toget
 func (e *Expander) measure(a *asker) measure {
 	switch e.profile.Mode {
 	case ModeHard:
-		return hard{a}
+		return &hard{asker: a}
 	case ModeVectors:
-		return byVectors{a}
+		return &byVectors{asker: a}
 	case ModeBM25, ModeSoft:
 	}
 	return bm25{a}
@@ -190,22 +190,23 @@ func (e *Expander) measure(a *asker) measure {
 
 // rewrite has a search asked about, its terms chosen, and the whole written.
 func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, error) {
-	notNested, err := a.nest(ctx)
+	s, notNested, err := a.nest(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	a.s = s
 	open, err := a.ask(ctx, m)
 	if err != nil {
 		return nil, nil, err
 	}
 	choosing, span := tracing.Start(ctx, "select")
-	err = m.choose(choosing, open)
+	c, err := m.choose(choosing, open)
 	span.End()
 	if err != nil {
 		return nil, nil, err
 	}
 	_, span = tracing.Start(ctx, "write")
-	plan, res := a.write(adjusted(a.clauses, a.s.req.Adjusted))
+	plan, res := a.write(c)
 	span.End()
 	if res.Clauses = append(res.Clauses, notNested...); !res.Rewritten {
 		res.Reason = whyNothing(plan)
@@ -215,11 +216,11 @@ func (a *asker) rewrite(ctx context.Context, m measure) (*Result, *form.Plan, er
 
 // finish leaves the search alone where its answer would show terms of documents
 // that the client may not see, and else adds what asks for the first hits.
-func (a *asker) finish(res *Result, needsDFS, rescored, filtered bool) *Result {
-	if filtered && a.s.discloses != 0 {
+func (a *asker) finish(res *Result, plan *form.Plan) *Result {
+	if a.s.discloses != 0 && filtered(plan.Selected()) {
 		return &Result{Reason: reason.Hidden, Clauses: a.s.notes()}
 	}
-	res.Parts[0].FirstPass = a.firstPass(res, needsDFS, rescored)
+	res.Parts[0].FirstPass = a.firstPass(res, plan)
 	return res
 }
 
@@ -234,16 +235,16 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		key.feedback = false
 		page, known, _ = cache.Peek[*firstPage](e.pits, key)
 	}
-	later := known
+	var plan *form.Plan // nil where the page is of another search
 	if !known {
-		res, plan, err := a.rewrite(ctx, e.measure(a))
+		res, own, err := a.rewrite(ctx, e.measure(a))
 		switch {
 		case err != nil && (s.req.Preview || second || errors.Is(ctx.Err(), context.Canceled)):
 			return nil, err // nobody waits for this page, or it goes out without feedback
 		case err != nil:
 			page = &firstPage{failed: true}
 		default:
-			page = newPage(s, res, plan.NeedsDFS(), filtered(a.clauses))
+			plan, page = own, newPage(s, res, own.NeedsDFS(), filtered(own.Selected()))
 		}
 		if !s.req.Preview {
 			// Slices of a search may come at the same time: one of them is the first.
@@ -256,9 +257,9 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 	switch {
 	case page.failed:
 		return &Result{Reason: reason.PITFirstPage, Clauses: s.notes()}, nil
-	case later && page.filtered && s.discloses != 0:
+	case plan == nil && page.filtered && s.discloses != 0:
 		return &Result{Reason: reason.Hidden, Clauses: s.notes()}, nil
-	case later:
+	case plan == nil:
 		res := page.result(s)
 		for i := range res.Clauses { // the first page may have been another client's
 			for k := range res.Clauses[i].Feedback {
@@ -267,7 +268,7 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		}
 		return res, nil
 	}
-	return a.finish(page.result(s), page.needsDFS, false, page.filtered), nil
+	return a.finish(page.result(s), plan), nil
 }
 
 // whyNothing returns the reason of the first clause that has one.

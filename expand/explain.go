@@ -49,7 +49,7 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	}
 	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors || f.Reason == reason.NeighborsTooFrequent) { // otherwise no neighbors were looked up
 		e.LeftOut = leftOut(f.Terms)
-		f.Terms.Expanded(func(o *terms.Origin) {
+		f.Terms.Origins.Expanded(func(o *terms.Origin) {
 			if o.Row.IsZero() || o.Nearest != nil {
 				e.NoRow = append(e.NoRow, o.Term)
 			}

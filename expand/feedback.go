@@ -46,10 +46,8 @@ var kept = []string{
 const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
 
 // firstPass returns what asks for the first hits of a search, nil where no
-// scores order them or there is nothing to find them by. needsDFS says that the
-// statistics of all shards count, and rescored that the engine orders the best
-// hits again by the whole query.
-func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
+// scores order them or there is nothing to find them by.
+func (a *asker) firstPass(res *Result, plan *form.Plan) *FirstPass {
 	s, o := a.s, a.s.profile
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
@@ -59,12 +57,12 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 		return nil
 	}
 	// The first pass has no knn, so that it needs the search_type.
-	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && needsDFS, false), s.Body
+	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, res.Rewritten && plan.NeedsDFS(), false), s.Body
 	if res.Rewritten {
 		body = res.Body
 	}
 	p := &FirstPass{SideSearch: SideSearch{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery)}, Documents: documents}
-	for c, f := range form.Fields(a.clauses) {
+	for c, f := range form.Fields(plan.Selected()) {
 		if c.Reason == "" && f.Terms != nil && f.Analysis.Nested == "" { // engines report no terms of nested documents
 			p.Fields = append(p.Fields, f.Name)
 		}
@@ -73,7 +71,7 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 	p.Fields = slices.Compact(p.Fields)
 	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
 	err := jsonspan.Members(body, func(name, value []byte) error {
-		if rescored && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
+		if plan.Rescore && string(name) == "query" { // finding by added terms would cost a third more and gain nothing
 			value = s.Query.Of(s.Body)
 		}
 		if slices.Contains(kept, string(name)) {
@@ -87,32 +85,29 @@ func (a *asker) firstPass(res *Result, needsDFS, rescored bool) *FirstPass {
 	return p
 }
 
-// settleFeedback keeps, of the terms that the first hits speak of, those that
-// are added to the targets, whose statistics are there.
-func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
+// settleFeedback returns, of the terms that the first hits speak of, those that
+// are added to one of so many targets.
+func (a *asker) settleFeedback(ctx context.Context, t choice, targets int) ([]terms.FeedbackTerm, error) {
 	o := a.s.profile
-	n := max(o.Feedback.Terms/max(len(open), 1), 1)
-	return each(open, func(t *target) error {
-		found := t.Feedback[:min(n*feedbackPool, len(t.Feedback))]
-		words, docFreqs := make([]string, len(found)), make([]int64, len(found))
-		for k := range found {
-			words[k] = found[k].Term
+	n := max(o.Feedback.Terms/targets, 1)
+	found := slices.Clone(t.Feedback[:min(n*feedbackPool, len(t.Feedback))])
+	words, docFreqs := make([]string, len(found)), make([]int64, len(found))
+	for k := range found {
+		words[k] = found[k].Term
+	}
+	stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+	if err != nil {
+		return nil, err
+	}
+	for k := range found {
+		found[k].DocFreq, found[k].IDF = docFreqs[k], simmatrix.IDF(docFreqs[k], stats.DocCount)
+		if t.Weighting() == terms.One {
+			found[k].IDF = 1
 		}
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
-		if err != nil {
-			return err
-		}
-		for k := range found {
-			found[k].DocFreq, found[k].IDF = docFreqs[k], simmatrix.IDF(docFreqs[k], stats.DocCount)
-			if t.Weighting() == terms.One {
-				found[k].IDF = 1
-			}
-		}
-		own := 0.0
-		for _, origin := range t.lead().Terms.Origins {
-			own += origin.X * origin.IDF
-		}
-		t.Feedback = terms.SettleFeedback(found, own, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(len(open)), n)
-		return nil
-	})
+	}
+	own := 0.0
+	for _, origin := range t.lead().Terms.Origins {
+		own += origin.X * origin.IDF
+	}
+	return terms.SettleFeedback(found, own, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(targets), n), nil
 }

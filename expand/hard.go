@@ -3,8 +3,10 @@ package expand
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -43,43 +45,63 @@ const (
 	shareOfEngine = 64
 )
 
-// ask asks for the linear field of a target.
-func (a hard) ask(ctx context.Context, t *target) error {
-	x := t.exact
-	linear, err := a.weights.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
-	x.linear = linear
-	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
-		x.reason = reason.RuntimeField
-	}
-	return nil // a failure counts only where the measure is taken
+// hard is the measure of [ModeHard].
+type hard struct {
+	*asker
+
+	// reasons say, by clause, why the request does not let it be scored by the
+	// measure, and linear what is known of a target with weights.
+	reasons []reason.Reason
+	linear  map[*target]*linearField
 }
 
-// hard is the measure of [ModeHard].
-type hard struct{ *asker }
+// A linearField is what a target is scored by.
+type linearField struct {
+	esclient.Linear
+
+	reason  reason.Reason // why there is none
+	failure error         // why that is not known
+}
 
 // asksAbout returns the targets that have weights, none where something that
 // is known already speaks against the measure.
-func (a hard) asksAbout(targets []*target) (weighted []*target) {
+func (a *hard) asksAbout(targets []*target) (weighted []*target) {
+	a.reasons, a.linear = make([]reason.Reason, len(a.clauses)), map[*target]*linearField{}
 	for i := range a.clauses {
-		if c := &a.clauses[i]; !c.Note {
-			c.ModeReason = a.notExact(c)
-		}
+		a.reasons[i] = a.notExact(&a.clauses[i])
 	}
-	if a.leaveExact() || a.weights == nil {
+	if why := allOrNone(a.clauses, a.reasons); why != nil {
+		a.reasons = why
+		return nil
+	}
+	if a.weights == nil {
 		return nil
 	}
 	for _, t := range targets {
 		if t.weights != nil && t.weights.Docs() > 0 {
-			t.exact = new(exactField)
+			a.linear[t] = new(linearField)
 			weighted = append(weighted, t)
 		}
 	}
 	return weighted
 }
 
+// ask asks for the linear field of a target.
+func (a *hard) ask(ctx context.Context, t *target) error {
+	x := a.linear[t]
+	linear, err := a.weights.Linear(ctx, a.s.indices, t.field.Name, t.weights.ID())
+	x.Linear = linear
+	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm)) {
+		x.reason = reason.RuntimeField
+	}
+	return nil // a failure counts only where the measure is taken
+}
+
 // notExact returns why the request does not let a clause be scored by it.
-func (a hard) notExact(c *form.Clause) reason.Reason {
+func (a *hard) notExact(c *form.Clause) reason.Reason {
 	switch {
+	case c.Note:
+		return ""
 	case c.Reason != "":
 		return c.Reason
 	case a.s.Scores.Min:
@@ -94,29 +116,32 @@ func (a hard) notExact(c *form.Clause) reason.Reason {
 	return ""
 }
 
-// leaveExact reports whether one of the clauses cannot be scored by the
-// measure. Then those that could be have the reason of the first that cannot.
-func (a *asker) leaveExact() bool {
-	var first reason.Reason
-	for i := range a.clauses {
-		c := &a.clauses[i]
-		for k := range c.Fields {
-			if why := c.Fields[k].Reason; why != reason.NoTerms { // which finds nothing
-				c.ModeReason = cmp.Or(c.ModeReason, why)
+// allOrNone returns why the clauses of a search are not scored by a measure
+// whose scores are of another scale, nil where all are. reasons say it of some
+// of them, by their numbers; the others have that of the first.
+func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
+	all, first := slices.Clone(reasons), reason.Reason("")
+	for i := range clauses {
+		for k := range clauses[i].Fields {
+			if why := clauses[i].Fields[k].Reason; why != reason.NoTerms { // which finds nothing
+				all[i] = cmp.Or(all[i], why)
 			}
 		}
-		first = cmp.Or(first, c.ModeReason)
+		first = cmp.Or(first, all[i])
 	}
-	for i := range a.clauses {
-		a.clauses[i].ModeReason = cmp.Or(a.clauses[i].ModeReason, first)
+	if first == "" {
+		return nil
 	}
-	return first != ""
+	for i := range all {
+		all[i] = cmp.Or(all[i], first)
+	}
+	return all
 }
 
 // targetNotExact is notExact for an analyzed target.
-func (a hard) targetNotExact(t *target) reason.Reason {
-	switch c, x := t.clause, t.exact; {
-	case !c.Additive || !t.OneTermPerWord():
+func (a *hard) targetNotExact(t *target) reason.Reason {
+	switch c, x := t.clause, a.linear[t]; {
+	case !c.Additive || !t.field.OneTermPerWord():
 		return reason.NotAdditive
 	case c.TooDeep(form.Hard):
 		return reason.TooDeep
@@ -124,8 +149,8 @@ func (a hard) targetNotExact(t *target) reason.Reason {
 		return reason.NoWeights
 	case x.reason != "":
 		return x.reason
-	case !x.linear.Scripted:
-		return a.s.shardReason(t.Analysis)
+	case !x.Scripted:
+		return a.s.shardReason(t.field.Analysis)
 	}
 	return ""
 }
@@ -133,36 +158,39 @@ func (a hard) targetNotExact(t *target) reason.Reason {
 // choose asks for what the measure takes and selects the terms. Where the
 // search cannot be scored by it, terms are added as in [ModeBM25], and the
 // clauses say why.
-func (a hard) choose(ctx context.Context, open []*target) error {
-	for _, t := range open {
-		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, a.targetNotExact(t))
+func (a *hard) choose(ctx context.Context, targets []*target) (chosen, error) {
+	for _, t := range targets {
+		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.targetNotExact(t))
 	}
-	if a.leaveExact() || len(open) == 0 {
-		return bm25(a).choose(ctx, open)
+	if why := allOrNone(a.clauses, a.reasons); why != nil || len(targets) == 0 {
+		c, err := bm25{a.asker}.choose(ctx, targets)
+		c.notInMode = why
+		return c, err
 	}
-	for _, t := range open {
-		if err := t.exact.failure; err != nil {
-			return failed(StageLinear, err)
+	for _, t := range targets {
+		if err := a.linear[t].failure; err != nil {
+			return chosen{}, failed(StageLinear, err)
 		}
 	}
+	clauses, open := a.begin(targets)
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
 	gather(open, min(candidatesPerTerm*most, maxExactTerms))
-	if err := each(open, func(t *target) error {
+	if err := each(open, func(t choice) error {
 		m := &a.m.weighing
 		if len(open) > 1 { // they are weighed at the same time
 			m = new(weighing)
 		}
 		return a.weigh(ctx, t, m)
 	}); err != nil {
-		return err
+		return chosen{}, err
 	}
 	added := 0
 	for _, t := range open {
 		t.clause.Exact, t.Added = true, t.Terms.Candidates
 		added += len(t.Added)
 	}
-	form.CutExact(a.clauses, added-most) // before any of them is written
-	return nil
+	clauses, _ = form.CutExact(clauses, added-most) // before any of them is written
+	return chosen{clauses: clauses}, nil
 }
 
 // exactLimit returns how many clauses such a search may have: a few less than
@@ -173,14 +201,14 @@ func exactLimit(known int) int {
 }
 
 // gather collects the neighbors, and keeps the best of their share of total.
-func gather(targets []*target, total int) {
-	sizes := make([]int, len(targets))
-	for i, t := range targets {
-		t.Terms.Gather(t.rows.Docs())
+func gather(open []choice, total int) {
+	sizes := make([]int, len(open))
+	for i, t := range open {
+		t.Terms.Gather(t.of.rows.Docs())
 		sizes[i] = len(t.Terms.Candidates)
 	}
 	quota, _ := terms.Share(sizes, total)
-	for _, t := range targets {
+	for _, t := range open {
 		if len(t.Terms.Candidates) > quota {
 			t.Terms.KeepBest(quota)
 			t.Truncated = true
@@ -189,21 +217,22 @@ func gather(targets []*target, total int) {
 }
 
 // weigh fetches the weights of the terms and their live statistics.
-func (a hard) weigh(ctx context.Context, t *target, m *weighing) error {
+func (a *hard) weigh(ctx context.Context, t choice, m *weighing) error {
 	m.terms = t.Terms.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
+	linear, weights := a.linear[t.of].Linear, t.of.weights
 	err := recovery.InParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
-			return failed(StageWeights, t.weights.Rows(ctx, m.terms, m.rows))
+			return failed(StageWeights, weights.Rows(ctx, m.terms, m.rows))
 		}
-		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, t.exact.linear.Field, m.terms, m.docFreqs)
+		t.Stats, err = a.cluster.Statistics(ctx, a.s.indices, linear.Field, m.terms, m.docFreqs)
 		return failed(StageStatistics, err)
 	})
 	if err != nil {
 		return err
 	}
 	frozen := func(k int) int64 { return int64(m.rows[k].DocFreq()) }
-	norm := t.Terms.SettleFrozen(t.weights.Docs(), frozen, t.Stats.DocCount, m.docFreqs)
-	t.Exact = &form.Exact{Linear: t.exact.linear, QueryNorm: norm}
+	norm := t.Terms.SettleFrozen(weights.Docs(), frozen, t.Stats.DocCount, m.docFreqs)
+	t.Exact = &form.Exact{Linear: linear, QueryNorm: norm}
 	return nil
 }

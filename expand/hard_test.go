@@ -497,7 +497,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 		{[]int{50, 4, 6, 50}, []int{5, 4, 5, 5}},
 		{[]int{20, 0}, []int{20, 0}},
 	} {
-		var targets []*target
+		var targets []choice
 		for _, n := range tt.sizes {
 			neighbors := make([]simmatrix.Neighbor, n)
 			for k := range neighbors {
@@ -507,8 +507,8 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &target{clause: new(form.Clause), Field: &form.Field{Terms: new(terms.Selection)}, rows: &fakeMatrix{}}
-			f.Terms.Start([]string{"a"}, []int{0})
+			f := choice{Field: &form.Field{Terms: new(terms.Selection)}, of: &target{rows: &fakeMatrix{}}}
+			f.Terms.Start(terms.Read([]string{"a"}, []int{0}))
 			f.Terms.Origins[0].Row = row
 			targets = append(targets, f)
 		}

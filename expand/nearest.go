@@ -7,21 +7,26 @@ import (
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 // mostNear bounds the words of a search that are looked up, some ms each.
 const mostNear = 8
 
-// nearWords gives the words that no document has, and that have no row, the
-// rows of the nearest known words. Each clause has its first word looked for
-// before another one has its second.
-func (a *asker) nearWords(ctx context.Context, targets []*target) error {
+// nearWords returns the texts with words that no document has, and that have
+// no row: here these have the rows of the nearest known words. Each clause has
+// its first word looked for before another one has its second.
+func (a *asker) nearWords(ctx context.Context, targets []*target) (map[*target]terms.Text, error) {
 	if !a.s.profile.NearestWords {
-		return nil
+		return nil, nil
 	}
-	if err := each(targets, func(t *target) error { return a.findUnknown(ctx, t) }); err != nil {
-		return failed(StageStatistics, err)
+	unknown := make([][]string, len(targets))
+	if err := recovery.InParallel(len(targets), sideBySide, func(i int) (err error) {
+		unknown[i], err = a.findUnknown(ctx, targets[i])
+		return err
+	}); err != nil {
+		return nil, failed(StageStatistics, err)
 	}
 	type word struct {
 		*target
@@ -30,8 +35,8 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) error {
 	}
 	var words []word
 	turns := map[*form.Clause]int{}
-	for _, t := range targets {
-		for _, text := range t.unknown {
+	for i, t := range targets {
+		for _, text := range unknown[i] {
 			words = append(words, word{t, text, turns[t.clause]})
 			turns[t.clause]++
 		}
@@ -53,7 +58,7 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) error {
 			continue
 		}
 		if err := ctx.Err(); err != nil { // nobody waits any more
-			return failed(StageRows, err)
+			return nil, failed(StageRows, err)
 		}
 		n := near{first: len(known[q.of])}
 		n.known, n.similarity = q.of.Nearest(q.text)
@@ -62,47 +67,52 @@ func (a *asker) nearWords(ctx context.Context, targets []*target) error {
 	for of, all := range known {
 		rows[of] = make([]simmatrix.Row, len(all))
 		if err := of.Rows(ctx, all, rows[of]); err != nil {
-			return failed(StageRows, err)
+			return nil, failed(StageRows, err)
 		}
 	}
+	texts := map[*target]terms.Text{}
 	for _, w := range words {
-		n := nearest[question{w.rows, w.text}]
+		n, text := nearest[question{w.rows, w.text}], texts[w.target]
+		if text == nil {
+			text = slices.Clone(w.target.text)
+		}
 		// Where a clause counts words, a part of a compound would count as all of it.
-		if len(n.known) == 0 || len(n.known) > 1 && w.clause.Parsed.Counted() || slices.ContainsFunc(n.known, w.Terms.Has) {
+		if len(n.known) == 0 || len(n.known) > 1 && w.clause.Parsed.Counted() || slices.ContainsFunc(n.known, text.Has) {
 			continue
 		}
-		o := &w.Terms.Origins[w.Terms.OriginOf(w.text)]
-		o.TakeNearest(n.known, rows[w.rows][n.first:], n.similarity)
+		at := text.Index(w.text)
+		text[at] = text[at].ByNearest(n.known, rows[w.rows][n.first:], n.similarity)
+		texts[w.target] = text
 	}
-	return nil
+	return texts, nil
 }
 
-// findUnknown sets the words of a target that have no row and that no field of
-// its clause has.
-func (a *asker) findUnknown(ctx context.Context, t *target) error {
+// findUnknown returns the words of a target that have no row and that no field
+// of its clause has.
+func (a *asker) findUnknown(ctx context.Context, t *target) (unknown []string, err error) {
 	if t.clause.Fuzzy { // the engine looks for words that are spelled alike itself
-		return nil
+		return nil, nil
 	}
-	t.Terms.Expanded(func(o *terms.Origin) {
+	t.text.Expanded(func(o *terms.Origin) {
 		if o.Unknown() {
-			t.unknown = append(t.unknown, o.Term)
+			unknown = append(unknown, o.Term)
 		}
 	})
 	for _, f := range t.clause.Fields {
-		if len(t.unknown) == 0 || f.Terms == nil && !t.clause.TermCentric { // others are no texts
+		if len(unknown) == 0 || f.Analysis == nil && !t.clause.TermCentric { // others are no texts
 			continue
 		}
-		docFreqs := make([]int64, len(t.unknown))
-		if _, err := a.cluster.Statistics(ctx, a.s.indices, f.Name, t.unknown, docFreqs); err != nil {
-			return err
+		docFreqs := make([]int64, len(unknown))
+		if _, err := a.cluster.Statistics(ctx, a.s.indices, f.Name, unknown, docFreqs); err != nil {
+			return nil, err
 		}
 		var absent []string
-		for k, text := range t.unknown {
+		for k, text := range unknown {
 			if docFreqs[k] == 0 {
 				absent = append(absent, text)
 			}
 		}
-		t.unknown = absent
+		unknown = absent
 	}
-	return nil
+	return unknown, nil
 }

@@ -17,19 +17,21 @@ type planner struct {
 	*asker
 
 	// rerank says how the hits are ordered outside of the engine, nil where they
-	// are not, and notReranked why ModeSoft does not have it so.
+	// are not, and notReranked why ModeSoft does not have it so. notInMode is that
+	// of [chosen].
 	rerank      *Rerank
 	notReranked reason.Reason
+	notInMode   []reason.Reason
 	// findOnly says that the query finds hits, and others or nobody order them.
 	findOnly bool
 	// noRescore is why the best hits cannot be rescored, "" where they can.
 	noRescore reason.Reason
 }
 
-// write returns the plan of a search by the clauses given, which are those of a
-// or made of them, and the search rewritten by it.
-func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
-	p := planner{asker: a}
+// write returns the plan of a search by what was chosen, and the search
+// rewritten by it.
+func (a *asker) write(c chosen) (*form.Plan, *Result) {
+	p, clauses := planner{asker: a, notInMode: c.notInMode}, adjusted(c.clauses, a.s.req.Adjusted)
 	if o := a.s.profile; !o.NoRescore {
 		p.noRescore = a.s.notRescored(a.recipe.Window, a.limits.of(LimitRescore, a.s.req.Index))
 		if slices.ContainsFunc(clauses, func(c form.Clause) bool { return len(c.Vectors) > 0 }) {
@@ -37,7 +39,7 @@ func (a *asker) write(clauses []form.Clause) (*form.Plan, *Result) {
 		}
 	}
 	if a.s.profile.Mode == ModeSoft {
-		p.rerank, p.notReranked = a.reranking()
+		p.rerank, p.notReranked = a.reranking(c.clauses)
 		p.findOnly = p.rerank != nil || slices.Contains(sameQuery, p.notReranked)
 	}
 	var body []byte
@@ -84,18 +86,18 @@ func dropTerms(plan *form.Plan, over int) []form.Clause {
 		}
 	}
 	if !plan.Exact() {
-		form.Cut(clauses, half)
-		return clauses
+		return form.Cut(clauses, half)
 	}
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
 		over = half
 	}
-	if !form.CutExact(clauses, over) {
-		for i := range clauses {
-			clauses[i] = clauses[i].Left(reason.TermLimit)
+	fewer, any := form.CutExact(clauses, over)
+	if !any {
+		for i := range fewer {
+			fewer[i] = fewer[i].Left(reason.TermLimit)
 		}
 	}
-	return clauses
+	return fewer
 }
 
 // plan returns how clauses are written; matchOnly says that scores do not count
@@ -104,7 +106,9 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	clauses, rescored, exact := p.m.plan[:0], false, false
 	for i := range selected {
 		c := p.clausePlan(&selected[i], matchOnly)
-		c.ModeReason = cmp.Or(c.ModeReason, p.notReranked)
+		if c.ModeReason = p.notReranked; len(p.notInMode) > 0 {
+			c.ModeReason = cmp.Or(p.notInMode[i], c.ModeReason)
+		}
 		clauses = append(clauses, c)
 		rescored, exact = rescored || c.Rescored, exact || c.Exact
 	}

@@ -40,7 +40,7 @@ var sameQuery = []reason.Reason{
 }
 
 // reranking returns how the hits are reranked, or why they are not.
-func (a *asker) reranking() (*Rerank, reason.Reason) {
+func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if why := a.s.noRerank(); why != "" {
 		return nil, why
 	}
@@ -53,7 +53,7 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
 	}
-	if why := r.compare(a.clauses, a.targets, a.s.profile.Strength.Saturated); why != "" {
+	if why := r.compare(clauses, a.targets, a.s.profile.Strength.Saturated); why != "" {
 		return nil, why
 	}
 	// In this order: a page is behind the window only of what is reranked.
@@ -69,10 +69,11 @@ func (a *asker) reranking() (*Rerank, reason.Reason) {
 	// are.
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
-		if t.Analysis != nil && t.Analysis.Piped { // it would run on each of the answers
+		analysis := t.field.Analysis
+		if analysis != nil && analysis.Piped { // it would run on each of the answers
 			return nil, reason.Answer
 		}
-		r.BySeqNo = r.BySeqNo && t.Analysis != nil && t.Analysis.Shards == 1
+		r.BySeqNo = r.BySeqNo && analysis != nil && analysis.Shards == 1
 	}
 	return r, ""
 }
@@ -116,7 +117,7 @@ func (r *Rerank) compare(clauses []form.Clause, targets []target, lambda float64
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
-			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.Field == f })]
+			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.at == [2]int{i, k} })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
 				return reason.NoWeights
 			}

@@ -26,13 +26,13 @@ type nestable struct {
 	reason   reason.Reason // why it gets no nested clause
 }
 
-// nest gives the clauses of a search their nested ones. It returns what it
-// says of those that have none although their fields have segments.
-func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
+// nest returns the search with nested clauses, or as it is, and what is to be
+// said of clauses that have none although their fields have segments.
+func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	s := a.s
 	found := s.nestables()
 	if err := recovery.InParallel(len(found), sideBySide, func(i int) error { return a.findSegments(ctx, &found[i]) }); err != nil {
-		return nil, failed(StageFields, err)
+		return nil, nil, failed(StageFields, err)
 	}
 	var notes []Explanation
 	var edits []jsonspan.Edit
@@ -50,9 +50,9 @@ func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
 		edits = append(edits, jsonspan.Edit{At: n.clause.At, Text: n.segments.Nest(n.clause, s.Body, how)})
 	}
 	if len(edits) == 0 {
-		return notes, nil
+		return s, notes, nil
 	}
-	body, highlights := s.Body, s.Highlights
+	body, highlights := s.Body, s.Highlights // which the parser's memory does not keep
 	var paths []string // of the clauses in the client's search, twice of those with nested ones: they will follow each other
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
@@ -60,18 +60,21 @@ func (a *asker) nest(ctx context.Context) ([]Explanation, error) {
 			paths = append(paths, c.Path)
 		}
 	}
-	_, why := a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
-	if s.nested = why == "" && s.FieldCount() <= dsl.MaxFields && !s.Crowded(); s.nested {
-		s.asBefore(body, highlights, paths)
-		return notes, nil
+	nested, why := *s, reason.Reason("")
+	nested.nested = true
+	nested.Search, why = a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
+	if why == "" && nested.FieldCount() <= dsl.MaxFields && !nested.Crowded() {
+		nested.asBefore(body, highlights, paths)
+		return &nested, notes, nil
 	}
-	_, _ = a.m.parser.Parse(body, &s.parameters) // as before
-	for _, c := range s.Clauses {
+	nested.nested = false
+	nested.Search, _ = a.m.parser.Parse(body, &s.parameters) // as before
+	for _, c := range nested.Clauses {
 		if !c.Note {
 			notes = append(notes, Explanation{Path: c.Path, Reason: reason.TooManyClauses})
 		}
 	}
-	return notes, nil
+	return &nested, notes, nil
 }
 
 // asBefore has people see the search as it came in body: the words of its own

@@ -3,86 +3,88 @@ package expand
 import (
 	"slices"
 
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
-	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
-	"github.com/akin-search/akin/expand/vectors"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A target is a field of a clause that terms may be added for, with what that
-// takes.
+// A target is a field of a clause that terms may be added for, with what was
+// found out about it.
 type target struct {
 	clause *form.Clause
-	*form.Field
-	// terms is memory for the selection.
-	terms *terms.Selection
-	rows  Rows
+	field  *form.Field
+	at     [2]int // the numbers of the two
+	// text has the terms of the clause with their rows, nil where it was left alone
+	// before.
+	text terms.Text
+	rows Rows
 	// named says that a matrix is bound to the field by its full name.
 	named bool
 	// weights are set in the modes that need them, nil where none are bound.
 	weights Weights
-	// unknown are words that no document has and that have no row.
-	unknown []string
+}
+
+// A choice is what a measure chooses for a target. Its clause and its field are
+// the measure's own.
+type choice struct {
+	*form.Field
+	clause *form.Clause
+	of     *target
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
-	// exact is what the mode hard needs, and vector what the mode vectors needs; nil
-	// if the field cannot have it.
-	exact  *exactField
-	vector *vectorField
 }
 
-// exactField is what the mode hard asks of a target.
-type exactField struct {
-	linear  esclient.Linear
-	reason  reason.Reason // why there is no linear field to score by
-	failure error         // why that is not known
+// begin returns copies of the clauses, with room for what is chosen for the
+// targets that are open.
+func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
+	clauses, choices := form.Copied(a.clauses), a.m.choices[:0]
+	for _, t := range open {
+		c := &clauses[t.at[0]]
+		f := &c.Fields[t.at[1]]
+		f.Terms = a.m.selection()
+		f.Terms.Start(t.text)
+		choices = append(choices, choice{Field: f, clause: c, of: t})
+	}
+	a.m.choices = choices
+	return clauses, choices
 }
 
-// A vectorField is what [ModeVectors] asks of a target.
-type vectorField struct {
-	model  *vectors.Model
-	mixed  bool          // some documents have vectors by another
-	reason reason.Reason // why there is no query in its vectors
-	query  form.Vector
-}
-
-// leave notes why the target is left out.
-func (t *target) leave(why reason.Reason) { t.clause.LeaveField(t.Field, why) }
+func (t *target) closed() bool { return t.field.Reason != "" || t.clause.Reason != "" }
+func (c choice) closed() bool  { return c.Reason != "" || c.clause.Reason != "" }
 
 // follows reports whether it uses the selection of the first field.
-func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
-
-func stillOpen(targets []*target) []*target {
-	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
-}
+func (t *target) follows() bool { return t.clause.TermCentric && t.at[1] != 0 }
+func (c choice) follows() bool  { return c.of.follows() }
 
 // lead returns the field whose selection it uses.
-func (t *target) lead() *form.Field {
-	if t.clause.TermCentric {
-		return &t.clause.Fields[0]
+func (c choice) lead() *form.Field {
+	if c.clause.TermCentric {
+		return &c.clause.Fields[0]
 	}
-	return t.Field
+	return c.Field
 }
 
-// leading returns the targets that have a selection of their own.
-func leading(targets []*target) []*target {
-	if !slices.ContainsFunc(targets, (*target).follows) {
-		return targets
+func stillOpen[T interface{ closed() bool }](some []T) []T {
+	return slices.DeleteFunc(some, func(t T) bool { return t.closed() })
+}
+
+// leading returns those that have a selection of their own.
+func leading[T interface{ follows() bool }](some []T) []T {
+	if follows := func(t T) bool { return t.follows() }; slices.ContainsFunc(some, follows) {
+		return slices.DeleteFunc(slices.Clone(some), follows)
 	}
-	return slices.DeleteFunc(slices.Clone(targets), (*target).follows)
+	return some
 }
 
 // sideBySide bounds the questions that one search asks at a time. OpenSearch
 // queues 16 analyses on one thread and refuses the next.
 const sideBySide = 8
 
-// each calls f for every target, several at the same time.
-func each(targets []*target, f func(t *target) error) error {
-	return recovery.InParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
+// each calls f for each of some, several at the same time.
+func each[T any](some []T, f func(t T) error) error {
+	return recovery.InParallel(len(some), sideBySide, func(i int) error { return f(some[i]) })
 }
 
 // memory is what one expansion leaves to the next.
@@ -90,6 +92,7 @@ type memory struct {
 	parser     dsl.Parser
 	clauses    []form.Clause
 	targets    []target
+	choices    []choice
 	plan       []form.ClausePlan
 	selections []*terms.Selection
 	used       int // of the selections
@@ -123,6 +126,7 @@ func (m *memory) release() {
 	m.used = 0
 	clear(m.clauses)
 	clear(m.targets)
+	clear(m.choices)
 	clear(m.plan)
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])

@@ -28,24 +28,39 @@ import (
 // terms added as in [ModeBM25], and say why.
 
 // byVectors is the measure of [ModeVectors].
-type byVectors struct{ *asker }
+type byVectors struct {
+	*asker
+
+	// reasons say, by clause, why it cannot be scored by vectors, and fields what
+	// is known of a target that may be.
+	reasons []reason.Reason
+	fields  map[*target]*vectorField
+}
+
+// A vectorField is what vectors score a target by.
+type vectorField struct {
+	model  *vectors.Model
+	mixed  bool          // some documents have vectors by another
+	reason reason.Reason // why there is no query in its vectors
+	query  form.Vector
+}
 
 // asksAbout returns the targets whose models are to be asked for.
-func (a byVectors) asksAbout(open []*target) (some []*target) {
+func (a *byVectors) asksAbout(open []*target) (some []*target) {
+	a.reasons, a.fields = make([]reason.Reason, len(a.clauses)), map[*target]*vectorField{}
 	if a.pins.Vectors == nil {
 		return nil
 	}
 	for i := range a.clauses {
-		if c := &a.clauses[i]; !c.Note {
-			c.ModeReason = a.notByVectors(c)
-		}
+		a.reasons[i] = a.notByVectors(&a.clauses[i])
 	}
-	if a.alone() && a.leaveExact() {
+	if why := allOrNone(a.clauses, a.reasons); why != nil && a.alone() {
+		a.reasons = why
 		return nil
 	}
 	for _, t := range open {
-		if t.clause.ModeReason == "" {
-			t.vector = new(vectorField)
+		if a.reasons[t.at[0]] == "" {
+			a.fields[t] = new(vectorField)
 			some = append(some, t)
 		}
 	}
@@ -53,21 +68,23 @@ func (a byVectors) asksAbout(open []*target) (some []*target) {
 }
 
 // ask asks for the model of a target.
-func (a byVectors) ask(ctx context.Context, t *target) (err error) {
-	v := t.vector
-	v.model, v.mixed, err = a.pins.Vectors.Model(ctx, a.s.indices, t.Name)
-	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.Name)) {
+func (a *byVectors) ask(ctx context.Context, t *target) (err error) {
+	v := a.fields[t]
+	v.model, v.mixed, err = a.pins.Vectors.Model(ctx, a.s.indices, t.field.Name)
+	if v.reason, err = reasonOf(err); v.reason == "" && err == nil && a.s.Redefines(vectors.Path(t.field.Name)) {
 		v.reason = reason.RuntimeField
 	}
 	return failed(StageVectors, err)
 }
 
 // alone reports whether vectors are all that scores.
-func (a byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
+func (a *byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
 
 // notByVectors returns why a clause cannot be scored by vectors.
-func (a byVectors) notByVectors(c *form.Clause) reason.Reason {
+func (a *byVectors) notByVectors(c *form.Clause) reason.Reason {
 	switch {
+	case c.Note:
+		return ""
 	case c.Reason != "":
 		return c.Reason
 	case a.s.PIT.Has:
@@ -86,7 +103,7 @@ func (a byVectors) notByVectors(c *form.Clause) reason.Reason {
 
 // notByNearest returns why the nearest documents cannot be asked for: engines
 // take such a query in plain searches.
-func (a byVectors) notByNearest(c *form.Clause) reason.Reason {
+func (a *byVectors) notByNearest(c *form.Clause) reason.Reason {
 	why := a.s.fixedOrder()
 	switch {
 	case a.s.req.Endpoint != EndpointSearch:
@@ -105,49 +122,64 @@ func onlyOrder(c *form.Clause) bool { return c.SameMatches || c.Counted() }
 
 // choose makes the queries in vectors, and has terms added to the targets that
 // get none.
-func (a byVectors) choose(ctx context.Context, open []*target) error {
-	some := slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.vector == nil })
+func (a *byVectors) choose(ctx context.Context, targets []*target) (chosen, error) {
+	some := slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return a.fields[t] == nil })
 	if err := each(some, func(t *target) error { return a.makeVector(ctx, t) }); err != nil {
-		return err
+		return chosen{}, err
 	}
 	for _, t := range some {
-		t.clause.ModeReason = cmp.Or(t.clause.ModeReason, t.vector.reason)
+		a.reasons[t.at[0]] = cmp.Or(a.reasons[t.at[0]], a.fields[t].reason)
 	}
-	if len(some) == 0 || a.alone() && a.leaveExact() {
-		return bm25(a).choose(ctx, open)
+	if a.alone() && len(some) > 0 {
+		if why := allOrNone(a.clauses, a.reasons); why != nil {
+			c, err := bm25{a.asker}.choose(ctx, targets)
+			c.notInMode = why
+			return c, err
+		}
 	}
-	for _, t := range some {
-		if t.vector.reason == "" {
+	clauses, open := a.begin(some)
+	for _, t := range open {
+		if v := a.fields[t.of]; v.reason == "" {
 			t.clause.SameMatches = onlyOrder(t.clause)
-			t.clause.Vectors = append(t.clause.Vectors, t.vector.query)
-			t.Matrix = string(t.vector.query.Store) + "@" + t.vector.model.ID()
+			t.clause.Vectors = append(t.clause.Vectors, v.query)
+			t.Matrix = string(v.query.Store) + "@" + v.model.ID()
 		}
 	}
-	return bm25(a).choose(ctx, slices.DeleteFunc(open, func(t *target) bool {
-		if len(t.clause.Vectors) == 0 {
-			return false
+	byVector := func(t *target) bool { return len(clauses[t.at[0]].Vectors) > 0 }
+	for _, t := range open {
+		if byVector(t.of) {
+			t.Reason = a.fields[t.of].reason
 		}
-		t.Reason, t.clause.ModeReason = t.vector.reason, ""
-		return true
-	}))
+	}
+	c, err := bm25{a.asker}.choose(ctx, slices.DeleteFunc(targets, byVector))
+	if err != nil {
+		return c, err
+	}
+	for i := range clauses {
+		if len(clauses[i].Vectors) > 0 {
+			c.clauses[i], a.reasons[i] = clauses[i], ""
+		}
+	}
+	c.notInMode = a.reasons
+	return c, nil
 }
 
 // makeVector makes the query in the vectors of a target.
-func (a byVectors) makeVector(ctx context.Context, t *target) error {
-	v, o := t.vector, a.s.profile
+func (a *byVectors) makeVector(ctx context.Context, t *target) error {
+	v, o := a.fields[t], a.s.profile
 	if v.reason == "" && v.model.Meta().Store.Dense() {
 		v.reason = a.notByNearest(t.clause)
 	}
 	if v.reason != "" {
 		return nil
 	}
-	x := make([]vectors.Coordinate, len(t.Terms.Origins))
-	for i, origin := range t.Terms.Origins {
+	x := make([]vectors.Coordinate, len(t.text))
+	for i, origin := range t.text {
 		x[i] = vectors.Coordinate{Term: origin.Term, Value: origin.X}
 	}
 	q := form.Vector{
-		Field: t.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
-		Boost: t.clause.Parsed.Boost * t.Boost, Nearest: o.VectorCandidates,
+		Field: t.field.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
+		Boost: t.clause.Parsed.Boost * t.field.Boost, Nearest: o.VectorCandidates,
 	}
 	switch {
 	case q.Store.Dense():
@@ -163,9 +195,9 @@ func (a byVectors) makeVector(ctx context.Context, t *target) error {
 		return nil
 	}
 	if !a.alone() {
-		words := t.Terms.Terms(nil)
+		words := t.text.Terms(nil)
 		docFreqs := make([]int64, len(words))
-		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		stats, err := a.cluster.Statistics(ctx, a.s.indices, t.field.Name, words, docFreqs)
 		if err != nil {
 			return failed(StageStatistics, err)
 		}

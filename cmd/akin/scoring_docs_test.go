@@ -75,7 +75,7 @@ func (e *handExample) docFreq(term string) (n int64) {
 func (e *handExample) selection(t *testing.T) *terms.Selection {
 	t.Helper()
 	var sel terms.Selection
-	sel.Start(e.query, []int{0, 1})
+	sel.Start(terms.Read(e.query, []int{0, 1}))
 	for i := range sel.Origins {
 		pair := regexp.MustCompile(`\n    ` + sel.Origins[i].Term + `\t(\w+)\t([0-9.]+)`).FindStringSubmatch(e.page)
 		if pair == nil {

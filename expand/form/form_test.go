@@ -21,7 +21,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	}
 	a := &esclient.Analysis{Terms: []string{"car"}, Positions: []int{0}, Shards: 1}
 	sel := new(terms.Selection)
-	sel.Start(a.Terms, a.Positions)
+	sel.Start(terms.Read(a.Terms, a.Positions))
 	sel.Origins[0].Row = row
 	sel.Propose(terms.SqrtIDF, 0, 1, 1, 10)
 	docFreqs := map[string][]int64{"car": {5, 50}, "automobile": {2, 40}, "lease": {0, 7}}

@@ -39,10 +39,11 @@ func (c *Clause) countField(i int) (n int) {
 	return n
 }
 
-// Cut takes back n added terms: first those of the first hits, then again and
-// again the weakest term of the field that has the most. If several fields have
-// as many, the last one loses a term.
-func Cut(clauses []Clause, n int) {
+// Cut returns clauses with n added terms less: first those of the first hits
+// go, then again and again the weakest term of the field that has the most. If
+// several fields have as many, the last one loses a term.
+func Cut(clauses []Clause, n int) []Clause {
+	clauses = Copied(clauses)
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
@@ -59,17 +60,19 @@ func Cut(clauses []Clause, n int) {
 			}
 		}
 		if fullest == nil {
-			return
+			break
 		}
 		if fullest.Added = fullest.Added[:most-1]; most == 1 {
 			fullest.Reason = reason.TermLimit
 		}
 	}
+	return clauses
 }
 
-// CutExact takes back the n added terms of the form hard that bring least to
-// the scores, or all. It reports whether there were any.
-func CutExact(clauses []Clause, n int) bool {
+// CutExact returns clauses without the n added terms of the form hard that bring
+// least to the scores, or without all. It reports whether there were any.
+func CutExact(clauses []Clause, n int) ([]Clause, bool) {
+	clauses = Copied(clauses)
 	for k := range n {
 		var weakest *Field // of which the last added term brings least
 		least := math.Inf(1)
@@ -83,11 +86,11 @@ func CutExact(clauses []Clause, n int) bool {
 			}
 		}
 		if weakest == nil {
-			return k > 0
+			return clauses, k > 0
 		}
 		weakest.Added, weakest.Truncated = weakest.Added[:len(weakest.Added)-1], true
 	}
-	return n > 0
+	return clauses, n > 0
 }
 
 // maxLevels is how deep queries may stand in each other, with the innermost.

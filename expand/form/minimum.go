@@ -46,7 +46,7 @@ func (w *clauseWriter) words(first, end int) {
 // field i of those that share what lead has: with the form hard all of its
 // neighbors but the other terms of the text, which stand for themselves.
 func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
-	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.OriginOf(term)
+	either, origin := []terms.Candidate{{Term: term}}, lead.Terms.Origins.Index(term)
 	if lead.Exact != nil {
 		lead.Terms.Related(origin, lead.Added, func(a *terms.Candidate) { either = append(either, *a) })
 	} else {

@@ -32,7 +32,7 @@ func (w *clauseWriter) norm() float64 {
 
 func (f *Field) mass() float64 {
 	squaredWeight := func(term string) float64 {
-		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
+		o := &f.Terms.Origins[f.Terms.Origins.Index(term)]
 		return o.W * o.W
 	}
 	sum, a := 0.0, f.Analysis

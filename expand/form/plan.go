@@ -85,9 +85,11 @@ type Plan struct {
 // A ClausePlan says how one clause of a search is written.
 type ClausePlan struct {
 	Clause
-	// Scoring is the form, and ScoringReason why it is not the one configured.
+	// Scoring is the form, and ScoringReason why it is not the one configured;
+	// ModeReason is why the search is not ranked in the mode configured.
 	Scoring       Scoring
 	ScoringReason reason.Reason
+	ModeReason    reason.Reason
 	// Rescored says that the form orders the best hits of the linear one again.
 	Rescored bool
 }
@@ -104,10 +106,8 @@ type Clause struct {
 	// SingleWord says that the text is one word at most, which the engines do not
 	// count.
 	SingleWord bool
-	// Exact says that the clause is scored by the measure of the mode hard, and
-	// ModeReason why the search is not ranked in the mode configured.
-	Exact      bool
-	ModeReason reason.Reason
+	// Exact says that the clause is scored by the measure of the mode hard.
+	Exact bool
 	// Vectors are the queries in vectors of the fields, of those that have some.
 	Vectors []Vector
 }
@@ -235,11 +235,19 @@ func (p *Plan) Exact() bool {
 	return slices.ContainsFunc(p.Clauses, func(c ClausePlan) bool { return c.Exact })
 }
 
-// Selected returns a copy of what the plan writes, for another plan.
+// Selected returns what the plan writes, for another plan.
 func (p *Plan) Selected() []Clause {
 	out := make([]Clause, len(p.Clauses))
 	for i := range out {
 		out[i] = p.Clauses[i].Clause
+	}
+	return out
+}
+
+// Copied returns clauses with fields of their own.
+func Copied(clauses []Clause) []Clause {
+	out := slices.Clone(clauses)
+	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 	}
 	return out

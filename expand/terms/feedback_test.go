@@ -87,7 +87,7 @@ func TestContextPrefersTheSenseOfTheFirstHits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sel Selection
-	sel.Start([]string{"bank"}, []int{0})
+	sel.Start(Read([]string{"bank"}, []int{0}))
 	sel.Origins[0].Row = row
 	sel.Context = map[string]float64{"river": 0.5}
 	sel.Propose(SqrtIDF, 100, 1, 1, 10)
@@ -100,8 +100,8 @@ func TestContextPrefersTheSenseOfTheFirstHits(t *testing.T) {
 
 func TestLimitKeepsTheMostTellingTerms(t *testing.T) {
 	var sel Selection
-	sel.Start([]string{"a", "b", "c", "b"}, []int{0, 1, 2, 3})
-	sel.Limit([]int64{500, 400, 1}, 1000, 2)
+	sel.Start(Read([]string{"a", "b", "c", "b"}, []int{0, 1, 2, 3}))
+	sel.Origins.Limit([]int64{500, 400, 1}, 1000, 2)
 	for i, plain := range []bool{true, false, false} {
 		if sel.Origins[i].Plain != plain {
 			t.Errorf("%s: plain %v", sel.Origins[i].Term, sel.Origins[i].Plain)

@@ -12,10 +12,10 @@ import (
 // put beside another word is none: that word says what is meant.
 func (o *Origin) Unknown() bool { return o.Row.IsZero() && o.Alone }
 
-// TakeNearest gives an unknown word the row of the nearest known one, times
-// the similarity of the two, with that word itself. Of two words it is the
-// union, in which a neighbor has the larger similarity.
-func (o *Origin) TakeNearest(known []string, rows []simmatrix.Row, similarity float32) {
+// ByNearest returns an unknown word with the row of the nearest known one,
+// times the similarity of the two, with that word itself. Of two words it is
+// the union, in which a neighbor has the larger similarity.
+func (o Origin) ByNearest(known []string, rows []simmatrix.Row, similarity float32) Origin {
 	var all []simmatrix.Neighbor
 	docFreq := rows[0].DocFreq()
 	for k, word := range known {
@@ -36,11 +36,12 @@ func (o *Origin) TakeNearest(known []string, rows []simmatrix.Row, similarity fl
 	if err == nil { // else the word stays unknown
 		o.Row, o.Nearest = row, known
 	}
+	return o
 }
 
 // Has reports whether a word is in the text or stands for one that is.
-func (sel *Selection) Has(word string) bool {
-	return slices.ContainsFunc(sel.Origins, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })
+func (t Text) Has(word string) bool {
+	return slices.ContainsFunc(t, func(o Origin) bool { return o.Term == word || slices.Contains(o.Nearest, word) })
 }
 
 // Score returns what the term brings at λ. A word in the place of an unknown

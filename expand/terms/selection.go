@@ -107,10 +107,28 @@ type entry struct {
 	s, c      float64
 }
 
+// A Text is the terms of a text, each once, in their order.
+type Text []Origin
+
+// Read returns the text of terms that have the positions given.
+func Read(terms []string, positions []int) Text {
+	t := make(Text, 0, len(terms))
+	for k, term := range terms {
+		x := 1 / float64(stacked(positions, k))
+		if i := t.Index(term); i >= 0 {
+			t[i].X += x
+			t[i].Alone = t[i].Alone || x == 1
+			continue
+		}
+		t = append(t, Origin{Term: term, X: x, Alone: x == 1})
+	}
+	return t
+}
+
 // A Selection chooses the terms to add for one text. Its memory is used
 // again by [Selection.Start].
 type Selection struct {
-	Origins    []Origin
+	Origins    Text
 	Candidates []Candidate
 	// Context has f_j of the terms that the first hits speak of, see [Feedback];
 	// nil without feedback.
@@ -126,20 +144,11 @@ type Selection struct {
 	kept    []Candidate
 }
 
-// Start sets the origins from the terms of a text, which have the positions
-// given, and forgets what was there before.
-func (sel *Selection) Start(terms []string, positions []int) {
+// Start takes a copy of a text, and forgets what was there before.
+func (sel *Selection) Start(text Text) {
 	sel.Context = nil
-	sel.Origins, sel.Candidates, sel.entries, sel.LeftOut = sel.Origins[:0], sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
-	for k, term := range terms {
-		x := 1 / float64(stacked(positions, k))
-		if i := sel.OriginOf(term); i >= 0 {
-			sel.Origins[i].X += x
-			sel.Origins[i].Alone = sel.Origins[i].Alone || x == 1
-			continue
-		}
-		sel.Origins = append(sel.Origins, Origin{Term: term, X: x, Alone: x == 1})
-	}
+	sel.Origins = append(sel.Origins[:0], text...)
+	sel.Candidates, sel.entries, sel.LeftOut = sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
 }
 
 // Alike reports whether another selection is of the same text, so that with the
@@ -159,9 +168,9 @@ func (sel *Selection) Copy(from *Selection) {
 }
 
 // Expanded calls f for each origin whose neighbors are looked for.
-func (sel *Selection) Expanded(f func(o *Origin)) {
-	for i := range sel.Origins {
-		if o := &sel.Origins[i]; !o.Plain {
+func (t Text) Expanded(f func(o *Origin)) {
+	for i := range t {
+		if o := &t[i]; !o.Plain {
 			f(o)
 		}
 	}
@@ -170,15 +179,15 @@ func (sel *Selection) Expanded(f func(o *Origin)) {
 // Limit looks for the neighbors of the n origins with the largest x_i·idf_i
 // only, ties in the order of the text. docFreqs are those of the origins, of
 // docs documents.
-func (sel *Selection) Limit(docFreqs []int64, docs int64, n int) {
-	order := make([]int, len(sel.Origins))
-	mass := make([]float64, len(sel.Origins))
+func (t Text) Limit(docFreqs []int64, docs int64, n int) {
+	order := make([]int, len(t))
+	mass := make([]float64, len(t))
 	for i := range order {
-		order[i], mass[i] = i, sel.Origins[i].X*simmatrix.IDF(docFreqs[i], docs)
+		order[i], mass[i] = i, t[i].X*simmatrix.IDF(docFreqs[i], docs)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mass[b], mass[a]) })
 	for _, i := range order[min(n, len(order)):] {
-		sel.Origins[i].Plain = true
+		t[i].Plain = true
 	}
 }
 
@@ -193,10 +202,10 @@ func stacked(positions []int, k int) int {
 	return last - first + 1
 }
 
-// OriginOf returns the number of the origin that has the term, -1 for none.
-func (sel *Selection) OriginOf(term string) int {
-	for i := range sel.Origins { // few, and most differ in length or first byte
-		if sel.Origins[i].Term == term {
+// Index returns the number of a term, -1 for one that is not there.
+func (t Text) Index(term string) int {
+	for i := range t { // few, and most differ in length or first byte
+		if t[i].Term == term {
 			return i
 		}
 	}
@@ -268,7 +277,7 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 		xw, u := o.X*weight(docFreq), o.X*o.IDF
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
-			if k := sel.OriginOf(n.Term); k >= 0 {
+			if k := sel.Origins.Index(n.Term); k >= 0 {
 				if among {
 					sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
 				}
@@ -488,12 +497,18 @@ func (sel *Selection) Related(i int, candidates []Candidate, f func(c *Candidate
 	}
 }
 
+// Terms appends the terms to dst.
+func (t Text) Terms(dst []string) []string {
+	for i := range t {
+		dst = append(dst, t[i].Term)
+	}
+	return dst
+}
+
 // Terms appends the origins' and the candidates' terms to dst, in this
 // order.
 func (sel *Selection) Terms(dst []string) []string {
-	for i := range sel.Origins {
-		dst = append(dst, sel.Origins[i].Term)
-	}
+	dst = sel.Origins.Terms(dst)
 	for k := range sel.Candidates {
 		dst = append(dst, sel.Candidates[k].Term)
 	}

@@ -57,7 +57,7 @@ func TestANeighborOfTheWholeTextIsPreferred(t *testing.T) {
 		return simmatrix.Neighbor{Term: term, Similarity: simmatrix.QuantizeSimilarity(cosine * cosine * cosine), DocFreq: 10}
 	}
 	var sel Selection
-	sel.Start([]string{"high", "blood", "pressure"}, []int{0, 1, 2})
+	sel.Start(Read([]string{"high", "blood", "pressure"}, []int{0, 1, 2}))
 	for i, neighbors := range [][]simmatrix.Neighbor{
 		{neighbor("low", 0.9)},
 		{neighbor("hypertension", 0.7), neighbor("vein", 0.5)},
@@ -108,7 +108,7 @@ func TestGatherKeepsTheClosestOfTooManyNeighbors(t *testing.T) {
 		return r
 	}
 	var sel Selection
-	sel.Start([]string{"a", "b", "a"}, []int{0, 1, 2})
+	sel.Start(Read([]string{"a", "b", "a"}, []int{0, 1, 2}))
 	sel.Origins[0].Row = row(simmatrix.Neighbor{Term: "b", Similarity: 0.9}, simmatrix.Neighbor{Term: "c", Similarity: 0.5}, simmatrix.Neighbor{Term: "d", Similarity: 0.25})
 	sel.Origins[1].Row = row(simmatrix.Neighbor{Term: "e", Similarity: 0.75}, simmatrix.Neighbor{Term: "d", Similarity: 0.375})
 	if sel.Gather(0); len(sel.Candidates) != 3 {
