@@ -95,11 +95,11 @@ func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newServer(t, Options{Nodes: nodesAt("http://127.0.0.1:1"), Registry: registry})
 	w := httptest.NewRecorder()
-	relayed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	relayed(func(w *relay, _ *http.Request) {
 		writePieces(w, 1, 0)
 		waitFor(t, "the panic", func() bool { return counter(t, registry, "akin_panics_total", "operation", "sending an answer") == 1 })
 		_, _ = io.WriteString(w, " and another")
-	}), s.guard, s.metrics, false, nil).ServeHTTP(panicking{ResponseWriter: w}, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	}, s.guard, s.metrics, false, nil).ServeHTTP(panicking{ResponseWriter: w}, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if got := w.Body.String(); got != "piece and another" {
 		t.Errorf("the client got %q", got)
 	}

@@ -53,7 +53,7 @@ func New(o Options) *Server {
 	s.shadows = shadows{background: newBackground(), memory: s.opts.Memory, guard: s.guard, metrics: &s.metrics.Shadow}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	s.proxy = tracing.Handler(relayed(http.HandlerFunc(s.serve), s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
+	s.proxy = tracing.Handler(relayed(s.serve, s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)
 	s.admin = s.adminEngine()
 	return s
 }
@@ -68,26 +68,23 @@ func (s *Server) AdminHandler() http.Handler { return s.admin }
 // its escapes a path with %2F, as in date math, is another one. Panics go to
 // net/http: [http.ErrAbortHandler] has to cut the client's connection, else a
 // broken answer would look complete.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w *relay, r *http.Request) {
 	if r.ProtoMajor != 1 { // how HTTP/2 begins, which net/http leaves to its handler
 		writeError(w, http.StatusHTTPVersionNotSupported, "akin_request_exception", "akin speaks HTTP/1.1")
 		return
 	}
 	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {
-		if answer, ok := w.(*relay); ok {
-			answer.search = true
-		}
+		w.search = true
 		s.search(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, limits.Client(r.RemoteAddr))), m)
 		return
 	}
 	s.metrics.PassedThrough.Inc()
-	report.Note(r.Context(), report.PassedThrough, "")
 	t := s.depart(w, r)
 	defer t.end()
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
+	w.followed.Note(report.PassedThrough, "", time.Since(sent))
 	if err == nil {
-		report.Answered(r.Context(), sent)
 		if s.judge.showsSecurity(res) {
 			s.access.secure(r.Context(), res.StatusCode)
 		}

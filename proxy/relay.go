@@ -20,7 +20,8 @@ const flushDelay = time.Millisecond
 // A relay writes an answer and adds nothing that the cluster did not send.
 type relay struct {
 	http.ResponseWriter
-	guard *recovery.Guard
+	guard    *recovery.Guard
+	followed *report.Exchange
 	// search says what kind of request it answers; status is that of the answer, 0
 	// before it begins, bytes the length of its body so far.
 	search bool
@@ -36,10 +37,9 @@ type relay struct {
 // relayed returns h behind a relay, and counts answers. Requests are followed
 // where they are traced, and where access, unless nil, gets a record of each.
 // Panics of its timer are the guard's.
-func relayed(h http.Handler, guard *recovery.Guard, count *report.Metrics, traced bool, access *slog.Logger) http.Handler {
+func relayed(h func(w *relay, r *http.Request), guard *recovery.Guard, count *report.Metrics, traced bool, access *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		followed, r := report.Follow(r, traced, access)
-		w2 := &relay{ResponseWriter: w, guard: guard}
+		w2 := &relay{ResponseWriter: w, guard: guard, followed: report.Follow(r, traced, access)}
 		began, complete := count.Begin(), false
 		defer func() {
 			w2.end(complete)
@@ -49,9 +49,9 @@ func relayed(h http.Handler, guard *recovery.Guard, count *report.Metrics, trace
 				counted = w2.status
 			}
 			count.End(began, w2.search, counted)
-			followed.End(r, w2.status, w2.bytes, complete)
+			w2.followed.End(r, w2.status, w2.bytes, complete)
 		}()
-		h.ServeHTTP(w2, r)
+		h(w2, r)
 		complete = true
 	})
 }

@@ -30,7 +30,7 @@ func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
 	t.Helper()
 	w := &flushCounter{ResponseRecorder: httptest.NewRecorder()}
 	defer func() { _, flushes = recover(), w.flushes }()
-	relayed(h, nil, noTraffic(), false, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	relayed(func(w *relay, r *http.Request) { h(w, r) }, nil, noTraffic(), false, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	return w.flushes
 }
 

@@ -85,7 +85,7 @@ type rewrittenSearch struct {
 
 // search forwards a search of the client that the context names, rewritten
 // where that is possible.
-func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
+func (s *Server) search(w *relay, r *http.Request, m match) {
 	x := s.arrive(w, r, m)
 	defer s.leave(r.Context(), x)
 	expander, why := s.choose(x)
@@ -129,7 +129,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
 		}
 	}
-	if x.rewritten == nil && x.wait == nil { // what comes now is the cluster's affair, and may take long
+	if x.body.arriving != nil && !x.body.whole { // a client that is slow to send it must not hide itself
 		s.tell(r.Context(), x, nil)
 	}
 	res, err := s.forward(t.out, x) //nolint:contextcheck // A shadow outlives the request of the client.
@@ -141,18 +141,18 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 
 // arrive takes a search in: who sends it, and what that client or a trial asks
 // of akin.
-func (s *Server) arrive(w http.ResponseWriter, r *http.Request, m match) *search {
+func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	x := &search{match: m, header: r.Header, asked: new(sync.Map), client: limits.Recipient{
 		Name: ClientOf(r.Context()), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.SlowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(limits.SearchBody, x.client.Name)
-	report.Name(r, m.shape)
+	x.report.Followed = w.followed
+	w.followed.Name(r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
 	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
-		s.metrics.Trials.WithLabelValues(x.report.Trial, x.report.Arm).Inc()
 		if x.control.off = x.report.Arm == Off; !x.control.off {
 			x.control.profile = x.report.Arm
 		}
@@ -494,10 +494,9 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	if x.few != nil { // it was expanded meanwhile
 		waited -= x.report.Took
 	}
-	x.report.Waited(s.metrics, waited)
+	x.report.Upstream, x.report.Answered = waited, err == nil
 	switch {
 	case err == nil:
-		report.Answered(out.Context(), sent)
 		// An index that is blocked (index.blocks.read) answers 403, too.
 		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.judge.tellsOfBlock(x.sent(), res))
 		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, denied)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/jsonspan"
@@ -280,23 +279,23 @@ const (
 type background struct {
 	ctx            context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel         context.CancelFunc
-	slots, workers *semaphore.Weighted
+	slots, workers *limits.Places
 
 	mu      sync.Mutex // held to start and to close
 	running sync.WaitGroup
 }
 
 func newBackground() *background {
-	b := &background{slots: semaphore.NewWeighted(maxInBackground), workers: semaphore.NewWeighted(backgroundWorkers)}
+	b := &background{slots: limits.NewPlaces(maxInBackground), workers: limits.NewPlaces(backgroundWorkers)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
 // reserve takes a slot, if one is free.
-func (b *background) reserve() bool { return b.slots.TryAcquire(1) }
+func (b *background) reserve() bool { return b.slots.Take() }
 
 // release gives a slot back in which nothing will run.
-func (b *background) release() { b.slots.Release(1) }
+func (b *background) release() { b.slots.Give() }
 
 // start runs f, as soon as there is a worker, with the slot that was reserved
 // for it, and calls done at the end, also where f does not run.
@@ -311,10 +310,10 @@ func (b *background) start(f func(ctx context.Context), done func()) {
 	b.running.Go(func() {
 		defer done()
 		defer b.release()
-		if b.workers.Acquire(b.ctx, 1) != nil { // the server ends
+		if b.workers.Wait(b.ctx) != nil { // the server ends
 			return
 		}
-		defer b.workers.Release(1)
+		defer b.workers.Give()
 		ctx, cancel := context.WithTimeout(b.ctx, backgroundTimeout)
 		defer cancel()
 		f(ctx)

@@ -17,8 +17,7 @@ import (
 	"io"
 	"net/http"
 
-	"golang.org/x/sync/semaphore"
-
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -110,7 +109,7 @@ const (
 
 // Routes returns the handlers by method and path, which their caller guards.
 func Routes(o Options) map[string]http.HandlerFunc {
-	s := &searcher{o.Search, o.Explained, semaphore.NewWeighted(maxSearches)}
+	s := &searcher{o.Search, o.Explained, limits.NewPlaces(maxSearches)}
 	return map[string]http.HandlerFunc{
 		"GET " + Page:          asset("playground.html", "text/html; charset=utf-8"),
 		"GET " + Page + ".js":  asset("playground.js", "text/javascript; charset=utf-8"),

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -45,7 +44,7 @@ func bad(format string, args ...any) error {
 type searcher struct {
 	handler   http.Handler // answers requests as the cluster's clients send them
 	explained func(ctx context.Context, id string) (report.Explanation, bool)
-	places    *semaphore.Weighted // for searches under way
+	places    *limits.Places // for searches under way
 }
 
 // asked is what each request of the page says that goes to the cluster.
@@ -140,11 +139,11 @@ func (s *searcher) begin(parent context.Context, checked error) (ctx context.Con
 	if checked != nil {
 		return nil, nil, checked
 	}
-	if !s.places.TryAcquire(1) {
+	if !s.places.Take() {
 		return nil, nil, errBusy
 	}
 	ctx, cancel := context.WithTimeout(parent, searchTimeout)
-	return ctx, func() { cancel(); s.places.Release(1) }, nil
+	return ctx, func() { cancel(); s.places.Give() }, nil
 }
 
 var errBusy = &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d searches of playgrounds are under way: try again", maxSearches)}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -29,7 +28,6 @@ type Exchange struct {
 	access *slog.Logger // gets a record of the request; nil is none
 	began  time.Time
 
-	mu              sync.Mutex
 	outcome, reason string
 	upstream        time.Duration // until the cluster's answer began, 0 where none did
 }
@@ -38,52 +36,27 @@ type Exchange struct {
 // [Unchanged] and [FailedOpen] are those of searches.
 const PassedThrough = "passed_through"
 
-type key struct{}
-
-// of returns the exchange of a context, nil for none.
-func of(ctx context.Context) *Exchange {
-	x, _ := ctx.Value(key{}).(*Exchange)
-	return x
-}
-
-// Follow begins to follow a request. It returns the request with the exchange
-// in its context; nil and r itself where it is neither traced nor logged.
-func Follow(r *http.Request, traced bool, access *slog.Logger) (*Exchange, *http.Request) {
+// Follow begins to follow a request, nil where it is neither traced nor logged.
+func Follow(r *http.Request, traced bool, access *slog.Logger) *Exchange {
 	if !traced && access == nil {
-		return nil, r
+		return nil
 	}
-	x := &Exchange{span: trace.SpanFromContext(r.Context()), access: access, began: time.Now()}
-	return x, r.WithContext(context.WithValue(r.Context(), key{}, x))
-}
-
-// Answered notes that the cluster's answer to a request begins, which was sent
-// at a time.
-func Answered(ctx context.Context, sent time.Time) {
-	if x := of(ctx); x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.upstream = time.Since(sent)
-	}
+	return &Exchange{span: trace.SpanFromContext(r.Context()), access: access, began: time.Now()}
 }
 
 // Name names a request by the shape of its path.
-func Name(r *http.Request, shape string) {
-	if x := of(r.Context()); x != nil {
-		x.span.SetName(r.Method + " " + shape)
+func (x *Exchange) Name(method, shape string) {
+	if x != nil {
+		x.span.SetName(method + " " + shape)
 		x.span.SetAttributes(attribute.String("http.route", shape))
 	}
 }
 
-// Note notes what became of a search, and why. What failed stays failed.
-func Note(ctx context.Context, outcome, reason string) {
-	x := of(ctx)
-	if x == nil {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.outcome != FailedOpen {
-		x.outcome, x.reason = outcome, reason
+// Note notes what became of a request, and why, and how long it took until the
+// cluster's answer began, 0 where none did. What failed stays failed.
+func (x *Exchange) Note(outcome, reason string, upstream time.Duration) {
+	if x != nil && x.outcome != FailedOpen {
+		x.outcome, x.reason, x.upstream = outcome, reason, upstream
 	}
 }
 
@@ -94,8 +67,6 @@ func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) 
 	if x == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	for key, value := range map[string]string{"akin.outcome": x.outcome, "akin.reason": x.reason} {
 		if value != "" {
 			x.span.SetAttributes(attribute.String(key, value))
@@ -111,7 +82,7 @@ func (x *Exchange) End(r *http.Request, status int, bytes int64, complete bool) 
 }
 
 // record returns what the access log says of a request that has ended. The
-// query string is left out: it can be a search. The lock is held.
+// query string is left out: it can be a search.
 func (x *Exchange) record(r *http.Request, status int, bytes int64, complete bool) []slog.Attr {
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 )
 
 // A Search is what became of a search. The goroutine that serves the search
-// fills it in, and tells it once: before the client gets its answer, and of
-// a search that goes out as it came before it is sent. Metrics, access log,
-// health and explanation are all made of it.
+// fills it in, and tells it once: before the client gets its answer, or while its
+// body still comes. Metrics, access log, health and explanation are made of it.
 type Search struct {
 	// Record is what its explanation says; ID is that of the explanation once it
 	// was told, "" where none is kept.
@@ -48,6 +47,14 @@ type Search struct {
 	// in the record.
 	RerankTook time.Duration
 
+	// Upstream is how long the cluster took until its answer began, or until it was
+	// clear that none comes; 0 where it was not asked.
+	Upstream time.Duration
+	Answered bool
+	// Followed is what the access log and the trace say of the request; nil says
+	// nothing.
+	Followed *Exchange
+
 	told bool
 }
 
@@ -75,11 +82,6 @@ func (s *Search) effort() string {
 		return ""
 	}
 	return s.Result.Effort()
-}
-
-// Waited tells metrics how long the cluster took to begin its answer.
-func (s *Search) Waited(m *Metrics, took time.Duration) {
-	m.stages.WithLabelValues("upstream", s.effort()).Observe(took.Seconds())
 }
 
 // Tell tells metrics, access log, health and explanations of the search; after
@@ -112,6 +114,12 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 			m.noRow.Inc()
 		}
 	}
+	if s.Trial != "" && s.Outcome != "" { // a shadow is of the same trial
+		m.Trials.WithLabelValues(s.Trial, s.Arm).Inc()
+	}
+	if s.Upstream > 0 {
+		m.stages.WithLabelValues("upstream", effort).Observe(s.Upstream.Seconds())
+	}
 	if s.Expanded {
 		m.stages.WithLabelValues("expand", effort).Observe(s.Took.Seconds())
 	}
@@ -136,14 +144,18 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		}
 	}
 
+	var answered time.Duration
+	if s.Answered {
+		answered = s.Upstream
+	}
 	if s.Outcome != "" {
-		Note(ctx, s.Outcome, s.Why)
+		s.Followed.Note(s.Outcome, s.Why, answered)
 	}
 	open := false
 	for _, f := range s.Failures {
 		if !f.Minor {
 			open = true
-			Note(ctx, FailedOpen, f.Cause)
+			s.Followed.Note(FailedOpen, f.Cause, answered)
 		}
 		h.FailedOpen(ctx, f.What, f.Cause, s.Index)
 	}
