@@ -248,7 +248,10 @@ func (e *Expander) expandPage(ctx context.Context, a *asker) (*Result, error) {
 		}
 		if !s.req.Preview {
 			// Slices of a search may come at the same time: one of them is the first.
-			page = cache.PutIfAbsent(e.pits, key, page, pitTime)
+			own := page
+			if page = cache.PutIfAbsent(e.pits, key, page, pitTime); page != own {
+				plan = nil
+			}
 		}
 		if page.failed && err != nil {
 			return nil, err

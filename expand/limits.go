@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/akin-search/akin/expand/form"
@@ -50,9 +49,6 @@ type Limits struct {
 	// and is set before the first search.
 	OnChange func(Limit)
 
-	// count is how many there are, so that nobody waits for the lock while there
-	// are none, as usual.
-	count atomic.Int32
 	mu    sync.Mutex
 	known map[Limit]knownLimit // with N = 0
 }
@@ -67,9 +63,6 @@ type knownLimit struct {
 
 // of returns a limit, 0 where it is not known.
 func (l *Limits) of(kind LimitKind, index string) int64 {
-	if l.count.Load() == 0 {
-		return 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.get(Limit{Kind: kind, Index: index}).n
@@ -144,7 +137,6 @@ func (l *Limits) set(k Limit, n int64, asked bool) {
 }
 
 func (l *Limits) changed(k Limit, n int64) {
-	l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
 	if k.N = n; l.OnChange != nil {
 		l.OnChange(k)
 	}

@@ -91,8 +91,8 @@ func dropTerms(plan *form.Plan, over int) []form.Clause {
 	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
 		over = half
 	}
-	fewer, any := form.CutExact(clauses, over)
-	if !any {
+	fewer, had := form.CutExact(clauses, over)
+	if !had {
 		for i := range fewer {
 			fewer[i] = fewer[i].Left(reason.TermLimit)
 		}

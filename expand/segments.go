@@ -52,8 +52,8 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 	if len(edits) == 0 {
 		return s, notes, nil
 	}
-	body, highlights := s.Body, s.Highlights // which the parser's memory does not keep
-	var paths []string // of the clauses in the client's search, twice of those with nested ones: they will follow each other
+	body, highlights := s.Body, s.Highlights // the parser uses its memory again
+	var paths []string                       // of the clauses in the client's search, twice of those with nested ones: they will follow each other
 	for i := range s.Clauses {
 		c := &s.Clauses[i]
 		if paths = append(paths, c.Path); slices.ContainsFunc(found, func(n nestable) bool { return n.clause == c && n.reason == "" }) {

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 )
@@ -363,6 +365,26 @@ func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 	want := []field{{"title", 2, "car:2.5 rental:1 cheap:0.5"}, {"body", 3, "cheap:1 car:1"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A noTerms is a cluster whose analyzer leaves nothing of the texts of body.
+type noTerms struct{ *fakeCluster }
+
+func (c noTerms) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
+	if field == "body" {
+		return &esclient.Analysis{Shards: 1}, nil
+	}
+	return c.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
+}
+
+func TestSoftModeComparesAFieldWhoseCompanionHasNoTerms(t *testing.T) {
+	c, m := rental(t)
+	res, err := New(noTerms{c}, m, with(soft)).Expand(t.Context(), &Request{
+		Index: "docs", Body: []byte(`{"query":{"multi_match":{"query":"car","type":"cross_fields","fields":["title","body"]}}}`),
+	})
+	if err != nil || res.onlyRerank() == nil || len(res.onlyRerank().Fields) != 1 || res.onlyRerank().Fields[0].Field != "title" {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 

@@ -40,12 +40,16 @@ type choice struct {
 // targets that are open.
 func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 	clauses, choices := form.Copied(a.clauses), a.m.choices[:0]
+	for i := range a.targets { // those that are left alone may be compared (soft)
+		if t := &a.targets[i]; t.text != nil {
+			f := &clauses[t.at[0]].Fields[t.at[1]]
+			f.Terms = a.m.selection()
+			f.Terms.Start(t.text)
+		}
+	}
 	for _, t := range open {
 		c := &clauses[t.at[0]]
-		f := &c.Fields[t.at[1]]
-		f.Terms = a.m.selection()
-		f.Terms.Start(t.text)
-		choices = append(choices, choice{Field: f, clause: c, of: t})
+		choices = append(choices, choice{Field: &c.Fields[t.at[1]], clause: c, of: t})
 	}
 	a.m.choices = choices
 	return clauses, choices
@@ -126,7 +130,7 @@ func (m *memory) release() {
 	m.used = 0
 	clear(m.clauses)
 	clear(m.targets)
-	clear(m.choices)
+	clear(m.choices[:cap(m.choices)])
 	clear(m.plan)
 	clear(m.terms[:cap(m.terms)])
 	clear(m.rows[:cap(m.rows)])

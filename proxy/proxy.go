@@ -83,7 +83,11 @@ func (s *Server) serve(w *relay, r *http.Request) {
 	defer t.end()
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
-	w.followed.Note(report.PassedThrough, "", time.Since(sent))
+	took := time.Since(sent)
+	if err != nil {
+		took = 0
+	}
+	w.followed.Note(report.PassedThrough, "", took)
 	if err == nil {
 		if s.judge.showsSecurity(res) {
 			s.access.secure(r.Context(), res.StatusCode)

@@ -129,7 +129,7 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 			x.rewritten = s.rewrite(r.Context(), x, expander)
 		}
 	}
-	if x.body.arriving != nil && !x.body.whole { // a client that is slow to send it must not hide itself
+	if x.body.arriving != nil && !x.body.whole { // a client that is slow to send the rest must not hide itself
 		s.tell(r.Context(), x, nil)
 	}
 	res, err := s.forward(t.out, x) //nolint:contextcheck // A shadow outlives the request of the client.
@@ -775,6 +775,7 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 	res, err := s.sendOriginal(out, x)
 	if hold != nil {
 		own := *x // the client's search may not be over yet
+		x.ticket = 0
 		own.hold, own.report = hold, report.Search{Record: x.report.Record}
 		s.shadows.compare(res, err, time.Since(sent), hold, func(ctx context.Context) (topHits, time.Duration, string) {
 			return s.askShadow(ctx, out, &own)
@@ -852,9 +853,7 @@ func (s *Server) tell(ctx context.Context, x *search, res *http.Response) {
 // leave lets a search go.
 func (s *Server) leave(ctx context.Context, x *search) {
 	s.tell(ctx, x, nil)
-	if x.shadow == nil { // else the shadow is the trial of a pause
-		s.pause.leave(x.ticket)
-	}
+	s.pause.leave(x.ticket)
 	x.hold.Release()
 	x.body.arriving.Free()
 }

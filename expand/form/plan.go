@@ -94,7 +94,8 @@ type ClausePlan struct {
 	Rescored bool
 }
 
-// A Clause is a clause of a search with the terms that were selected for it.
+// A Clause is a clause of a search, with the terms that were selected for it
+// once a measure has chosen.
 type Clause struct {
 	// Parsed is the clause as it came, and Traits are its traits as the analyses
 	// of its text leave them.
@@ -125,7 +126,8 @@ type Field struct {
 	// Analysis is nil where the field was left alone before it was analyzed.
 	Analysis *esclient.Analysis
 	Stats    esclient.FieldStatistics
-	// Terms has the terms of the text; it is nil without Analysis. A term-centric
+	// Terms has the terms of the text, nil where a measure has chosen nothing yet
+	// and where there is no Analysis. A term-centric
 	// clause uses that of its first field. Added are the terms to add, the best
 	// first.
 	Terms *terms.Selection

@@ -1,5 +1,5 @@
-// Package limits bounds what requests may take: memory and places of calls,
-// such that no client takes more than it leaves to the others (budget.go),
+// Package limits bounds what requests may take: memory and places, such
+// that no client takes more than it leaves to the others (budget.go),
 // bodies of requests and answers, by the pace at which a client sends and
 // takes (read.go, request.go, answer.go), and the connections of a listener
 // (connections.go).
@@ -171,8 +171,8 @@ func (h *Hold) Release() {
 
 // Places are a number of places, shared by the rule of [Budget]: no owner takes
 // more than are left for all others. One alone gets half of them, and there is
-// always one more for somebody else. [NewPlaces] makes them; their methods may
-// be called at the same time.
+// always one more for somebody else. Without owners it is only a number.
+// [NewPlaces] makes them; their methods may be called at the same time.
 type Places struct {
 	limit int
 

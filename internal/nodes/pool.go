@@ -59,9 +59,8 @@ type Options struct {
 // hangs, or fails for a while is down: it gets no requests until it answers
 // again. Where all are down they are asked all the same.
 //
-// It implements [http.RoundTripper], except that it replaces the URL of a
-// request, keeping path and query, and may wrap its body. Its methods
-// may be called concurrently.
+// It is an [http.RoundTripper] that replaces the URL of a request, keeping path
+// and query. Its methods may be called concurrently.
 type Pool struct {
 	transport http.RoundTripper // the connections; replaced by tests
 	traced    http.RoundTripper // transport with spans

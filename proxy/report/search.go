@@ -9,8 +9,9 @@ import (
 )
 
 // A Search is what became of a search. The goroutine that serves the search
-// fills it in, and tells it once: before the client gets its answer, or while its
-// body still comes. Metrics, access log, health and explanation are made of it.
+// fills it in, and tells it once: before the client gets its answer, or as soon as
+// a search goes on whose client still sends the body. Metrics, access log, health
+// and explanation are made of it.
 type Search struct {
 	// Record is what its explanation says; ID is that of the explanation once it
 	// was told, "" where none is kept.
@@ -47,8 +48,9 @@ type Search struct {
 	// in the record.
 	RerankTook time.Duration
 
-	// Upstream is how long the cluster took until its answer began, or until it was
-	// clear that none comes; 0 where it was not asked.
+	// Upstream is how long the cluster took, with all that was sent again, until its
+	// answer began, or until it was clear that none comes; 0 where it was not asked,
+	// or the search was told before.
 	Upstream time.Duration
 	Answered bool
 	// Followed is what the access log and the trace say of the request; nil says
@@ -114,7 +116,7 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 			m.noRow.Inc()
 		}
 	}
-	if s.Trial != "" && s.Outcome != "" { // a shadow is of the same trial
+	if s.Trial != "" && s.Outcome != "" { // else its body broke off
 		m.Trials.WithLabelValues(s.Trial, s.Arm).Inc()
 	}
 	if s.Upstream > 0 {

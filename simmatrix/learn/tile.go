@@ -1,5 +1,10 @@
 package learn
 
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
 // A tile is the dot products of tileRows vectors with the tileCols of a panel,
 // as many as fit into the registers of a processor with AVX2 (Goto and van de
 // Geijn, Anatomy of High-Performance Matrix Multiplication, 2008). Each is one
@@ -20,27 +25,15 @@ type tile struct {
 // floor. rows has the vectors of t, panel those of a panel.
 type multiply func(t *tile, rows, panel []float32) bool
 
-// multiplyPortable is the multiply of any processor, in strips of four so that
-// its sums fit into registers. It rounds more often than multiplyFMA.
+// multiplyPortable is the multiply of any processor. It rounds more often than
+// multiplyFMA.
 func multiplyPortable(t *tile, rows, panel []float32) bool {
-	for i := 0; i < tileRows; i += 2 {
-		for k := 0; k < tileCols; k += 4 {
-			var a0, a1, a2, a3, b0, b1, b2, b3 float32
-			for r, p := rows, panel; len(r) >= tileRows && len(p) >= tileCols; r, p = r[tileRows:], p[tileCols:] {
-				x, y := r[i], r[i+1]
-				q := (*[4]float32)(p[k : k+4])
-				a0 += x * q[0]
-				a1 += x * q[1]
-				a2 += x * q[2]
-				a3 += x * q[3]
-				b0 += y * q[0]
-				b1 += y * q[1]
-				b2 += y * q[2]
-				b3 += y * q[3]
-			}
-			copy(t.dots[i][k:], []float32{a0, a1, a2, a3})
-			copy(t.dots[i+1][k:], []float32{b0, b1, b2, b3})
-		}
+	dim := len(panel) / tileCols
+	dots := blas32.General{Rows: tileRows, Cols: tileCols, Stride: tileCols, Data: make([]float32, tileRows*tileCols)}
+	blas32.Gemm(blas.Trans, blas.NoTrans, 1, blas32.General{Rows: dim, Cols: tileRows, Stride: tileRows, Data: rows},
+		blas32.General{Rows: dim, Cols: tileCols, Stride: tileCols, Data: panel}, 0, dots)
+	for i := range t.dots {
+		copy(t.dots[i][:], dots.Data[i*tileCols:])
 	}
 	some := false
 	for i, floor := range t.floors {
