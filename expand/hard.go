@@ -66,15 +66,15 @@ type linearField struct {
 // asksAbout returns the targets that have weights, none where something that
 // is known already speaks against the measure.
 func (a *hard) asksAbout(targets []*target) (weighted []*target) {
-	a.reasons, a.linear = make([]reason.Reason, len(a.clauses)), map[*target]*linearField{}
-	for i := range a.clauses {
-		a.reasons[i] = a.notExact(&a.clauses[i])
-	}
+	a.linear = map[*target]*linearField{}
+	a.reasons = a.notRanked(reason.NoNorms, true, func(c *form.Clause) reason.Reason {
+		if !c.Additive || c.TermCentric {
+			return reason.NotAdditive
+		}
+		return ""
+	})
 	if why := allOrNone(a.clauses, a.reasons); why != nil {
 		a.reasons = why
-		return nil
-	}
-	if a.weights == nil {
 		return nil
 	}
 	for _, t := range targets {
@@ -97,23 +97,28 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 	return nil // a failure counts only where the measure is taken
 }
 
-// notExact returns why the request does not let a clause be scored by it.
-func (a *hard) notExact(c *form.Clause) reason.Reason {
-	switch {
-	case c.Note:
-		return ""
-	case c.Reason != "":
-		return c.Reason
-	case a.s.Scores.Min:
-		return reason.MinScore // it is meant for other scores
-	case a.s.OwnRescore && !a.s.profile.RescoreQueries:
-		return reason.Rescore // so is what it adds
-	case strings.Contains(c.Parsed.Path, ".nested."):
-		return reason.NoNorms // they stand in the document around the nested ones
-	case !c.Additive || c.TermCentric:
-		return reason.NotAdditive
+// notRanked returns, by clause, why the request does not let a measure rank by
+// it. Nested is the reason where documents around have what it needs,
+// otherScale says that it gives scores of another scale, and special what else
+// speaks against a clause.
+func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
+	reasons := make([]reason.Reason, len(a.clauses))
+	for i := range a.clauses {
+		switch c := &a.clauses[i]; {
+		case c.Note:
+		case c.Reason != "":
+			reasons[i] = c.Reason
+		case a.s.Scores.Min:
+			reasons[i] = reason.MinScore // it is meant for other scores
+		case otherScale && a.s.OwnRescore && !a.s.profile.RescoreQueries:
+			reasons[i] = reason.Rescore // so is what it adds
+		case strings.Contains(c.Parsed.Path, ".nested."):
+			reasons[i] = nested
+		default:
+			reasons[i] = special(c)
+		}
 	}
-	return ""
+	return reasons
 }
 
 // allOrNone returns why the clauses of a search are not scored by a measure
@@ -138,7 +143,7 @@ func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
 	return all
 }
 
-// targetNotExact is notExact for an analyzed target.
+// targetNotExact returns why an analyzed target cannot be scored by the measure.
 func (a *hard) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, a.linear[t]; {
 	case !c.Additive || !t.field.OneTermPerWord():

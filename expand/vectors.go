@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -51,9 +50,15 @@ func (a *byVectors) asksAbout(open []*target) (some []*target) {
 	if a.pins.Vectors == nil {
 		return nil
 	}
-	for i := range a.clauses {
-		a.reasons[i] = a.notByVectors(&a.clauses[i])
-	}
+	a.reasons = a.notRanked(reason.NoVectors, a.alone(), func(c *form.Clause) reason.Reason {
+		switch {
+		case a.s.PIT.Has:
+			return reason.PointInTime // its pages remember no vectors
+		case c.TooDeep(form.Vectors):
+			return reason.TooDeep
+		}
+		return ""
+	})
 	if why := allOrNone(a.clauses, a.reasons); why != nil && a.alone() {
 		a.reasons = why
 		return nil
@@ -79,27 +84,6 @@ func (a *byVectors) ask(ctx context.Context, t *target) (err error) {
 
 // alone reports whether vectors are all that scores.
 func (a *byVectors) alone() bool { return a.s.profile.SoftWeight == 1 }
-
-// notByVectors returns why a clause cannot be scored by vectors.
-func (a *byVectors) notByVectors(c *form.Clause) reason.Reason {
-	switch {
-	case c.Note:
-		return ""
-	case c.Reason != "":
-		return c.Reason
-	case a.s.PIT.Has:
-		return reason.PointInTime // its pages remember no vectors
-	case a.s.Scores.Min:
-		return reason.MinScore // it is meant for other scores
-	case a.alone() && a.s.OwnRescore && !a.s.profile.RescoreQueries:
-		return reason.Rescore // so is what it adds
-	case strings.Contains(c.Parsed.Path, ".nested."):
-		return reason.NoVectors // they stand in the document around the nested ones
-	case c.TooDeep(form.Vectors):
-		return reason.TooDeep
-	}
-	return ""
-}
 
 // notByNearest returns why the nearest documents cannot be asked for: engines
 // take such a query in plain searches.

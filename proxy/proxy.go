@@ -83,15 +83,9 @@ func (s *Server) serve(w *relay, r *http.Request) {
 	defer t.end()
 	sent := time.Now()
 	res, err := s.transport.RoundTrip(markSafe(t.out, s.upstream, false))
-	took := time.Since(sent)
-	if err != nil {
-		took = 0
-	}
-	w.followed.Note(report.PassedThrough, "", took)
-	if err == nil {
-		if s.judge.showsSecurity(res) {
-			s.access.secure(r.Context(), res.StatusCode)
-		}
+	w.followed.Note(report.PassedThrough, "", time.Since(sent))
+	if err == nil && s.judge.showsSecurity(res) {
+		s.access.secure(r.Context(), res.StatusCode)
 	}
 	s.answer(w, r, t, res, err)
 }

@@ -494,7 +494,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	if x.few != nil { // it was expanded meanwhile
 		waited -= x.report.Took
 	}
-	x.report.Upstream, x.report.Answered = waited, err == nil
+	x.report.Upstream = waited
 	switch {
 	case err == nil:
 		// An index that is blocked (index.blocks.read) answers 403, too.

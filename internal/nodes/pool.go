@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -393,25 +394,20 @@ func (p *Pool) ping(ctx context.Context, n *node) (answered bool, err error) {
 // else an error.
 func (p *Pool) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	answers := make(chan error, len(p.nodes))
-	var calls sync.WaitGroup
-	defer calls.Wait()
 	defer cancel()
-	for _, n := range p.nodes {
-		calls.Go(func() {
-			answers <- p.guard.Do(checking, func() error {
-				if answered, err := p.ping(ctx, n); !answered {
-					return err
-				}
-				return nil
-			})
+	var reached atomic.Bool
+	err := recovery.InParallel(len(p.nodes), len(p.nodes), func(i int) error {
+		return p.guard.Do(checking, func() error {
+			answered, err := p.ping(ctx, p.nodes[i])
+			if answered {
+				reached.Store(true)
+				cancel()
+			}
+			return err
 		})
-	}
-	var err error
-	for range p.nodes {
-		if err = <-answers; err == nil {
-			return nil
-		}
+	})
+	if reached.Load() {
+		return nil
 	}
 	return err
 }

@@ -30,7 +30,7 @@ type Exchange struct {
 	began  time.Time
 
 	outcome, reason string
-	upstream        time.Duration // until the cluster's answer began, 0 where none did
+	upstream        time.Duration // until the cluster's answer began or failed, 0 where it was not asked
 }
 
 // PassedThrough is the outcome of requests that are not searches; [Rewritten],
@@ -54,7 +54,7 @@ func (x *Exchange) Name(method, shape string) {
 }
 
 // Note notes what became of a request, and why, and how long it took until the
-// cluster's answer began, 0 where none did. What failed stays failed.
+// cluster's answer began or failed. What failed stays failed.
 func (x *Exchange) Note(outcome, reason string, upstream time.Duration) {
 	if x != nil && x.outcome != FailedOpen {
 		x.outcome, x.reason, x.upstream = outcome, reason, upstream

@@ -52,7 +52,6 @@ type Search struct {
 	// answer began, or until it was clear that none comes; 0 where it was not asked,
 	// or the search was told before.
 	Upstream time.Duration
-	Answered bool
 	// Followed is what the access log and the trace say of the request; nil says
 	// nothing.
 	Followed *Exchange
@@ -146,18 +145,14 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 		}
 	}
 
-	var answered time.Duration
-	if s.Answered {
-		answered = s.Upstream
-	}
 	if s.Outcome != "" {
-		s.Followed.Note(s.Outcome, s.Why, answered)
+		s.Followed.Note(s.Outcome, s.Why, s.Upstream)
 	}
 	open := false
 	for _, f := range s.Failures {
 		if !f.Minor {
 			open = true
-			s.Followed.Note(FailedOpen, f.Cause, answered)
+			s.Followed.Note(FailedOpen, f.Cause, s.Upstream)
 		}
 		h.FailedOpen(ctx, f.What, f.Cause, s.Index)
 	}

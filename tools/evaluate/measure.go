@@ -125,8 +125,7 @@ func Relevant(grades map[string]int) []int {
 			relevant = append(relevant, g)
 		}
 	}
-	slices.Sort(relevant)
-	slices.Reverse(relevant)
+	slices.SortFunc(relevant, func(a, b int) int { return b - a })
 	return relevant
 }
 

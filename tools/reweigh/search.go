@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -104,19 +104,17 @@ type learner struct {
 
 // each calls f for each of n searches, on all processors; stage counts them.
 func (l *learner) each(ctx context.Context, n int, stage *simmatrix.Stage, f func(i int, s *scorer)) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		s := newScorer(l.Collection, l.options.Strength)
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				f(i, s)
-				stage.Add(1)
-			}
-		})
-	}
-	workers.Wait()
-	return ctx.Err()
+	scorers := sync.Pool{New: func() any { return newScorer(l.Collection, l.options.Strength) }}
+	return recovery.InParallel(n, runtime.GOMAXPROCS(0), func(i int) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, _ := scorers.Get().(*scorer)
+		defer scorers.Put(s)
+		f(i, s)
+		stage.Add(1)
+		return nil
+	})
 }
 
 // prepare returns a search as it is learned from, nil where nothing can be
