@@ -278,3 +278,31 @@ func TestBrokenRankStatsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// meanFloors are the mean gains over the five collections that no accepted
+// measurement falls below: MAP and nDCG@10 of whole queries, then of three
+// terms, in hundredths.
+var meanFloors = map[string][4]float64{
+	"rescore":             {5.8, 2.9, 26, 5.5},
+	"feedback":            {9, 5.4, 29, 8.3},
+	"model":               {7.7, 3.7, 30, 8},
+	"model-feedback":      {10.5, 6, 34, 10},
+	"model-normal":        {5.7, 3.2, 24.5, 6.8},
+	"model-low":           {4, 1.2, 22, 3.5},
+	"soft":                {7, 3.3, 27, 7},
+	"soft-feedback":       {9.5, 5.3, 31, 9},
+	"model-soft":          {9, 5.5, 28, 9.5},
+	"model-soft-feedback": {11, 6.8, 33, 11},
+}
+
+func TestAcceptedMeansAreAboveTheirFloors(t *testing.T) {
+	stats := acceptedStats(t, rankStatsFile)
+	for ranking, floors := range meanFloors {
+		for i, floor := range floors {
+			suffix, m := []string{"", threeTermsOnly}[i/2], []int{mapMeasure, ndcgMeasure}[i%2]
+			if mean, whole := stats.meanGain(qualityEngine, suffix, ranking, m); !whole || mean < floor {
+				t.Errorf("%s%s: %s %+.2f %% on average, want at least %+.1f %%", ranking, suffix, measureNames[m], mean, floor)
+			}
+		}
+	}
+}

@@ -68,6 +68,9 @@ func TestCheckFindsNoErrorWhereAllIsWell(t *testing.T) {
 			t.Errorf("%s: %s", about, got)
 		}
 	}
+	if !slices.ContainsFunc(r.Checks, func(c checkResult) bool { return strings.Contains(c.Says, "A language model gives as much") }) {
+		t.Error("it does not say what a language model brings")
+	}
 	i := slices.IndexFunc(r.Fields, func(f checkedField) bool { return f.Field == "body" })
 	if i < 0 || r.Fields[i].Matrix == "" {
 		t.Fatalf("fields %+v", r.Fields)

@@ -28,7 +28,7 @@ func TestDemoFitsTheScreenAndSpeaksInWords(t *testing.T) {
 	}
 	for _, want := range []string{
 		"A + marks a text that answers", `"nappies" in catalogue`, "+ Diapers, monthly pack", "+ Night diapers for toddlers",
-		"diapers (nappies 0.", "oven (cooker 0.", "layer (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "All 62 judged queries",
+		"diapers (nappies 0.", "oven (cooker 0.", "layer (eggplant 0.", "+ Stuffed aubergines for four", "way (accepted 0.", "why it does not help: ", "All 62 judged queries", betterWords,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in it", want)

@@ -42,6 +42,9 @@ func TestInitWritesAConfigurationThatServesOnceItsCommandsHaveRun(t *testing.T) 
 	if len(cfg.Matrices) == 0 || cfg.Matrices[0].File == "" {
 		t.Fatalf("no matrices in\n%s", text)
 	}
+	if !strings.HasSuffix(out, strings.TrimSpace(betterWords)) {
+		t.Errorf("it does not end with what a language model brings:\n%s", out)
+	}
 	next := nextCommands(out)
 	if len(next) != len(cfg.Matrices)+2 || next[len(next)-1][0] != "serve" {
 		t.Fatalf("next %q", next)

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -182,5 +183,27 @@ func TestVectorsThatDifferByRoundingOnlySayNothing(t *testing.T) {
 	o := &Mix{Dim: 16, Vector: func(term string) []float32 { return vectors[term] }}
 	if _, _, err := modelVectors(t.Context(), o, terms, nil); err == nil || !strings.Contains(err.Error(), "alike") {
 		t.Error(err)
+	}
+}
+
+func TestModelThatKnowsTooFewWordsToCompareIsRefused(t *testing.T) {
+	terms := make([]string, 100)
+	for i := range terms {
+		terms[i] = strconv.Itoa(i)
+	}
+	for known, refused := range map[int]bool{0: true, 30: true, 31: false} {
+		o := &Mix{Dim: 40, Vector: func(term string) []float32 {
+			k, _ := strconv.Atoi(term)
+			if k >= known {
+				return nil
+			}
+			v := make([]float32, 40)
+			v[k] = 1
+			return v
+		}}
+		_, ids, err := modelVectors(t.Context(), o, terms, nil)
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%d of the 100 terms", known)) || err == nil && len(ids) != known {
+			t.Errorf("%d words: %d ids, %v", known, len(ids), err)
+		}
 	}
 }
