@@ -287,6 +287,33 @@ func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// What became of feedback in mode soft is what became of the hits.
+func TestFeedbackOfRerankedHitsIsCounted(t *testing.T) {
+	for result, c := range map[string]struct {
+		answer   string
+		reranker Reranker
+	}{
+		feedbackUsed:     {threeHits, rerankerFunc(backwards)},
+		"error":          {threeHits, nil},
+		feedbackNoHits:   {`{"hits":{"hits":[]}}`, rerankerFunc(backwards)},
+		rerankUnreadable: {`{"hits":{}}`, rerankerFunc(backwards)},
+	} {
+		node := startRawNode(t, frames(c.answer))
+		addr, registry := startProxy(t, Options{
+			Nodes: nodesAt(node.URL), Reranker: c.reranker,
+			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				res, err := rerankAll(ctx, r)
+				res.Parts[0].Rerank.Feedback.Documents = 5
+				return res, err
+			}),
+		})
+		exchangeRaw(t, addr, searchOf("/t/_search", jsonType, "{}"))
+		if counter(t, registry, "akin_feedback_total", "result", result) != 1 || counter(t, registry, "akin_feedback_total") != 1 {
+			t.Errorf("%s is not counted", result)
+		}
+	}
+}
+
 // An explanation tells what became of the hits, and whose answer went out.
 func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	for _, c := range []struct {

@@ -686,10 +686,10 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	}
 	x.report.RerankTook, x.report.Reranked, x.report.Uncut = time.Since(start), results, out == nil
 	for k, result := range results {
-		switch {
-		case result == rerankedHits && reranks[k].Feedback.Documents > 0:
-			x.report.Feedback = append(x.report.Feedback, feedbackUsed)
-		case result != "" && result != rerankedHits && result != rerankNothing:
+		if result != "" && reranks[k].Feedback.Documents > 0 {
+			x.report.Feedback = append(x.report.Feedback, strings.Replace(result, rerankedHits, feedbackUsed, 1))
+		}
+		if result != "" && result != rerankedHits && result != rerankNothing {
 			x.report.Fail(ctx, report.Failure{What: failedRerank, Cause: result})
 		}
 	}
