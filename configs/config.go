@@ -129,6 +129,7 @@ type Expansion struct {
 	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`
 	MaxBody      Bytes             `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
 	RerankBudget Duration          `yaml:"rerank_budget" allowed:"1ms 10s"`
+	RerankWarmUp bool              `yaml:"rerank_warm_up"`
 	RankEval     bool              `yaml:"rank_eval"`
 	Templates    bool              `yaml:"templates"`
 	HideFrom     expand.Disclosure `yaml:"hide_from"`            // in every profile: the clients choose it

@@ -382,7 +382,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Expansion: Expansion{
 			Profile: common,
-			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
+			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RerankWarmUp: true, RankEval: false, Templates: true, Shadow: 0.25,
 			HideFrom: expand.DiscloseProfile | expand.DiscloseExplain | expand.DiscloseValidate, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{

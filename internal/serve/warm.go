@@ -11,7 +11,10 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/soft"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix/store"
 )
@@ -216,4 +219,82 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 	}
 	_, err = a.cluster.Statistics(ctx, indices, f.field, words.Terms, make([]int64, len(words.Terms)))
 	return err
+}
+
+const (
+	// warmHitsEvery is how often the terms of documents are read again: those that
+	// are remembered, the shortest for so long, cost no more than their numbers.
+	warmHitsEvery = 6 * time.Hour
+	// warmShare is the share of the memory of terms that is filled ahead.
+	warmShare = 2
+)
+
+var errWarmEnough = errors.New("the memory is full enough")
+
+// keepHitsWarm calls warmHits until ctx ends.
+func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
+	for wait := time.Second; ; wait = warmHitsEvery {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		began := time.Now()
+		err := a.process.guard.Do("reading the terms of documents", func() error { return a.warmHits(ctx, hits) })
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !errors.Is(err, errWarmEnough) {
+			a.log.WarnContext(ctx, "not all terms of documents were read: searches read what they lack", "cause", cause(err))
+		}
+		a.log.InfoContext(ctx, "terms of documents are remembered", "bytes", hits.Stats().Bytes, "took", time.Since(began))
+	}
+}
+
+// warmHits has the terms of all documents remembered in the fields that have a
+// matrix, as searches name the documents, so that none has to ask for those of
+// its hits. It pauses as long as the cluster works.
+func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) error {
+	bound, err := a.boundFields(ctx)
+	if err != nil {
+		return err
+	}
+	fields := map[string][]string{}
+	for _, f := range bound {
+		fields[f.index] = append(fields[f.index], f.field)
+	}
+	for index, names := range fields {
+		analysis, err := a.cluster.Analyze(ctx, esclient.Indices{Expression: index}, names[0], "", "")
+		if errors.Is(err, mapping.ErrNotText) || errors.Is(err, mapping.ErrMixed) {
+			continue // its searches are left alone
+		}
+		if err != nil {
+			return err
+		}
+		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
+			began, some := time.Now(), make([]expand.Hit, len(docs))
+			for i, d := range docs {
+				some[i] = expand.Hit{Index: d.Index, SeqNo: d.SeqNo}
+				if analysis.Shards != 1 {
+					some[i].ID, some[i].Routing, some[i].Version = d.ID, d.Routing, d.Version
+				}
+			}
+			if _, err := hits.Terms(ctx, names, some); err != nil {
+				return err
+			}
+			if hits.Stats().Bytes > size(a.cfg.Caches.Vectors)/warmShare {
+				return errWarmEnough
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Since(began)):
+				return nil
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

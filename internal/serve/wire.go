@@ -68,10 +68,10 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			a, err = nil, cli.Usage(err)
 		}
 	}()
-	trim, stop := context.WithCancel(context.WithoutCancel(ctx)) // gives memory back to the system after bursts
-	var trimming sync.WaitGroup
-	trimming.Go(func() { p.memory.Trim(trim) })
-	a.onClose(func() { stop(); trimming.Wait() })
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { p.memory.Trim(background) }) // gives memory back to the system after bursts
+	a.onClose(func() { stop(); running.Wait() })
 	if a.tracer, err = newTracer(ctx, a); err != nil {
 		return a, err
 	}
@@ -95,6 +95,10 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
+		if cfg.Expansion.RerankWarmUp {
+			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
+			a.onClose(stop) // before what it asks is closed
+		}
 	}
 	models, err := readModels(ctx, a.cfg.Vectors, a.log)
 	if err != nil {
