@@ -209,7 +209,7 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	if m := a.s.profile.Mode; m == ModeHard || m == ModeVectors { // which order more hits than a normal effort scores
 		effort = form.High
 	}
-	a.recipe = effort.Recipe(mixed)
+	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches)
 	return open, nil
 }
 

@@ -55,14 +55,21 @@ var recipes = [...]Recipe{
 // LargestWindow is the most hits that a rescore orders, on every page of them.
 const LargestWindow = 100
 
+// highSame is [High] where added terms find nothing, but only order: that is to
+// cost no more than twice the search without.
+var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Order: 12, Window: 50, Whole: 12}
+
 // Recipe returns what the effort sends to fields whose matrices are mixed with
-// a language model, or are not.
-func (e Effort) Recipe(mixed bool) *Recipe {
+// a language model, or are not. Same says that added terms are to find nothing.
+func (e Effort) Recipe(mixed, same bool) *Recipe {
 	switch {
-	case e != ByMatrix:
-		return &recipes[e]
-	case mixed:
-		return &recipes[Normal]
+	case e == ByMatrix && mixed:
+		e = Normal
+	case e == ByMatrix:
+		e = High
 	}
-	return &recipes[High]
+	if e == High && same {
+		return &highSame
+	}
+	return &recipes[e]
 }

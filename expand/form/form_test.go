@@ -37,7 +37,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	c := &ClausePlan{Clause: Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
 	}}}
-	p := &Plan{Strength: Lambda{Linear: 0.2}, Recipe: High.Recipe(false)}
+	p := &Plan{Strength: Lambda{Linear: 0.2}, Recipe: High.Recipe(false, false)}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
 		for i, df := range docFreqs[cand.Term] {
@@ -89,7 +89,7 @@ func TestRareTermsAreNotWorthARescore(t *testing.T) {
 		}
 		return names.String()
 	}
-	d := (&Plan{Clauses: []ClausePlan{c}, Recipe: High.Recipe(false)}).divisions()[0]
+	d := (&Plan{Clauses: []ClausePlan{c}, Recipe: High.Recipe(false, false)}).divisions()[0]
 	// The six that tell most find by their scores, those in at least 20 order.
 	if scored, set, order := names(d.scored), names(d.set), names(d.rescored); scored != "gfdcbe" || set != "ha" || order != "cdfg" {
 		t.Errorf("scores %q, finds by %q, orders by %q", scored, set, order)
@@ -117,7 +117,7 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 		{Normal, true, Grouped, Normal, 12, 4, 8, 0},
 		{High, true, Grouped, High, 30, 30, 0, 0},
 	} {
-		r := tt.effort.Recipe(tt.mixed)
+		r := tt.effort.Recipe(tt.mixed, false)
 		if r != &recipes[tt.want] {
 			t.Errorf("%v, mixed %t: another recipe than that of %v", tt.effort, tt.mixed, tt.want)
 		}
@@ -132,12 +132,17 @@ func TestEffortDecidesHowManyTermsAreWritten(t *testing.T) {
 			t.Errorf("%v: %q is scored first", tt.effort, d.scored[0].Term)
 		}
 	}
+	for effort, want := range map[Effort][2]int{Low: {8, 50}, Normal: {8, 50}, High: {12, 50}, ByMatrix: {12, 50}} {
+		if r := effort.Recipe(false, true); [2]int{r.Order, r.Window} != want {
+			t.Errorf("%v with matching same: %d terms order %d hits", effort, r.Order, r.Window)
+		}
+	}
 }
 
 func TestFewTermsAreSharedByTheClauses(t *testing.T) {
 	four := []terms.Candidate{{Term: "a", V: 4, DocFreq: 1}, {Term: "b", V: 3, DocFreq: 100}, {Term: "c", V: 2, DocFreq: 1}, {Term: "d", V: 1, DocFreq: 1}}
 	for all, want := range map[int]int{4: 4, 12: 4, 16: 3, 24: 2, 1000: 1} {
-		kept := Low.Recipe(false).KeepFew(four, all)
+		kept := Low.Recipe(false, false).KeepFew(four, all)
 		if len(kept) != want || kept[min(1, want-1)].Term != "b" {
 			t.Errorf("of 4 in a search of %d terms it keeps %v, want %d, b among them and in their order", all, kept, want)
 		}
