@@ -92,9 +92,10 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 		return errors.New("--embedding-key-file: a model on the cluster takes the credentials of the cluster, and no key")
 	case m.Node == "":
 		m.Name = cmp.Or(m.Name, m.Path)
-	case m.Name == "":
+	case m.Name == "" && !strings.Contains(m.Path, "/_"): // else the path names the model
 		return errors.New("--embeddings needs --embedding-model")
 	default:
+		m.Name = cmp.Or(m.Name, m.Path)
 		ca, errCA := cli.ReadAuthorities(caFile)
 		m.Key, err = f.key(ctx)
 		if err = errors.Join(errCA, err); err != nil {
@@ -166,7 +167,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	mix := &learn.Mix{Share: f.share}
 	if length := c.MeanLength(); mix.Share == 0 {
 		mix.Share = shareFor(length)
-		report.Tell("the model counts for %v: documents have %.0f terms on average (--embedding-share)", mix.Share, length)
+		report.Tell("the model counts for %v: documents have %.0f terms on average, and %d or fewer make it %v (--embedding-share)", mix.Share, length, short, shortShare)
 	}
 	o.Mix = mix
 	var vectors [][]float32 // of the first words, nil or empty where there is none

@@ -36,12 +36,14 @@ type answer struct {
 	Embeddings jsontext.Value `json:"embeddings"`
 }
 
+var errNoNumber = errors.New("the model answers with a vector of which a number is null")
+
 // numbers are a vector, in which null is none: some write NaN so.
 type numbers []float32
 
 func (n *numbers) UnmarshalJSON(text []byte) error {
 	if bytes.Contains(text, []byte("null")) {
-		return errors.New("the model answers with a vector of which a number is null")
+		return errNoNumber
 	}
 	return json.Unmarshal(text, (*[]float32)(n))
 }
@@ -88,30 +90,29 @@ func (a *answer) vectors() [][]float32 {
 type object = map[string]any
 
 // check returns what is wrong with the vectors of a number of texts, of which
-// dim is the dimension, 0 where it is not known: before the first of them.
-func check(vectors [][]float32, texts, dim int) error {
+// dim is the dimension, 0 where it is not known: before the first of them. Alike
+// says that all are the same.
+func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	if len(vectors) != texts {
-		return fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
+		return false, fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)
 	}
-	alike, first := texts >= firstWords, dim == 0 // fewer words may be the same to a model
+	first := dim == 0
+	alike = true
 	for _, v := range vectors {
 		alike = alike && slices.Equal(v, vectors[0])
 		switch {
 		case len(v) == 0:
-			return errors.New("the model answers with an empty vector")
+			return false, errors.New("the model answers with an empty vector")
 		case dim > 0 && len(v) != dim:
-			return fmt.Errorf("the model answers with vectors of %d and of %d numbers", dim, len(v))
+			return false, fmt.Errorf("the model answers with vectors of %d and of %d numbers", dim, len(v))
 		}
 		dim = len(v)
 	}
 	zero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
-	switch {
-	case first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }):
-		return errors.New("the model answers with zeros only: look at its name and at how it is served")
-	case alike: // the cache would keep them
-		return errors.New("the model answers with the same vector for all words: look at its name and at how it is served")
+	if first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }) {
+		return alike, errors.New("the model answers with zeros only: look at its name and at how it is served")
 	}
-	return nil
+	return alike, nil
 }
 
 // Split takes the URL of an API apart: the node, without a slash at the end,

@@ -104,10 +104,16 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	var missing []int
 	tokens := 0
+	var some []float32 // of the vectors that are known
+	differ := false    // whether any two of them do
 	for k, v := range vectors {
-		if v == nil {
+		switch {
+		case v == nil:
 			missing = append(missing, k)
 			tokens += 2 + (len(m.Prefix)+len(words[k])+3)/4
+		case len(v) > 0:
+			differ = differ || some != nil && !slices.Equal(v, some)
+			some = v
 		}
 	}
 	if err := m.Start(len(missing), (len(missing)+batchWords-1)/batchWords, tokens); err != nil || len(missing) == 0 {
@@ -131,8 +137,12 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	take := func(batch []int, got [][]float32) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if err := check(got, len(batch), dim); err != nil {
+		alike, err := check(got, len(batch), dim)
+		switch differ = differ || !alike; {
+		case err != nil:
 			return err
+		case !differ && len(batch) >= firstWords: // the cache would keep them; a few words may be the same to a model
+			return errors.New("the model answers with the same vector for all words: look at its name and at how it is served")
 		}
 		if dim == 0 {
 			dim = len(got[0])
@@ -151,19 +161,22 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
 		mu.Lock()
-		first, halves := alone && largest == 0, largest > 0 && len(batch) > 1
+		first, halves, answered := alone && largest == 0, largest > 0 && len(batch) > 1, dim > 0
 		mu.Unlock()
 		got, err := m.ask(ctx, words, batch, first, halves, again)
 		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
 		case err == nil:
 			return take(batch, got)
-		case !tooMuch(err) && (!late || !halves):
+		case !tooMuch(err) && !(late && halves) && !(noNumber(err) && (answered || len(batch) > 1)):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
 			defer mu.Unlock()
-			done, inARow, refused = done+1, inARow+1, append(refused, words[batch[0]])
+			done, inARow = done+1, inARow+1
+			if r, ok := errors.AsType[*esclient.Error](err); !ok || r.Status != http.StatusRequestTimeout { // which is no fault of the word
+				refused = append(refused, words[batch[0]])
+			}
 			if dim == 0 && inARow == refusedAtFirst || inARow == refusedInARow {
 				return err
 			}
@@ -205,6 +218,13 @@ func inTime(n int, took time.Duration) int {
 	return max(1, int(min(batchWords, float64(n)*float64(callTimeout/2)/float64(callsAtOnce*max(took, 1)))))
 }
 
+// noNumber reports whether a model has computed what is no number of one of the
+// words: Ollama answers with 500 then (ollama/ollama#15582), others write null.
+func noNumber(err error) bool {
+	refused, ok := errors.AsType[*esclient.Error](err)
+	return errors.Is(err, errNoNumber) || ok && strings.Contains(refused.Reason, "NaN")
+}
+
 // tooMuch reports whether the model may have refused a call for its size.
 func tooMuch(err error) bool {
 	refused, ok := errors.AsType[*esclient.Error](err)
@@ -240,7 +260,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
 			return a.vectors(), nil
-		case !documents.Interrupted(err), tooMuch(err), halves && errors.Is(err, context.DeadlineExceeded), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
+		case !documents.Interrupted(err), tooMuch(err), noNumber(err), halves && errors.Is(err, context.DeadlineExceeded), first && refused == nil && !errors.Is(err, context.DeadlineExceeded):
 			return nil, backoff.Permanent(err)
 		case refused != nil && refused.RetryAfter > 0:
 			return nil, fmt.Errorf("%w: %w", err, &backoff.RetryAfterError{Duration: max(refused.RetryAfter, time.Second)})

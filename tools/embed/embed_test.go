@@ -280,6 +280,59 @@ func TestTheSameVectorForAllWordsEndsTheBuild(t *testing.T) {
 	}
 }
 
+// One word of which a model computes no number costs only that word.
+func TestAWordWithoutNumbersIsLeftOut(t *testing.T) {
+	const bad = "w777"
+	words := numbered(1000)
+	words[777] = bad
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"as Ollama": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, `{"error":{"message":"failed to encode response: json: unsupported value: NaN"}}`)
+		},
+		"as null": func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,null]}]}`)
+		},
+	} {
+		fake := &fakeModel{}
+		m := newModel(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if bytes.Contains(body, []byte(`"`+bad+`"`)) {
+				answer(w)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			fake.ServeHTTP(w, r)
+		}), "/v1/embeddings")
+		vectors, err := m.Vectors(t.Context(), words, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for k, v := range vectors {
+			if (len(v) == 0) != (words[k] == bad) {
+				t.Errorf("%s: %s has %d numbers", name, words[k], len(v))
+			}
+		}
+	}
+}
+
+// A batch that a model knows nothing of is no reason to end where it knew others.
+func TestABatchOfOneVectorIsTakenOnceOthersDiffered(t *testing.T) {
+	calls := 0
+	fake := &fakeModel{spoil: func(data []map[string]any) any {
+		if calls++; calls > 1 {
+			for k := range data {
+				data[k]["embedding"] = make([]float32, 8)
+			}
+		}
+		return map[string]any{"data": data}
+	}}
+	if _, err := newModel(t, fake, "/v1/embeddings").Vectors(t.Context(), numbered(200), nil); err != nil || calls < 2 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
 func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 	calls := 0
 	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
