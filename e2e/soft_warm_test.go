@@ -18,6 +18,8 @@ func TestWarmUpReadsTheTermsOfAllDocuments(t *testing.T) {
 			e.remakeIndex(t, name, strings.Replace(judgedIndex, `"number_of_shards":1`, `"number_of_shards":`+shards, 1))
 			e.index(t, name, withIDs(c.docs))
 		}
+		// By this name, which has a matrix, too, hits of both come together.
+		e.must(t, "PUT", "/akin-e2e-warm-1,akin-e2e-warm-2/_alias/akin-e2e-warm-all", "")
 		config := softConfig(e, matrix)
 		config["matrices"] = []section{{"name": "s", "file": matrix, "indices": []string{"akin-e2e-warm-*"}}}
 		config["expansion"].(section)["rerank_warm_up"] = true

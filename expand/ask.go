@@ -206,10 +206,11 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	a.m.targets = a.targets
 	mixed := len(open) > 0 && !slices.ContainsFunc(open, func(t *target) bool { return !t.rows.Mixed() })
 	effort := cmp.Or(a.s.req.Effort, a.s.profile.Effort)
-	if m := a.s.profile.Mode; m == ModeHard || m == ModeVectors { // which order more hits than a normal effort scores
+	exact := a.s.profile.Mode == ModeHard || a.s.profile.Mode == ModeVectors
+	if exact { // which order more hits than a normal effort scores
 		effort = form.High
 	}
-	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches)
+	a.recipe = effort.Recipe(mixed, a.s.profile.SameMatches && !exact)
 	return open, nil
 }
 

@@ -38,7 +38,8 @@ func (e *Expander) Below(req *Request) []int {
 }
 
 // below returns it for one search. Whose hits go on over several requests, and
-// whose total says less than is asked, is expanded at once; what also searches
+// whose total says less than is asked, or may be without what shows that a shard
+// failed, is expanded at once; what also searches
 // vectors finds enough by them.
 func (e *Expander) below(body []byte, rawQuery string) int {
 	parameters, why := dsl.ReadParameters(rawQuery)
@@ -49,7 +50,7 @@ func (e *Expander) below(body []byte, rawQuery string) int {
 		n, err := strconv.Atoi(value)
 		return value == "" || value == "true" || err == nil && n >= e.profile.Below
 	}
-	if why != "" || parameters.Get("scroll") != "" || !tracked(parameters.Get("track_total_hits")) {
+	if why != "" || parameters.Get("scroll") != "" || parameters.Get("filter_path") != "" || !tracked(parameters.Get("track_total_hits")) {
 		return AtOnce
 	}
 	below := e.profile.Below

@@ -21,6 +21,7 @@ func TestBelowSaysWhichSearchesWaitForTheOriginal(t *testing.T) {
 		"tracked":             {EndpointSearch, "track_total_hits=true", `{"track_total_hits":50,` + match + `}`, []int{10}},
 		"not tracked":         {EndpointSearch, "", `{"track_total_hits":false,` + match + `}`, nil},
 		"tracked too little":  {EndpointSearch, "track_total_hits=9", `{` + match + `}`, nil},
+		"with a filter_path":  {EndpointSearch, "filter_path=hits", `{` + match + `}`, nil},
 		"a scroll":            {EndpointSearch, "scroll=1m", `{` + match + `}`, nil},
 		"a point in time":     {EndpointSearch, "", `{"pit":{"id":"x"},` + match + `}`, nil},
 		"aggregations":        {EndpointSearch, "", `{"aggs":{},` + match + `}`, nil},

@@ -492,3 +492,29 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 	}
 	clients.Wait()
 }
+
+// The metrics of a search name the effort of what was written.
+func TestSearchesAreCountedByTheirEffort(t *testing.T) {
+	node := startRawNode(t, func(int, rawRequest) string { return answer(200, `{"hits":{"hits":[]}}`) })
+	addr, registry := startProxy(t, Options{
+		Nodes: nodesAt(node.URL),
+		Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			return &expand.Result{
+				Rewritten: true, RawQuery: r.RawQuery, Body: []byte(`{}`), Parts: make([]expand.Part, 1),
+				Clauses: []expand.Explanation{{Path: "query.match", Field: "a", Form: "linear", Effort: "low"}},
+			}, nil
+		}),
+	})
+	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
+	for metric, labels := range map[string][]string{
+		"akin_requests_total":                {"outcome", report.Rewritten, "effort", "low"},
+		"akin_search_stage_duration_seconds": {"stage", "expand", "effort", "low"},
+	} {
+		if n := counter(t, registry, metric, labels...); n != 1 {
+			t.Errorf("%s of %q: %v", metric, labels, n)
+		}
+	}
+	if n := counter(t, registry, "akin_search_stage_duration_seconds", "stage", "upstream", "effort", "low"); n != 1 {
+		t.Errorf("%v times of the cluster are counted", n)
+	}
+}

@@ -307,7 +307,7 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 		}
 	})
 	answer, asked = indices+"}", ""
-	got, err := a.boundFields(t.Context())
+	got, err := a.boundFields(t.Context(), maxWarm)
 	want := []boundField{{"docs", "a"}, {"live", "a"}, {"docs", "b"}, {"live", "b"}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{})); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -316,7 +316,7 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 		t.Errorf("asked for %s", asked)
 	}
 	answer = indices + many.String() + "}"
-	if got, err = a.boundFields(t.Context()); err != nil || len(got) != maxWarm {
+	if got, err = a.boundFields(t.Context(), maxWarm); err != nil || len(got) != maxWarm {
 		t.Errorf("%d fields, %v, want %d", len(got), err, maxWarm)
 	}
 }

@@ -128,7 +128,7 @@ func (a *App) warmUp(ctx context.Context) {
 	const what = "warming up"
 	var fields []boundField
 	err := a.process.guard.Do(what, func() (err error) {
-		fields, err = a.boundFields(ctx)
+		fields, err = a.boundFields(ctx, maxWarm)
 		return err
 	})
 	var done atomic.Int64
@@ -148,8 +148,8 @@ func (a *App) warmUp(ctx context.Context) {
 }
 
 // boundFields returns the text fields that have a matrix, one of each index in
-// turn, at most maxWarm.
-func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) {
+// turn, at most so many.
+func (a *App) boundFields(ctx context.Context, most int) (fields []boundField, err error) {
 	indices, err := a.client.TextIndices(ctx, a.Expression())
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) 
 			if bound.Rows != nil {
 				fields = append(fields, boundField{i.Name, i.Fields[k]})
 			}
-			if len(fields) == maxWarm {
+			if len(fields) == most {
 				return fields, nil
 			}
 		}
@@ -222,67 +222,85 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 }
 
 const (
-	// warmHitsEvery is how often the terms of documents are read again: those that
-	// are remembered, the shortest for so long, cost no more than their numbers.
-	warmHitsEvery = 6 * time.Hour
-	// warmShare is the share of the memory of terms that is filled ahead.
-	warmShare = 2
+	// warmHitsEvery is the pause between two readings of the terms of all documents:
+	// what is remembered costs the second no more than its numbers. warmHitsAgain
+	// is that after one that failed, or had nothing to read.
+	warmHitsEvery = time.Hour
+	warmHitsAgain = time.Minute
+	// warmShare of the memory of terms is filled ahead: one half of what it has for
+	// vectors, so that reading on does not drive out what was read.
+	warmShare = 4
+	// warmFields bounds the fields whose terms are read.
+	warmFields = 1000
 )
 
+// errWarmEnough ends a reading when the memory is full enough.
 var errWarmEnough = errors.New("the memory is full enough")
 
-// keepHitsWarm calls warmHits until ctx ends.
+// keepHitsWarm calls warmHits again and again until ctx ends.
 func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
-	for wait := time.Second; ; wait = warmHitsEvery {
+	for wait := time.Second; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		began := time.Now()
-		err := a.process.guard.Do("reading the terms of documents", func() error { return a.warmHits(ctx, hits) })
-		if ctx.Err() != nil {
+		if !a.warm.Load() { // a cluster that just starts has enough to do
+			continue
+		}
+		began, read := time.Now(), 0
+		err := a.process.guard.Do("reading the terms of documents", func() (err error) {
+			read, err = a.warmHits(ctx, hits)
+			return err
+		})
+		switch wait = warmHitsEvery; {
+		case ctx.Err() != nil:
 			return
+		case err != nil && !errors.Is(err, errWarmEnough):
+			wait = warmHitsAgain
+			a.log.WarnContext(ctx, "not all terms of documents were read: searches read what they lack", "documents", read, "cause", cause(err))
+		case read == 0: // no matrix yet
+			wait = warmHitsAgain
+		default:
+			a.log.InfoContext(ctx, "terms of documents are remembered", "documents", read, "bytes", hits.Stats().Bytes, "took", time.Since(began))
 		}
-		if err != nil && !errors.Is(err, errWarmEnough) {
-			a.log.WarnContext(ctx, "not all terms of documents were read: searches read what they lack", "cause", cause(err))
-		}
-		a.log.InfoContext(ctx, "terms of documents are remembered", "bytes", hits.Stats().Bytes, "took", time.Since(began))
 	}
 }
 
-// warmHits has the terms of all documents remembered in the fields that have a
-// matrix, as searches name the documents, so that none has to ask for those of
-// its hits. It pauses as long as the cluster works.
-func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) error {
-	bound, err := a.boundFields(ctx)
+// warmHits has the terms of documents remembered in the fields that have a
+// matrix, as searches name the documents, so that few have to ask for those of
+// their hits. It pauses as long as the cluster works, and returns how many
+// documents it has read. What goes wrong with an index does not keep it from the
+// others.
+func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err error) {
+	bound, err := a.boundFields(ctx, warmFields)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fields := map[string][]string{}
 	for _, f := range bound {
 		fields[f.index] = append(fields[f.index], f.field)
 	}
+	before := hits.Stats().Forgotten
+	var failed []error
 	for index, names := range fields {
-		analysis, err := a.cluster.Analyze(ctx, esclient.Indices{Expression: index}, names[0], "", "")
-		if errors.Is(err, mapping.ErrNotText) || errors.Is(err, mapping.ErrMixed) {
-			continue // its searches are left alone
-		}
-		if err != nil {
-			return err
-		}
-		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
-			began, some := time.Now(), make([]expand.Hit, len(docs))
-			for i, d := range docs {
-				some[i] = expand.Hit{Index: d.Index, SeqNo: d.SeqNo}
-				if analysis.Shards != 1 {
-					some[i].ID, some[i].Routing, some[i].Version = d.ID, d.Routing, d.Version
+		err := documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
+			began, some := time.Now(), map[string][]expand.Hit{} // by concrete index
+			for _, d := range docs {
+				some[d.Index] = append(some[d.Index], expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo, Version: d.Version})
+			}
+			for concrete, found := range some {
+				if a.oneShard(ctx, concrete, names) {
+					for i := range found {
+						found[i] = expand.Hit{Index: concrete, SeqNo: found[i].SeqNo}
+					}
+				}
+				if _, err := hits.Terms(ctx, names, found); err != nil {
+					return err
 				}
 			}
-			if _, err := hits.Terms(ctx, names, some); err != nil {
-				return err
-			}
-			if hits.Stats().Bytes > size(a.cfg.Caches.Vectors)/warmShare {
+			read += len(docs)
+			if s := hits.Stats(); s.Bytes > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
 				return errWarmEnough
 			}
 			select {
@@ -292,9 +310,19 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) error {
 				return nil
 			}
 		})
-		if err != nil {
-			return err
+		if ctx.Err() != nil || errors.Is(err, errWarmEnough) {
+			return read, err
 		}
+		failed = append(failed, err)
 	}
-	return nil
+	return read, errors.Join(failed...)
+}
+
+// oneShard reports whether searches in fields of a concrete index name its
+// documents by numbers alone.
+func (a *App) oneShard(ctx context.Context, index string, fields []string) bool {
+	return !slices.ContainsFunc(fields, func(field string) bool {
+		analysis, err := a.cluster.Analyze(ctx, esclient.Indices{Expression: index}, field, "", "")
+		return err != nil || analysis.Shards != 1
+	})
 }
