@@ -495,7 +495,7 @@ func TestConcurrentSearchesDoNotMix(t *testing.T) {
 
 // The metrics of a search name the effort of what was written.
 func TestSearchesAreCountedByTheirEffort(t *testing.T) {
-	node := startRawNode(t, func(int, rawRequest) string { return answer(200, `{"hits":{"hits":[]}}`) })
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"hits":{"hits":[]}}`) })
 	addr, registry := startProxy(t, Options{
 		Nodes: nodesAt(node.URL),
 		Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
