@@ -162,7 +162,6 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		{name: "effort high", profile: "high", form: "saturated", phase: "rescore"},
 		{name: "mode soft", profile: "soft", form: "linear", phase: "rerank"},
 		{name: "mode soft, effort normal", profile: "softer", form: "linear", phase: "rerank"},
-		{name: "the same, no hit remembered", profile: "softer", form: "linear", phase: "rerank", akin: cold},
 	}
 	forms := append(slices.Clone(efforts[:2]), []entrant{
 		{name: "linear, 30 terms", profile: "linear", form: "linear", phase: "query"},
@@ -170,6 +169,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
 		{name: "effort high, `matching: same`", profile: "same", form: "saturated", phase: "rescore"},
 		{name: "effort normal, `matching: same`", profile: "lesser", form: "saturated", phase: "rescore"},
+		{name: "mode soft, effort normal, no hit remembered", profile: "softer", form: "linear", phase: "rerank", akin: cold},
 		{name: "effort high, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
 		{name: "what effort high writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}...)

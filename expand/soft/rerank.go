@@ -194,6 +194,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window
 type Stats struct {
 	Hits, Misses uint64 // fields of hits whose terms were remembered, and were not
 	Bytes        uint64 // about what is remembered
+	Documents    uint64 // of these, the terms of documents
 	Forgotten    uint64 // how often all was forgotten because there were too many terms
 }
 
@@ -203,8 +204,9 @@ func (r *Reranker) Stats() Stats {
 	m, forgot := r.memory, r.forgot
 	r.mu.Unlock()
 	_, bytes := m.terms.size()
+	documents := m.vectors.bytes()
 	return Stats{
 		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
-		Bytes: bytes + m.vectors.bytes() + m.rows.Stats().Bytes, Forgotten: forgot,
+		Bytes: bytes + documents + m.rows.Stats().Bytes, Documents: documents, Forgotten: forgot,
 	}
 }

@@ -284,7 +284,12 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 	before := hits.Stats().Forgotten
 	var failed []error
 	for index, names := range fields {
-		err := documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
+		measure, err := a.measureOf(ctx, index, names)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
 			began, some := time.Now(), map[string][]expand.Hit{} // by concrete index
 			for _, d := range docs {
 				some[d.Index] = append(some[d.Index], expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo, Version: d.Version})
@@ -298,9 +303,11 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 				if _, err := hits.Terms(ctx, names, found); err != nil {
 					return err
 				}
+				// The lengths of the documents take longest, and do not depend on the text.
+				_, _ = hits.Scores(ctx, measure, found) // one that has changed leaves the others to searches
 			}
 			read += len(docs)
-			if s := hits.Stats(); s.Bytes > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
+			if s := hits.Stats(); s.Documents > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
 				return errWarmEnough
 			}
 			select {
@@ -316,6 +323,26 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 		failed = append(failed, err)
 	}
 	return read, errors.Join(failed...)
+}
+
+// measureOf returns the measure of any text in fields of an index.
+func (a *App) measureOf(ctx context.Context, index string, fields []string) (*expand.Rerank, error) {
+	matrices, at := matrices{a.store, a.cluster, nil}.Pin(), esclient.Indices{Expression: index}
+	by := &expand.Rerank{SoftWeight: 1}
+	for _, name := range fields {
+		bound, err := matrices.For(ctx, at, name)
+		if err != nil {
+			return nil, err
+		}
+		f := expand.RerankField{Field: name, Boost: 1, Terms: []string{name}, Freqs: []float64{1}, Similarities: bound.Rows}
+		if a.weights != nil {
+			if f.Weights, err = (weightSource{a.weights, a.cluster}).Pin().Weights(ctx, at, name); err != nil {
+				return nil, err
+			}
+		}
+		by.Fields = append(by.Fields, f)
+	}
+	return by, nil
 }
 
 // oneShard reports whether searches in fields of a concrete index name its
