@@ -143,7 +143,8 @@ func allOrNone(clauses []form.Clause, reasons []reason.Reason) []reason.Reason {
 	return all
 }
 
-// targetNotExact returns why an analyzed target cannot be scored by the measure.
+// targetNotExact returns why an analyzed target cannot be scored by the
+// measure.
 func (a *hard) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, a.linear[t]; {
 	case !c.Additive || !t.field.OneTermPerWord():

@@ -60,8 +60,9 @@ func (a *asker) nest(ctx context.Context) (*search, []Explanation, error) {
 			paths = append(paths, c.Path)
 		}
 	}
-	nested, why := *s, reason.Reason("")
+	nested := *s
 	nested.nested = true
+	var why reason.Reason
 	nested.Search, why = a.m.parser.Parse(jsonspan.AppendEdited(nil, body, 0, len(body), edits), &s.parameters)
 	if why == "" && nested.FieldCount() <= dsl.MaxFields && !nested.Crowded() {
 		nested.asBefore(body, highlights, paths)

@@ -69,8 +69,9 @@ func Cut(clauses []Clause, n int) []Clause {
 	return clauses
 }
 
-// CutExact returns clauses without the n added terms of the form hard that bring
-// least to the scores, or without all. It reports whether there were any.
+// CutExact returns clauses without the n added terms of the form hard that
+// bring least to the scores, or without all. It reports whether there were
+// any.
 func CutExact(clauses []Clause, n int) ([]Clause, bool) {
 	clauses = Copied(clauses)
 	for k := range n {

@@ -15,8 +15,9 @@ func (o *Origin) Unknown() bool { return o.Row.IsZero() && o.Alone }
 // ByNearest returns an unknown word with the row of the nearest known one,
 // times the similarity of the two, with that word itself. Of two words it is
 // the union, in which a neighbor has the larger similarity.
-func (o Origin) ByNearest(known []string, rows []simmatrix.Row, similarity float32) Origin {
+func (o *Origin) ByNearest(known []string, rows []simmatrix.Row, similarity float32) Origin {
 	var all []simmatrix.Neighbor
+	as := *o
 	docFreq := rows[0].DocFreq()
 	for k, word := range known {
 		docFreq = min(docFreq, rows[k].DocFreq())
@@ -34,9 +35,9 @@ func (o Origin) ByNearest(known []string, rows []simmatrix.Row, similarity float
 	slices.SortStableFunc(all, bySimilarity)
 	row, err := simmatrix.PackRow(docFreq, all[:min(len(all), simmatrix.MaxNeighbors)])
 	if err == nil { // else the word stays unknown
-		o.Row, o.Nearest = row, known
+		as.Row, as.Nearest = row, known
 	}
-	return o
+	return as
 }
 
 // Has reports whether a word is in the text or stands for one that is.

@@ -222,13 +222,13 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 }
 
 const (
-	// warmHitsEvery is the pause between two readings of the terms of all documents:
-	// what is remembered costs the second no more than its numbers. warmHitsAgain
-	// is that after one that failed, or had nothing to read.
+	// warmHitsEvery is the pause between two readings of the terms of all
+	// documents: what is remembered costs the second no more than its numbers.
+	// warmHitsAgain is that after one that failed, or had nothing to read.
 	warmHitsEvery = time.Hour
 	warmHitsAgain = time.Minute
-	// warmShare of the memory of terms is filled ahead: one half of what it has for
-	// vectors, so that reading on does not drive out what was read.
+	// Of the memory of terms the warmShare-th part is filled ahead: half of what
+	// it has for documents, so that reading on does not drive out what was read.
 	warmShare = 4
 	// warmFields bounds the fields whose terms are read.
 	warmFields = 1000
@@ -268,10 +268,10 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 }
 
 // warmHits has the terms of documents remembered in the fields that have a
-// matrix, as searches name the documents, so that few have to ask for those of
-// their hits. It pauses as long as the cluster works, and returns how many
-// documents it has read. What goes wrong with an index does not keep it from the
-// others.
+// matrix, as searches name the documents, so that few have to ask for those
+// of their hits. It pauses as long as the cluster works, and returns how many
+// documents it has read. What goes wrong with an index does not keep it from
+// the others.
 func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err error) {
 	bound, err := a.boundFields(ctx, warmFields)
 	if err != nil {

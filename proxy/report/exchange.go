@@ -22,8 +22,8 @@ import (
 // sends, are in a record.
 const maxLoggedText = 1 << 10
 
-// An Exchange is a request that is followed, by one goroutine. A nil Exchange is
-// one that is not.
+// An Exchange is a request that is followed, by one goroutine. A nil
+// Exchange is one that is not.
 type Exchange struct {
 	span   trace.Span   // without effect where the request is not traced
 	access *slog.Logger // gets a record of the request; nil is none

@@ -90,8 +90,8 @@ func (a *answer) vectors() [][]float32 {
 type object = map[string]any
 
 // check returns what is wrong with the vectors of a number of texts, of which
-// dim is the dimension, 0 where it is not known: before the first of them. Alike
-// says that all are the same.
+// dim is the dimension, 0 where it is not known: before the first of them.
+// Alike says that all are the same.
 func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	if len(vectors) != texts {
 		return false, fmt.Errorf("the model answers with %d vectors for %d texts", len(vectors), texts)

@@ -102,20 +102,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			return nil, err
 		}
 	}
-	var missing []int
-	tokens := 0
-	var some []float32 // of the vectors that are known
-	differ := false    // whether any two of them do
-	for k, v := range vectors {
-		switch {
-		case v == nil:
-			missing = append(missing, k)
-			tokens += 2 + (len(m.Prefix)+len(words[k])+3)/4
-		case len(v) > 0:
-			differ = differ || some != nil && !slices.Equal(v, some)
-			some = v
-		}
-	}
+	missing, tokens, differ := m.lacking(words, vectors)
 	if err := m.Start(len(missing), (len(missing)+batchWords-1)/batchWords, tokens); err != nil || len(missing) == 0 {
 		return vectors, err
 	}
@@ -168,7 +155,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		switch {
 		case err == nil:
 			return take(batch, got)
-		case !tooMuch(err) && !(late && halves) && !(noNumber(err) && (answered || len(batch) > 1)):
+		case !tooMuch(err) && (!late || !halves) && (!noNumber(err) || !answered && len(batch) == 1):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
@@ -209,6 +196,23 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	// Only now: a model that took others refuses these for what they are.
 	return vectors, kept.put(refused, make([][]float32, len(refused)), dim)
+}
+
+// lacking returns the words without a vector, about how many tokens they are,
+// and whether any two of the vectors that are known differ.
+func (m *Model) lacking(words []string, vectors [][]float32) (missing []int, tokens int, differ bool) {
+	var some []float32
+	for k, v := range vectors {
+		switch {
+		case v == nil:
+			missing = append(missing, k)
+			tokens += 2 + (len(m.Prefix)+len(words[k])+3)/4
+		case len(v) > 0:
+			differ = differ || some != nil && !slices.Equal(v, some)
+			some = v
+		}
+	}
+	return missing, tokens, differ
 }
 
 // inTime returns how many words to send in a call where n took so long: at most
