@@ -56,11 +56,14 @@ type search struct {
 	// wait rewrites it where the original finds fewer hits than below, see
 	// [expand.Expander.Below]; nil for any other search. few are those of several
 	// that do.
-	wait   Expander
-	below  []int
-	few    []int
-	asked  *sync.Map // the accessKeys of the client
-	report report.Search
+	wait  Expander
+	below []int
+	few   []int
+	asked *sync.Map // the accessKeys of the client
+	// tried says that somebody tries it on a playground, with terms adjusted.
+	tried    bool
+	adjusted []expand.Adjustment
+	report   report.Search
 }
 
 // A body is that of a search.
@@ -122,7 +125,7 @@ func (s *Server) search(w *relay, r *http.Request, m match) {
 		x.report.Outcome, x.report.Why = report.Unchanged, reasonShadow
 		x.shadow = expander
 	default:
-		if x.below = x.waits(r.Context(), expander); x.below != nil {
+		if x.below = x.waits(expander); x.below != nil {
 			x.wait = expander
 			x.report.Outcome, x.report.Why, x.report.Explain = report.Unchanged, reasonEnoughHits, x.control.asks() // until it is known to be few
 		} else {
@@ -149,7 +152,8 @@ func (s *Server) arrive(w *relay, r *http.Request, m match) *search {
 	x.report.Followed = w.followed
 	w.followed.Name(r.Method, m.shape)
 	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
-	if _, tried := playground.Adjusted(r.Context()); !tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
+	x.adjusted, x.tried = playground.Adjusted(r.Context())
+	if !x.tried && !x.control.off && x.control.profile == "" && x.control.feedback == 0 && x.control.effort == 0 {
 		x.report.Trial, x.report.Arm = drawArm(s.opts.Trials, x.index, x.client.Name, r.Header)
 	}
 	if x.report.Trial != "" {
@@ -350,10 +354,9 @@ func (s *Server) expand(ctx context.Context, x *search, e Expander) (made *rewri
 
 // callExpander returns what the expander makes of a search, as it is sent.
 func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made *rewrittenSearch, err error) {
-	adjusted, tried := playground.Adjusted(ctx)
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Adjusted: adjusted, NameAdded: tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
+		Adjusted: x.adjusted, NameAdded: x.tried, Fixed: s.fixed(x), Feedback: x.control.feedback, Effort: x.control.effort,
 	}
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
 		in.Body = expand.Only(in, x.few)
@@ -515,8 +518,8 @@ func (s *Server) sendOriginal(out *http.Request, x *search) (*http.Response, err
 
 // waits returns below how many hits of the originals a search is expanded, nil
 // where it is at once. What a template asks for is known when it is expanded.
-func (x *search) waits(ctx context.Context, e Expander) []int {
-	if _, tried := playground.Adjusted(ctx); tried || x.control.dryRun || x.isAsync() || x.isTemplate() {
+func (x *search) waits(e Expander) []int {
+	if x.tried || x.control.dryRun || x.isAsync() || x.isTemplate() {
 		return nil
 	}
 	return e.Below(&expand.Request{Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain})
