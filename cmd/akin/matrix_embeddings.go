@@ -180,9 +180,19 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	if err != nil {
 		return err
 	}
-	lengths, known := make([]float64, len(words)), 0 // of the vectors, and how many are not zero
+	// A model gives all words that it cannot read the same vector, which would make
+	// them each other's neighbors. A few may be spelled in two ways.
+	const fewAlike, enough = 30, 8
+	begins := func(v []float32) string { return fmt.Sprint(v[:min(len(v), enough)]) }
+	alike := map[string]int{}
+	for _, v := range vectors {
+		alike[begins(v)]++
+	}
+	lengths, known := make([]float64, len(words)), 0 // of the vectors that are used, and how many these are
 	for k, v := range vectors {
-		mix.Dim = max(mix.Dim, len(v))
+		if mix.Dim = max(mix.Dim, len(v)); alike[begins(v)] > fewAlike {
+			continue
+		}
 		for _, x := range v {
 			lengths[k] += float64(x) * float64(x)
 		}
@@ -190,7 +200,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 			known++
 		}
 	}
-	report.Tell("%d of %d words have a vector; for the others the documents alone count", known, len(words))
+	report.Tell("%d of %d words have a vector of their own; for the others the documents alone count", known, len(words))
 	mix.Vector = func(term string) []float32 {
 		var mean []float32
 		total := 0.0

@@ -144,6 +144,41 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 	}
 }
 
+// What a model cannot read gets one vector, and is nobody's neighbor by it.
+func TestWordsThatAModelCannotReadStayAsTheDocumentsHaveThem(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		var data []map[string]any
+		for k, text := range body.Input {
+			v := make([]float64, 48)
+			for d := range v {
+				h := fnv.New32a()
+				if v[d] = 1; len(text) < 9 {
+					fmt.Fprint(h, text, d)
+					v[d] = float64(h.Sum32()%2000)/1000 - 1
+				}
+			}
+			data = append(data, map[string]any{"index": k, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(server.Close)
+	m, said := buildFromIndex(t, demoEngine(t), "--embeddings", server.URL, "--embedding-model", "tiny")
+	if !strings.Contains(said, "words have a vector of their own") {
+		t.Errorf("it says %s", said)
+	}
+	row := m.Row("subscript")
+	if row.Len() == 0 {
+		t.Fatal("no row of subscript")
+	}
+	for n := range row.All() {
+		if n.Origins&2 != 0 {
+			t.Errorf("%s is a neighbor of subscript by the model", n.Term)
+		}
+	}
+}
+
 // refusingModel starts a model that answers with a status.
 func refusingModel(t *testing.T, status int) string {
 	t.Helper()
