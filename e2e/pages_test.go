@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/e2e/freeport"
 )
 
 // A docPage is a page of docs/ whose commands a test runs as they stand, in a

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/e2e/freeport"
 )
 
 // A redisNode is a redis-server of a cluster, of a master with a replica, or a

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/e2e/freeport"
 )
 
 // A redisServer is a Redis that the tests started or were given.

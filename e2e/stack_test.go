@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/e2e/freeport"
 )
 
 // A stackService is what the test needs of a service of docker-compose.yml.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/akin-search/akin/esclient/internal/clustertest"
+	"github.com/akin-search/akin/e2e/clustertest"
 )
 
 // client returns a client of the fake, without a network.

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/akin-search/akin/esclient/internal/clustertest"
+	"github.com/akin-search/akin/e2e/clustertest"
 )
 
 // The answers are those of OpenSearch 2.19 and Elasticsearch 7.10 and 8.19.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/akin-search/akin/esclient/internal/clustertest"
+	"github.com/akin-search/akin/e2e/clustertest"
 )
 
 func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {

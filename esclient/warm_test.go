@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient/internal/clustertest"
+	"github.com/akin-search/akin/e2e/clustertest"
 )
 
 func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {

@@ -3,8 +3,8 @@ package documents
 import (
 	"testing"
 
+	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // client returns the API of the fake, without a network.

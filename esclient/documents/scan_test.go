@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // scrolling returns a fake that replays a recorded scroll.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // vectorsAnswer is what OpenSearch 2.19 answers for a document with a

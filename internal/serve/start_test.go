@@ -23,11 +23,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/cache"
 	"github.com/akin-search/akin/internal/demo"
-	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/report"

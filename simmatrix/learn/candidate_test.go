@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/internal/matrixtest"
+	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/source"

@@ -20,7 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/simmatrix"
 )
 
