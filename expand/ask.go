@@ -26,8 +26,8 @@ const (
 )
 
 // An asker asks the cluster and the matrices what the clauses of a search need.
-// What it found out does not change any more when a measure chooses by it what
-// is written.
+// What it has found out stays as it is when a measure then chooses what is
+// written.
 type asker struct {
 	sources
 

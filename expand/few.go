@@ -37,10 +37,10 @@ func (e *Expander) Below(req *Request) []int {
 	return below
 }
 
-// below returns it for one search. Whose hits go on over several requests,
-// and whose total says less than is asked, or may be without what shows that
-// a shard failed, is expanded at once; what also searches vectors finds
-// enough by them.
+// below returns it for one search. A search whose hits come in several
+// requests is expanded at once. So is one whose total is not counted that
+// far, or whose answer may not show that a shard failed. One that searches
+// vectors, too, finds enough by them.
 func (e *Expander) below(body []byte, rawQuery string) int {
 	parameters, why := dsl.ReadParameters(rawQuery)
 	if why == "" {

@@ -98,9 +98,10 @@ func (a *hard) ask(ctx context.Context, t *target) error {
 }
 
 // notRanked returns, by clause, why the request does not let a measure rank by
-// it. Nested is the reason where documents around have what it needs,
-// otherScale says that it gives scores of another scale, and special what else
-// speaks against a clause.
+// it. nested is the reason of clauses that search nested documents: what the
+// measure needs stands in the document around them. otherScale says that its
+// scores are of another scale, and special returns what else speaks against a
+// clause.
 func (a *asker) notRanked(nested reason.Reason, otherScale bool, special func(c *form.Clause) reason.Reason) []reason.Reason {
 	reasons := make([]reason.Reason, len(a.clauses))
 	for i := range a.clauses {

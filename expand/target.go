@@ -15,7 +15,7 @@ import (
 type target struct {
 	clause *form.Clause
 	field  *form.Field
-	at     [2]int // the numbers of the two
+	at     [2]int // the indexes of clause and field
 	// text has the terms of the clause with their rows, nil where it was left alone
 	// before.
 	text terms.Text

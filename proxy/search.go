@@ -782,6 +782,9 @@ func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, err
 		own.hold, own.report = hold, report.Search{Record: x.report.Record}
 		s.shadows.compare(res, err, time.Since(sent), hold, func(ctx context.Context) (topHits, time.Duration, string) {
 			return s.askShadow(ctx, out, &own)
+		}, func() {
+			s.pause.leave(own.ticket) // where it told nothing
+			hold.Release()
 		})
 	}
 	return res, err
@@ -793,7 +796,6 @@ func (s *Server) askShadow(ctx context.Context, out *http.Request, x *search) (h
 	defer func() {
 		x.report.Parts = nil // the client's search is counted as it came
 		s.tell(ctx, x, nil)
-		s.pause.leave(x.ticket)
 	}()
 	made, err := s.expand(ctx, x, x.shadow)
 	switch {

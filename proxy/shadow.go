@@ -61,10 +61,10 @@ type expandedSearch func(ctx context.Context) (hits topHits, took time.Duration,
 // compare compares the answer to an original search, which the cluster began to
 // give after a time, with that to the expanded one. That is asked for when the
 // client has the original's: neither waits for the other. hold is the place of
-// the search.
-func (s *shadows) compare(res *http.Response, err error, took time.Duration, hold *limits.Hold, expanded expandedSearch) {
+// the search, and done is called at its end.
+func (s *shadows) compare(res *http.Response, err error, took time.Duration, hold *limits.Hold, expanded expandedSearch, done func()) {
 	end := func(outcome string) {
-		hold.Release()
+		done()
 		s.release()
 		s.metrics.Count(outcome)
 	}
@@ -91,7 +91,7 @@ func (s *shadows) compare(res *http.Response, err error, took time.Duration, hol
 			if outcome == report.ShadowCompared || s.ctx.Err() == nil { // else it was cut off by the end of the server
 				s.metrics.Count(outcome)
 			}
-		}, hold.Release)
+		}, done)
 	}
 	res.Body = &keeper{ReadCloser: res.Body, hold: hold, closed: read, outcome: report.ShadowClientGone}
 }

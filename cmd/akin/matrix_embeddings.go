@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"math"
 	"os"
@@ -92,7 +93,7 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 		return errors.New("--embedding-key-file: a model on the cluster takes the credentials of the cluster, and no key")
 	case m.Node == "":
 		m.Name = cmp.Or(m.Name, m.Path)
-	case m.Name == "" && !strings.Contains(m.Path, "/_"): // else the path names the model
+	case m.Name == "" && !embed.NamesModel(m.Path):
 		return errors.New("--embeddings needs --embedding-model")
 	default:
 		m.Name = cmp.Or(m.Name, m.Path)
@@ -180,17 +181,23 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 	if err != nil {
 		return err
 	}
-	// A model gives all words that it cannot read the same vector, which would make
-	// them each other's neighbors. A few may be spelled in two ways.
-	const fewAlike, enough = 30, 8
-	begins := func(v []float32) string { return fmt.Sprint(v[:min(len(v), enough)]) }
-	alike := map[string]int{}
-	for _, v := range vectors {
-		alike[begins(v)]++
+	// To many words that it cannot read a model gives one and the same vector, which
+	// would make them each other's neighbors. A few words may share one rightly: two
+	// spellings of the same word.
+	const fewAlike = 30
+	seed, hashes, alike := maphash.MakeSeed(), make([]uint64, len(vectors)), map[uint64]int{}
+	for k, v := range vectors {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		for _, x := range v {
+			maphash.WriteComparable(&h, x)
+		}
+		hashes[k] = h.Sum64()
+		alike[hashes[k]]++
 	}
 	lengths, known := make([]float64, len(words)), 0 // of the vectors that are used, and how many these are
 	for k, v := range vectors {
-		if mix.Dim = max(mix.Dim, len(v)); alike[begins(v)] > fewAlike {
+		if mix.Dim = max(mix.Dim, len(v)); alike[hashes[k]] > fewAlike {
 			continue
 		}
 		for _, x := range v {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Says how the request files of two commits differ: a commit and the work tree,
-# or the second commit. Run it after the files were written again, to see that a
+# Says how the request files differ between a commit and the work tree, or
+# between two commits. Run it after the files were written again, to see that a
 # change did what it should, for example to weights alone.
 #
 #   e2e/requests/changes.sh HEAD
@@ -23,5 +23,5 @@ while read -r file; do
     others+=("$file")
   fi
 done < <(git diff --name-only "$from" "$@" -- 'e2e/testdata/requests/*.txt')
-echo "$((numbers + order + ${#others[@]})) files differ: $numbers in numbers only, $order in the order of the same clauses, ${#others[@]} in others"
+echo "$((numbers + order + ${#others[@]})) files differ: $numbers in numbers only, $order in the order of the same clauses, ${#others[@]} in other ways"
 [ ${#others[@]} -eq 0 ] || printf '%s\n' "${others[@]}"

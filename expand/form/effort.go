@@ -56,7 +56,7 @@ var recipes = [...]Recipe{
 const LargestWindow = 100
 
 // highSame is [High] where added terms find nothing, but only order: that is to
-// cost no more than twice the search without.
+// cost about twice the search without, at most.
 var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Order: 12, Window: 50, Whole: 12}
 
 // Recipe returns what the effort sends to fields whose matrices are mixed with

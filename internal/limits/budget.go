@@ -171,8 +171,9 @@ func (h *Hold) Release() {
 
 // Places are a number of places, shared by the rule of [Budget]: no owner takes
 // more than are left for all others. One alone gets half of them, and there is
-// always one more for somebody else. Without owners it is only a number.
-// [NewPlaces] makes them; their methods may be called at the same time.
+// always one more for somebody else. A place that is taken for no owner counts
+// against the limit only. [NewPlaces] makes them; their methods may be called
+// at the same time.
 type Places struct {
 	limit int
 

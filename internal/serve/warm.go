@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -257,7 +259,9 @@ func (a *App) keepHitsWarm(ctx context.Context, hits *soft.Reranker) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !errors.Is(err, errWarmEnough):
-			wait = warmHitsAgain
+			if read == 0 {
+				wait = warmHitsAgain
+			}
 			a.log.WarnContext(ctx, "not all terms of documents were read: searches read what they lack", "documents", read, "cause", cause(err))
 		case read == 0: // no matrix yet
 			wait = warmHitsAgain
@@ -277,21 +281,31 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 	if err != nil {
 		return 0, err
 	}
+	var indices []string // in the order of bound, each once
 	fields := map[string][]string{}
 	for _, f := range bound {
+		if fields[f.index] == nil {
+			indices = append(indices, f.index)
+		}
 		fields[f.index] = append(fields[f.index], f.field)
 	}
 	before := hits.Stats().Forgotten
+	done := map[string]string{} // by what name a concrete index was read first
 	var failed []error
-	for index, names := range fields {
-		measure, err := a.measureOf(ctx, index, names)
+	for _, index := range indices {
+		names := fields[index]
+		measures, err := a.measuresOf(ctx, index, names)
 		if err != nil {
-			failed = append(failed, err)
+			failed = append(failed, fmt.Errorf("%s: %w", index, err))
 			continue
 		}
 		err = documents.API{Client: a.client}.ScanRefs(ctx, documents.RefOptions{Index: index}, func(docs []documents.DocRef) error {
 			began, some := time.Now(), map[string][]expand.Hit{} // by concrete index
 			for _, d := range docs {
+				if done[d.Index] = cmp.Or(done[d.Index], index); done[d.Index] != index {
+					continue
+				}
+				read++
 				some[d.Index] = append(some[d.Index], expand.Hit{Index: d.Index, ID: d.ID, Routing: d.Routing, SeqNo: d.SeqNo, Version: d.Version})
 			}
 			for concrete, found := range some {
@@ -304,9 +318,10 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 					return err
 				}
 				// The lengths of the documents take longest, and do not depend on the text.
-				_, _ = hits.Scores(ctx, measure, found) // one that has changed leaves the others to searches
+				for _, measure := range measures {
+					_, _ = hits.Scores(ctx, measure, found) // a document that has changed, or a field without terms, leaves these hits to searches
+				}
 			}
-			read += len(docs)
 			if s := hits.Stats(); s.Documents > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
 				return errWarmEnough
 			}
@@ -320,15 +335,16 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 		if ctx.Err() != nil || errors.Is(err, errWarmEnough) {
 			return read, err
 		}
-		failed = append(failed, err)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", index, err))
+		}
 	}
 	return read, errors.Join(failed...)
 }
 
-// measureOf returns the measure of any text in fields of an index.
-func (a *App) measureOf(ctx context.Context, index string, fields []string) (*expand.Rerank, error) {
+// measuresOf returns the measure of any text in each of the fields of an index.
+func (a *App) measuresOf(ctx context.Context, index string, fields []string) (all []*expand.Rerank, err error) {
 	matrices, at := matrices{a.store, a.cluster, nil}.Pin(), esclient.Indices{Expression: index}
-	by := &expand.Rerank{SoftWeight: 1}
 	for _, name := range fields {
 		bound, err := matrices.For(ctx, at, name)
 		if err != nil {
@@ -340,9 +356,9 @@ func (a *App) measureOf(ctx context.Context, index string, fields []string) (*ex
 				return nil, err
 			}
 		}
-		by.Fields = append(by.Fields, f)
+		all = append(all, &expand.Rerank{SoftWeight: 1, Fields: []expand.RerankField{f}})
 	}
-	return by, nil
+	return all, nil
 }
 
 // oneShard reports whether searches in fields of a concrete index name its

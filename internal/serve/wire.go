@@ -97,7 +97,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
 		if cfg.Expansion.RerankWarmUp {
 			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
-			a.onClose(stop) // before what it asks is closed
+			a.onClose(func() { stop(); running.Wait() }) // before what it asks is closed
 		}
 	}
 	models, err := readModels(ctx, a.cfg.Vectors, a.log)

@@ -9,9 +9,10 @@ import (
 )
 
 // A Search is what became of a search. The goroutine that serves the search
-// fills it in, and tells it once: before the client gets its answer, or as
-// soon as a search goes on whose client still sends the body. Metrics,
-// access log, health and explanation are made of it.
+// fills it in, and tells it once: before the client gets the cluster's
+// answer, when the search ends where there is none, or as soon as a search
+// goes on whose client still sends the body. Metrics, access log, health and
+// explanation are made of it.
 type Search struct {
 	// Record is what its explanation says; ID is that of the explanation once it
 	// was told, "" where none is kept.

@@ -48,6 +48,12 @@ func (n *numbers) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]float32)(n))
 }
 
+// NamesModel reports whether the path of an API names the model: those of
+// clusters do.
+func NamesModel(path string) bool {
+	return slices.ContainsFunc([]string{"/_inference/", "/_ml/trained_models/", "/_plugins/_ml/"}, func(part string) bool { return strings.Contains(path, part) })
+}
+
 func body(path, model string, texts []string) object {
 	switch {
 	case strings.Contains(path, "/_inference/"):

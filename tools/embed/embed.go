@@ -114,6 +114,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	var mu sync.Mutex     // of Tell, progress, and the variables that follow, dim and vectors
 	done, largest := 0, 0 // words that are settled, and the size of the largest batch that was answered
 	var refused []string
+	var refusal error        // of the last of them
 	inARow, alone := 0, true // of the refused, and whether only one batch is under way
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
@@ -148,19 +149,19 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	var inHalves func(ctx context.Context, batch []int) error
 	inHalves = func(ctx context.Context, batch []int) error {
 		mu.Lock()
-		first, halves, answered := alone && largest == 0, largest > 0 && len(batch) > 1, dim > 0
+		first, halves := alone && largest == 0, largest > 0 && len(batch) > 1
 		mu.Unlock()
 		got, err := m.ask(ctx, words, batch, first, halves, again)
 		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
 		case err == nil:
 			return take(batch, got)
-		case !tooMuch(err) && (!late || !halves) && (!noNumber(err) || !answered && len(batch) == 1):
+		case !tooMuch(err) && (!late || !halves) && !noNumber(err):
 			return err
 		case len(batch) == 1:
 			mu.Lock()
 			defer mu.Unlock()
-			done, inARow = done+1, inARow+1
+			done, inARow, refusal = done+1, inARow+1, err
 			if r, ok := errors.AsType[*esclient.Error](err); !ok || r.Status != http.StatusRequestTimeout { // which is no fault of the word
 				refused = append(refused, words[batch[0]])
 			}
@@ -191,7 +192,10 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	for batch := range slices.Chunk(rest, size) {
 		group.Go(func() error { return inHalves(inGroup, batch) })
 	}
-	if err := group.Wait(); err != nil || largest == 0 {
+	if err = group.Wait(); err == nil && dim == 0 && noNumber(refusal) {
+		err = refusal
+	}
+	if err != nil || largest == 0 {
 		return vectors, err
 	}
 	// Only now: a model that took others refuses these for what they are.
