@@ -113,8 +113,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 	}
 	var mu sync.Mutex     // of Tell, progress, and the variables that follow, dim and vectors
 	done, largest := 0, 0 // words that are settled, and the size of the largest batch that was answered
-	var refused []string
-	var refusal error        // of the last of them
+	refused, refusal := []string(nil), error(nil) // words, and what was said to the last
 	inARow, alone := 0, true // of the refused, and whether only one batch is under way
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
