@@ -111,10 +111,10 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 			return nil, err
 		}
 	}
-	var mu sync.Mutex     // of Tell, progress, and the variables that follow, dim and vectors
-	done, largest := 0, 0 // words that are settled, and the size of the largest batch that was answered
+	var mu sync.Mutex                             // of Tell, progress, and the variables that follow, dim and vectors
+	done, largest := 0, 0                         // words that are settled, and the size of the largest batch that was answered
 	refused, refusal := []string(nil), error(nil) // words, and what was said to the last
-	inARow, alone := 0, true // of the refused, and whether only one batch is under way
+	inARow, alone := 0, true                      // of the refused, and whether only one batch is under way
 	again := func(err error, pause time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
