@@ -11,7 +11,10 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -373,4 +376,27 @@ func termRows(m *Matrix) []TermRow {
 		rows = append(rows, TermRow{Term: term, DocFreq: row.DocFreq(), Form: m.Form(term), Neighbors: neighborsOf(row)})
 	}
 	return rows
+}
+
+// A file that was written before rows had origins and words had nearest ones is
+// read as it was: three pairs of words, by akin at 09d4d11.
+func TestFilesOfEarlierVersionsStayReadable(t *testing.T) {
+	file, err := os.Open(filepath.Join("testdata", "before_models.akin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	m, err := Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, term := range []string{"car", "gas"} {
+		for n := range m.Row(term).All() {
+			got = append(got, fmt.Sprintf("%s %s %.1f", term, n.Term, n.Similarity))
+		}
+	}
+	if want := []string{"car automobile 0.8", "car vehicle 0.5", "gas petrol 0.9"}; !slices.Equal(got, want) || m.Len() != 5 {
+		t.Errorf("%d terms, %q", m.Len(), got)
+	}
 }

@@ -94,6 +94,13 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	if m.Len() != before.Len() || meta.NonZeros < before.Meta().NonZeros*9/10 {
 		t.Errorf("%d terms with %d neighbors, %d with %d before", m.Len(), meta.NonZeros, before.Len(), before.Meta().NonZeros)
 	}
+	shown := filepath.Join(t.TempDir(), "shown.akin")
+	mustAkin(t, append([]string{
+		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--dim", "20", "--out", shown,
+	}, flags...)...)
+	if row := mustAkin(t, "matrix", "show", shown, "refund", "--top", "3"); !strings.Contains(row, "gear") || !strings.Contains(row, "model") {
+		t.Errorf("the row of refund does not say what is from the model:\n%s", row)
+	}
 	for _, pair := range [][2]string{{"refund", "gear"}, {"gear", "refund"}, {"parcel", "oven"}} {
 		for n := range m.Row(pair[0]).All() {
 			if from := meta.Origins; n.Term != pair[1] || n.Origins != 2 || len(from) != 2 || from[1] != "model" {
@@ -142,6 +149,17 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 			t.Errorf("the nearest of refund is %s, not gear", n.Term)
 		}
 		break
+	}
+}
+
+// Word vectors of another language end the build with what is wrong.
+func TestVectorsOfNoWordOfTheIndexEndTheBuild(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.akin")
+	file := write(t, "v.txt", "zebra-unheard 1 0 0\nquagga-unheard 0 1 0\n")
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body", "--dim", "20",
+		"--out", out, "--embeddings", "file:"+file)
+	if _, err := os.Stat(out); status == 0 || err == nil || !strings.Contains(stderr, "none of the 2 words of the file is kept") {
+		t.Errorf("status %d: %s", status, stderr)
 	}
 }
 

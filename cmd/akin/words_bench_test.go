@@ -39,7 +39,7 @@ var strengthsTried = []float64{0.15, 0.25, 0.35, 0.45}
 func BenchmarkRelatedWords(b *testing.B) {
 	data, model := os.Getenv("AKIN_DATA"), os.Getenv("AKIN_WORDS_EMBEDDINGS")
 	if data == "" {
-		b.Skip("AKIN_DATA names no folder of judged collections")
+		b.Fatal("AKIN_DATA names no folder of judged collections")
 	}
 	names := []string{"med", "cran", "cisi", "npl", "scifact_train"}
 	matrices := []string{"documents"}

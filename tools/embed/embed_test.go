@@ -333,6 +333,31 @@ func TestABatchOfOneVectorIsTakenOnceOthersDiffered(t *testing.T) {
 	}
 }
 
+// A build that is interrupted while four batches are under way goes on: only
+// what was under way is sent again.
+func TestAnInterruptedBuildGoesOnFromItsCache(t *testing.T) {
+	fake := &fakeModel{}
+	m := newModel(t, fake, "/v1/embeddings")
+	m.Cache = filepath.Join(t.TempDir(), "vectors.db")
+	words := numbered(3000)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	if _, err := m.Vectors(ctx, words, func(_ string, done, _ int) {
+		if done > 1200 {
+			stop()
+		}
+	}); err == nil {
+		t.Fatal("it was not interrupted")
+	}
+	vectors, err := m.Vectors(t.Context(), words, nil)
+	if err != nil || slices.ContainsFunc(vectors, func(v []float32) bool { return len(v) == 0 }) {
+		t.Error(err)
+	}
+	if again := len(fake.texts) - len(words); again < 0 || again > callsAtOnce*batchWords {
+		t.Errorf("%d words were sent twice", again)
+	}
+}
+
 func TestModelThatRefusesEverythingIsSoonLeftAlone(t *testing.T) {
 	calls := 0
 	fake := &fakeModel{refuse: func(int) int { calls++; return http.StatusBadRequest }}
