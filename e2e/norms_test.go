@@ -289,7 +289,7 @@ func (f *normsFixture) interrupt(command func(cluster string) []string) string {
 		}
 		return n < 3
 	})
-	cmd := exec.Command(akinPath(f.t), append(command(cluster), "--workers", "1")...)
+	cmd := exec.Command(akinPath(f.t), command(cluster)...)
 	cmd.Env = cleanEnvironment()
 	proc, err := startProcess("backfill", newDir(f.t, "backfill"), cmd)
 	if err != nil {

@@ -218,7 +218,7 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = cli.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--workers", "1")); err != nil || m.Len() != 1 {
+	if m, err = cli.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2")); err != nil || m.Len() != 1 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -280,7 +280,7 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	c.written = cancel
 	var said strings.Builder
 	root := newRoot()
-	root.SetArgs([]string{"norms", "backfill", "--cluster", url, "--index", "docs", "--field", "body", "--workers", "1", "--weights", file})
+	root.SetArgs([]string{"norms", "backfill", "--cluster", url, "--index", "docs", "--field", "body", "--weights", file})
 	root.SetErr(&said)
 	err := root.ExecuteContext(ctx)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
@@ -345,8 +345,7 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 	for name, tt := range map[string]struct{ args, want []string }{
 		"nothing":               {[]string{"norms", "snapshot"}, []string{"--cluster", "--index", "--field", "--out"}},
 		"no weights":            {append([]string{"norms", "backfill"}, whole...), []string{"--weights"}},
-		"no workers":            {append([]string{"norms", "backfill", "--weights", "w", "--workers", "0"}, whole...), []string{"--workers"}},
-		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"64MiB", "--workers"}},
+		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB"}, whole...), []string{"64MiB"}},
 		"a size without a unit": {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "3000"}, whole...), []string{"--max-memory"}},
 		"no such command":       {[]string{"norms", "fill"}, []string{"no command"}},
 	} {
