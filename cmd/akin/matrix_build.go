@@ -50,10 +50,10 @@ func (f *buildFlags) sources() []sourceFlag {
 		{"from-index", "power query max-docs words exact-analysis spool dim max-terms max-memory seed " +
 			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
 			"embedding-share dry-run", &f.index},
-		{"from-vectors", "power recall max-words format", &f.vectors},
-		{"from-edit-distance", "theta1 theta2 length-ratio max-distance", &f.spelling},
+		{"from-vectors", "power recall max-words", &f.vectors},
+		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
-		{"from-tsv", "bidirectional clamp-similarities", &f.list},
+		{"from-tsv", "", &f.list},
 		{"from-matrices", "combine weights relations", &f.combine},
 	}
 }
@@ -133,8 +133,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
-	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
-	errs = append(errs, f.index.embeddings.check(cmd.Context(), flags, f.field.CAFile))
+	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(cmd.Context(), flags, f.field.CAFile))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
