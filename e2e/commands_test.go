@@ -329,7 +329,7 @@ func TestEqualInputGivesEqualFiles(t *testing.T) {
 		return string(content)
 	}
 	vectors := writeFile(t, "vectors.txt", manyVectors(500))
-	fromIndex := []string{"--from-index", e.url, "--index", relatedIndex, "--field", "body", "--min-df", "1", "--dim", "4"}
+	fromIndex := []string{"--from-index", e.url, "--index", relatedIndex, "--field", "body", "--min-df", "1"}
 	for _, args := range [][]string{{"--from-vectors", vectors}, fromIndex} {
 		if first, second := build(args...), build(args...); first != second {
 			t.Errorf("matrix build %s gives different files", strings.Join(args, " "))

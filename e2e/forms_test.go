@@ -67,7 +67,7 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 		build := func(index, file string, args ...string) (path, said string) {
 			path = filepath.Join(dir, file)
 			built := runAkin(t, append([]string{
-				"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--dim", "4", "--out", path,
+				"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", path,
 			}, args...)...)
 			if built.status != 0 {
 				t.Fatal(built.stderr)

@@ -251,15 +251,15 @@ func settle(b *testing.B, e *engine) {
 	e.must(b, http.MethodPost, "/"+formsIndex+"/_refresh", "")
 }
 
-// formsMatrix learns S from a part of the documents and in few dimensions,
-// which takes a fraction of the time: how long searches take does not depend
-// on how good S is. flags are more of those of akin matrix build.
+// formsMatrix learns S from a part of the documents, which takes a fraction of
+// the time: how long searches take does not depend on how good S is. flags are
+// more of those of akin matrix build.
 func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
 	file := filepath.Join(newDir(b, "matrix"), "forms.akin")
 	cmd := exec.CommandContext(b.Context(), akinPath(b), append([]string{
 		"matrix", "build", "--from-index", e.url, "--index", formsIndex,
-		"--field", "body", "--out", file, "--max-docs", "60000", "--dim", "50",
+		"--field", "body", "--out", file, "--max-docs", "60000",
 	}, flags...)...)
 	cmd.Env = cleanEnvironment()
 	if output, err := cmd.CombinedOutput(); err != nil {

@@ -199,7 +199,7 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		"no folder":         {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/no/such/folder/x"}, []string{"/no/such/folder"}},
 		"a device":          {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/dev/null"}, []string{"regular file"}},
 		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--recall", "2"}, []string{"--top: 0", "recall"}},
-		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--dim", "5"}, []string{"--dim"}},
+		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--max-docs", "5"}, []string{"--max-docs"}},
 		"no term":           {[]string{"matrix", "show", "x"}, []string{"word"}},
 		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},
 		"no redis":          {[]string{"matrix", "list"}, []string{"--redis"}},

@@ -47,9 +47,8 @@ type sourceFlag struct {
 
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
-		{"from-index", "power query max-docs words exact-analysis spool dim max-terms max-memory seed " +
-			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
-			"embedding-share dry-run", &f.index},
+		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
+			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
@@ -133,7 +132,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
-	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(cmd.Context(), flags, f.field.CAFile))
+	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
@@ -234,7 +233,6 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	vectors, _ := f.index.embeddings.file()
 	keep("embeddings", vectors)
 	keep("embeddings-cache", f.index.embeddings.model.Cache)
-	keep("embedding-key-file", f.index.embeddings.keyFile)
 	for flag := range strings.FieldsSeq(inputs) {
 		if path := flags.Lookup(flag).Value.String(); path != "" {
 			check(flag, path)

@@ -144,7 +144,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	dir := t.TempDir()
 	matrix := filepath.Join(dir, "cran.akin")
 	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", index, "--field", "body",
-		"--dim", "50", "--top", "50", "--out", matrix); status != 0 {
+		"--top", "50", "--out", matrix); status != 0 {
 		t.Fatal(stderr)
 	}
 	m, err := cli.ReadMatrix(t.Context(), matrix)

@@ -49,7 +49,7 @@ func demoJudgments(t *testing.T, index string) (queries, judgments string) {
 func tuneArgs(t *testing.T, url string) (args []string, out string) {
 	t.Helper()
 	matrix := filepath.Join(t.TempDir(), "knowledge.akin")
-	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", "knowledge", "--field", "body", "--dim", "20", "--out", matrix); status != 0 {
+	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", "knowledge", "--field", "body", "--out", matrix); status != 0 {
 		t.Fatal(stderr)
 	}
 	queries, judgments := demoJudgments(t, "knowledge")
