@@ -73,7 +73,7 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 
 func TestHelpHasAnExample(t *testing.T) {
 	for _, command := range []string{
-		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix prune", "matrix pull", "matrix show",
+		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix prune", "matrix show",
 	} {
 		out := mustAkin(t, append(strings.Fields(command), "--help")...)
 		if !strings.Contains(out, "Example") || !strings.Contains(out, "akin "+command) {

@@ -128,7 +128,6 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{"matrix", "activate"},
 		{"matrix", "rollback"},
 		{"matrix", "prune"},
-		{"matrix", "pull"},
 		{"matrix", "show"},
 		{"matrix", "check"},
 		{"matrix", "diff"},
