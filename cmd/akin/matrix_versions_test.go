@@ -88,19 +88,19 @@ func TestMistakesInVersionCommandsExitWithStatus2(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a bad name":             {[]string{"list", "--name", "a b"}, "letters, digits"},
-		"a bad name to push":     {[]string{"push", "--name", "a/b", file}, "letters, digits"},
-		"a bad version":          {[]string{"activate", "a b"}, "letters, digits"},
-		"keep is missing":        {[]string{"prune"}, "--keep"},
-		"keep nothing":           {[]string{"prune", "--keep", "0"}, "--keep"},
-		"a secret in a bad URL":  {[]string{"list", "--redis", "redis+cluster://u:hunter2@h/1"}, "no databases"},
-		"no such authorities":    {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", "/no/such/file"}, "/no/such/file"},
-		"no certificates":        {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", file}, "no certificate in it"},
-		"half a pair":            {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file}, "private key"},
-		"a pair that is none":    {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file, "--redis-key-file", file}, "certificate"},
-		"needless certificates":  {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss only"},
-		"an argument too many":   {[]string{"prune", "--keep", "1", "x"}, "x"},
-		"no argument to push":    {[]string{"push"}, "arg"},
+		"a bad name":            {[]string{"list", "--name", "a b"}, "letters, digits"},
+		"a bad name to push":    {[]string{"push", "--name", "a/b", file}, "letters, digits"},
+		"a bad version":         {[]string{"activate", "a b"}, "letters, digits"},
+		"keep is missing":       {[]string{"prune"}, "--keep"},
+		"keep nothing":          {[]string{"prune", "--keep", "0"}, "--keep"},
+		"a secret in a bad URL": {[]string{"list", "--redis", "redis+cluster://u:hunter2@h/1"}, "no databases"},
+		"no such authorities":   {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", "/no/such/file"}, "/no/such/file"},
+		"no certificates":       {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", file}, "no certificate in it"},
+		"half a pair":           {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file}, "private key"},
+		"a pair that is none":   {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file, "--redis-key-file", file}, "certificate"},
+		"needless certificates": {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss only"},
+		"an argument too many":  {[]string{"prune", "--keep", "1", "x"}, "x"},
+		"no argument to push":   {[]string{"push"}, "arg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, status := akin(t, append([]string{"matrix"}, tt.args...)...)

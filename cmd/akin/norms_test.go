@@ -192,13 +192,10 @@ func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
 }
 
 // snapshotOf runs "norms snapshot" and returns the file.
-func snapshotOf(t *testing.T, cluster string, args ...string) string {
+func snapshotOf(t *testing.T, cluster string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "weights.akin")
-	all := append([]string{"norms", "snapshot", "--cluster", cluster, "--index", "docs", "--field", "body", "--out", out}, args...)
-	if _, stderr, status := akin(t, all...); status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
+	mustAkin(t, "norms", "snapshot", "--cluster", cluster, "--index", "docs", "--field", "body", "--out", out)
 	return out
 }
 
@@ -218,7 +215,9 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = cli.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2")); err != nil || m.Len() != 1 {
+	several := filepath.Join(t.TempDir(), "several.akin")
+	mustAkin(t, "matrix", "build", "--from-matrices", snapshotOf(t, url), "--min-df", "2", "--out", several)
+	if m, err = cli.ReadMatrix(t.Context(), several); err != nil || m.Len() != 1 || m.Meta().Docs != 3 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
