@@ -53,7 +53,7 @@ func (f *buildFlags) sources() []sourceFlag {
 		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
 		{"from-tsv", "", &f.list},
-		{"from-matrices", "combine weights relations", &f.combine},
+		{"from-matrices", "combine", &f.combine},
 	}
 }
 
@@ -210,7 +210,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 }
 
 // inputs are the flags that name a file to read, but for --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file"
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv overrides ca-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read
@@ -241,6 +241,10 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	}
 	for _, path := range f.combine.paths {
 		check("from-matrices", path)
+	}
+	if path := f.combine.relations(); path != "" {
+		check("combine", path)
+		keep("combine", path)
 	}
 	return errs
 }

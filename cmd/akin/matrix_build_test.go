@@ -94,7 +94,7 @@ func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
 		{[]string{"--combine", "average"}, 0.6},
 		{[]string{"--combine", "minimum"}, 0.4},
 		{[]string{"--combine", "maximum"}, 0.8},
-		{[]string{"--combine", "weighted", "--weights", "3,1"}, 0.7},
+		{[]string{"--combine", "weighted:3,1"}, 0.7},
 	} {
 		m, _ := built(t, append([]string{"--from-matrices", both}, tt.rule...)...)
 		for n := range m.Row("car").All() {
@@ -130,7 +130,7 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression", "--relations", write(t, "s.txt", synonyms.String()))
+	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression:"+write(t, "s.txt", synonyms.String()))
 	row := rowOf(m, word(0))
 	if len(row) == 0 || row[0] != word(100) {
 		t.Errorf("row %q", row)
@@ -201,7 +201,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"no source", nil, []string{"--from-index", "--from-matrices", "give one of"}},
 		{"two sources", []string{"--from-tsv", tsv, "--from-vectors", tsv}, []string{"give one of"}},
 		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
-		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s"}},
+		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--combine", "regression:/no/s"}, []string{"/no/a", "/no/b", "/no/s"}},
 		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
 		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--exclude is", "--field is"}},
 		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
@@ -209,9 +209,11 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"flags of other sources", []string{"--from-tsv", tsv, "--similarity", "0.2", "--recall", "0.5"}, []string{"--similarity does not go with --from-tsv", "--recall does not"}},
 		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
 		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--exclude", "("}, []string{"--top: 0", "--min-similarity: 2", "--exclude: "}},
-		{"weights without their rule", []string{"--from-matrices", "a,b", "--weights", "1,2"}, []string{"--combine weighted"}},
-		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
-		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
+		{"weights without their rule", []string{"--from-matrices", "a,b", "--combine", "average:1,2"}, []string{"average takes nothing"}},
+		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted:1"}, []string{"1 numbers for 2 matrices"}},
+		{"no weights", []string{"--from-matrices", "a,b", "--combine", "weighted"}, []string{`"" is not a number`}},
+		{"weights of nothing", []string{"--from-matrices", "a,b", "--combine", "weighted:0,inf"}, []string{`"0" is not`, `"inf" is not`}},
+		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"regression:FILE"}},
 		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
 		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
 	} {
