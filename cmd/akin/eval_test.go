@@ -270,7 +270,7 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 		{"no placeholder", []string{"--template", write(t, "t.json", "{}")}, "t.json: no {{query}} in the search body"},
 		{"no JSON", []string{"--template", write(t, "t.json", `{"query": {{query}}}`)}, "t.json: the search body is no JSON object"},
 		{"no template", []string{"--template", ""}, "a query with a text needs a template"},
-		{"a deep measure", []string{"--depth", "20"}, "recall@100 looks at 100 hits, and the search asks for 20"},
+		{"a deep measure", []string{"--measures", "recall@101"}, "recall@101 looks at 101 hits, and the search asks for 100"},
 		{"a short page", []string{"--template", write(t, "t.json", `{"size": 5, "query": {"match": {"body": "{{query}}"}}}`)}, "the search asks for 5"},
 		{"an unknown measure", []string{"--measures", "NDCG"}, `--measures: "NDCG" is no measure`},
 		{"a change of one arm", []string{"--fail-under", "nDCG@10=+1%"}, "--fail-under: a change from the first arm needs a second --arm"},
