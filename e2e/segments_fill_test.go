@@ -227,7 +227,7 @@ func (f *fillFixture) testChanged() {
 	}{
 		{[]string{"--all"}, []string{"Changed. In part."}},
 		{[]string{"--by", "sentences"}, []string{"Changed.", "In part."}},
-		{[]string{"--by", "windows", "--words", "2", "--overlap", "1"}, []string{"Changed. In", "In part."}},
+		{[]string{"--by", "windows:2:1"}, []string{"Changed. In", "In part."}},
 	} {
 		f.backfill(0, tt.args...)
 		docs := f.stored()
