@@ -132,7 +132,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	config := section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"expansion": section{"budget": "10s"},
 		"profiles": section{
 			"low":       section{"effort": "low"},
 			"normal":    section{"effort": "normal"},
@@ -147,10 +147,10 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
 		"matrices": matrices,
-		"caches":   section{"vectors": "256MiB"},
+		"caches":   section{"size": "640MiB"},
 	}
 	a := startAkin(b, config)
-	config["caches"] = section{"vectors": "1MiB"} // by the time that a text comes again, its hits are forgotten
+	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
 	cold := startAkin(b, config)
 	a.awaitMatrix(b, "forms")
 	cold.awaitMatrix(b, "forms")

@@ -257,9 +257,10 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 		}
 	}
 	a := startAkin(t, section{
-		"cluster":  section{"urls": []string{e.url}},
-		"matrices": []section{{"name": "main"}},
-		"redis": section{"timeout": "1s", "tls": section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"budget": widePatience},
+		"matrices":  []section{{"name": "main"}},
+		"redis": section{"tls": section{
 			"ca_file": filepath.Join(dir, "ca.crt"), "cert_file": filepath.Join(dir, "client.crt"), "key_file": filepath.Join(dir, "client.key"),
 		}},
 	}, "AKIN_REDIS_URL=rediss://proxy:secret%2F1@"+n.addr())

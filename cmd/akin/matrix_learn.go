@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
 )
@@ -99,7 +100,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
-		Strength: expansion.Strength.Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
+		Strength: form.Strength(expansion.Strength).Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
 		OnlyKnown: f.source.Judgments == "", Unit: unit,
 	}, report.Step)
 	if err != nil {
