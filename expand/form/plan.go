@@ -47,8 +47,8 @@ func (s Scoring) String() string {
 // terms without weight.
 type Lambda struct{ Linear, Grouped, Saturated float64 }
 
-// Strength returns so many times the λ that ranked judged collections best, each
-// at most 1.
+// Strength returns so many times the λ that ranked judged collections best,
+// each at most 1.
 func Strength(times float64) Lambda {
 	return Lambda{Linear: min(0.2*times, 1), Grouped: min(0.5*times, 1), Saturated: min(0.25*times, 1)}
 }

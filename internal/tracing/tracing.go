@@ -29,9 +29,9 @@ const (
 	envSample   = "OTEL_TRACES_SAMPLER_ARG"
 )
 
-// Export returns a provider that sends spans to /v1/traces below the endpoint of
-// the environment, nil where it has none: all of a trace that a client has begun
-// and samples, and a share of the others. Its Shutdown sends what waits.
+// Export returns a provider that sends spans to /v1/traces below the endpoint
+// of the environment, nil where it has none: all of a trace that a client has
+// begun and samples, and a share of the others. Its Shutdown sends what waits.
 func Export(ctx context.Context, version string) (*sdk.TracerProvider, error) {
 	endpoint, sample := os.Getenv(envEndpoint), 0.01
 	if endpoint == "" {

@@ -24,13 +24,14 @@ import (
 // A text file is that of GloVe, of word2vec's text and fastText's .vec files: a
 // line for each word, the word first, then its numbers, separated by blanks or
 // tabs. A first line of two whole numbers is a header, the numbers of words and
-// of dimensions. A word may have blanks, several of which become one, as long as
-// only its first part is a number; a byte order mark and blank lines are ignored.
+// of dimensions. A word may have blanks, several of which become one, as long
+// as only its first part is a number; a byte order mark and blank lines are
+// ignored.
 //
-// A binary file is word2vec's .bin: the header and a line feed, then each word, a
-// blank, and its numbers as 32-bit floats, least byte first. Line feeds before a
-// word are ignored. A file is binary where a header comes first and the
-// 4·dimensions bytes (at most 4096) behind the first word are not text.
+// A binary file is word2vec's .bin: the header and a line feed, then each word,
+// a blank, and its numbers as 32-bit floats, least byte first. Line feeds
+// before a word are ignored. A file is binary where a header comes first and
+// the 4·dimensions bytes (at most 4096) behind the first word are not text.
 //
 // Errors wrap [ErrVectors] and say where the file is not of its format, or has
 // another number of words or dimensions than it says; where no word is kept,

@@ -230,8 +230,8 @@ func (c Cut) Validate() error {
 	return fmt.Errorf("texts can be cut by %s, %s or %s, not by %q", Paragraphs, Sentences, Windows, c.By)
 }
 
-// ParseCut reads a way as [Cut.String] writes it. Windows without numbers are of
-// 200 words, of which 50 are in the next one, too.
+// ParseCut reads a way as [Cut.String] writes it. Windows without numbers are
+// of 200 words, of which 50 are in the next one, too.
 func ParseCut(text string) (Cut, error) {
 	by, numbers, given := strings.Cut(text, ":")
 	c := Cut{By: by}

@@ -25,7 +25,8 @@ type TuneOptions struct {
 }
 
 // tuneFolds is how many parts the queries are cut into, and leastPerFold how
-// many each has at least: fewer say nothing. tuneSeed decides all that is random.
+// many each has at least: fewer say nothing. tuneSeed decides all that is
+// random.
 const tuneFolds, leastPerFold, tuneSeed = 5, 4, 1
 
 // Validate reports every option that is out of range, and too few queries for
