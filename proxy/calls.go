@@ -46,7 +46,6 @@ func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
 type calls struct {
 	upstream *nodes.Pool
 	memory   *limits.Budget
-	limit    int64       // of bytes of an answer
 	secured  atomic.Bool // the cluster has security; it stays true, over reloads too
 }
 
@@ -86,8 +85,8 @@ func (c *calls) as(client caller, hold *limits.Hold) sender {
 			hold = c.memory.Hold(limits.SearchBody, "")
 			defer hold.Release()
 		}
-		if text, err = limits.Read(res.Body, hold, res.ContentLength, c.limit); errors.Is(err, limits.ErrTooLarge) {
-			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", call.Path, c.limit, err)
+		if text, err = limits.Read(res.Body, hold, res.ContentLength, limits.MaxAnswer); errors.Is(err, limits.ErrTooLarge) {
+			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", call.Path, limits.MaxAnswer, err)
 		}
 		return res.StatusCode, text, err
 	}

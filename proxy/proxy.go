@@ -45,7 +45,7 @@ func New(o Options) *Server {
 			s.metrics.Trials.WithLabelValues(o.Trials[i].Name, arm)
 		}
 	}
-	s.calls = &calls{upstream: o.Nodes, memory: o.Memory, limit: o.MaxBody}
+	s.calls = &calls{upstream: o.Nodes, memory: o.Memory}
 	s.calls.secured.Store(o.Secured || o.Previous != nil && o.Previous.calls.secured.Load())
 	s.access = newAccess(s.calls, s.guard, s.log, s.metrics.Authorizing)
 	s.judge = judge{memory: s.opts.Memory, gunzip: &s.gunzip}

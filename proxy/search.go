@@ -372,6 +372,8 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
+		} else if int64(len(t.rendered)) > s.opts.MaxBody {
+			return &rewrittenSearch{Result: &expand.Result{Reason: reasonTooLarge}}, nil
 		}
 		in.Body = t.rendered
 		for _, template := range t.templates {
