@@ -18,6 +18,9 @@ import (
 // root is the folder of the repository.
 var root = filepath.Join("..", "..")
 
+// papers repeats the papers' experiments, next to the package that follows them.
+const papers = "simmatrix/softcosine/PAPERS.md"
+
 // userTexts returns the text of every document for users, by name.
 func userTexts(t *testing.T) map[string]string {
 	t.Helper()
@@ -26,7 +29,8 @@ func userTexts(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	texts := map[string]string{}
-	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	names = append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, filepath.FromSlash(papers)))
+	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +90,7 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(names, filepath.Join(root, "README.md")) {
+	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, filepath.FromSlash(papers))) {
 		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(read(t, name), -1) {
 			if strings.Contains(m[1], "://") || m[1] == "" && m[2] == "" {
 				continue
