@@ -40,7 +40,7 @@ const (
 const (
 	worse    = "q14"
 	whyWorse = `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
-		`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`
+		`In so few texts "way" looks related to it. A text on repairs has both words, and becomes the first hit.`
 )
 
 // Run shows figures of all judged queries, then searches side by side. It
@@ -208,7 +208,7 @@ func table(c compared) string {
 	figures := func(way int) string {
 		return fmt.Sprintf("%d hits, nDCG@%d %.3f", c.found[way].total, rankedHits, c.found[way].ndcg)
 	}
-	related := fmt.Sprintf("the same %d and %d related, nDCG@%d %.3f",
+	related := fmt.Sprintf("%d and %d related, nDCG@%d %.3f",
 		c.found[withoutAkin].total, c.found[with].total-c.found[withoutAkin].total, rankedHits, c.found[with].ndcg)
 	row("", "  "+figures(withoutAkin), "  "+related)
 	row("", "  with matching: same, "+figures(same), "")
