@@ -132,7 +132,7 @@ func join(c *collection) (long []longDocument, queries []judgedQuery, clashes in
 		long = append(long, one)
 	}
 	for _, q := range c.queries {
-		grades := map[string]int{}
+		grades := map[string]float64{}
 		for id, grade := range q.grades {
 			grades[in[id]] = max(grades[in[id]], grade)
 		}
@@ -303,9 +303,9 @@ func TestRelevantDocumentsAreJoinedWithOthers(t *testing.T) {
 		c.docs = append(c.docs, document{fmt.Sprint("d", i), map[string]any{"body": fmt.Sprint("text", i)}})
 	}
 	for q := range 20 {
-		grades := map[string]int{}
+		grades := map[string]float64{}
 		for i := range 5 {
-			grades[fmt.Sprint("d", (q*4+i*7)%95)] = 1 + i%2
+			grades[fmt.Sprint("d", (q*4+i*7)%95)] = float64(1 + i%2)
 		}
 		c.queries = append(c.queries, judgedQuery{fmt.Sprint("q", q), "words", grades})
 	}

@@ -113,7 +113,7 @@ type judgedWords struct {
 	url         string
 	client      *esclient.Client
 	full, short []string
-	grades      []map[string]int
+	grades      []map[string]float64
 }
 
 func readJudgedWords(b *testing.B, folder string) *judgedWords {
