@@ -34,14 +34,14 @@ expansion:
   max_added_terms: 1000
   budget: soon
   max_doc_share: 0
-caches: {rows: -1}
+caches: {size: -1}
 `)
 	r := runAkin(t, "serve", "--config", path)
 	if r.status != 2 {
 		t.Errorf("exit status %d, want 2", r.status)
 	}
 	for line, key := range map[int]string{
-		1: "address", 3: "urls", 4: "nodes", 6: "scoring", 7: "max_added_terms", 8: "budget", 9: "max_doc_share", 10: "rows",
+		1: "address", 3: "urls", 4: "nodes", 6: "scoring", 7: "max_added_terms", 8: "budget", 9: "max_doc_share", 10: "size",
 	} {
 		want := path + ":" + strconv.Itoa(line)
 		found := slices.ContainsFunc(strings.Split(r.stderr, "\n"), func(s string) bool {
