@@ -154,9 +154,10 @@ type Analysis struct {
 	// Routed says that an alias of the expression has a routing for searches, so
 	// that some shards may be left out, Filtered that one has a filter. Both may be
 	// true where the engine applies none, as with a pattern that matches the alias.
-	// Piped says that an index has its own search pipeline; Filtered is true then,
-	// too.
-	Routed, Filtered, Piped bool
+	// Pipelines are the names of the indices' own search pipelines; Filtered is
+	// true where there is one, too.
+	Routed, Filtered bool
+	Pipelines        []string
 	// Nested is the path of the innermost nested object that the field is in, "" for
 	// none.
 	Nested string
@@ -169,7 +170,7 @@ type Analysis struct {
 // by the analyzer named or, where that is "", by the field's own.
 func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
-	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Piped, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Piped, s.Nested
+	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Pipelines, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Pipelines, s.Nested
 	return &a
 }
 

@@ -290,9 +290,10 @@ const (
 	// The last ones that the cluster told, for when it does not: float64, bool.
 	lastScaleOfField
 	lastScriptsOfIndices
-	linearOfField  // Linear
-	vectorsOfField // bool
-	limitOfIndices // int64, not remembered
+	linearOfField        // Linear
+	vectorsOfField       // bool
+	limitOfIndices       // int64, not remembered
+	readsQueryOfPipeline // bool
 )
 
 // A key is a question to the cluster.

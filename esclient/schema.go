@@ -151,7 +151,10 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	for _, t := range s.Targets {
 		m := answer[t.Index]
 		routed, filtered := m.Restricted(q.indices.mayName)
-		s.Routed, s.Filtered, s.Piped = s.Routed || routed, s.Filtered || filtered, s.Piped || m.Piped()
+		s.Routed, s.Filtered = s.Routed || routed, s.Filtered || filtered
+		if name := m.Pipeline(); name != "" && !slices.Contains(s.Pipelines, name) {
+			s.Pipelines = append(s.Pipelines, name)
+		}
 	}
 	// OpenSearch 2 refuses nested queries where the path is another object, also
 	// with ignore_unmapped.

@@ -177,9 +177,10 @@ type Schema struct {
 	// Shards is the number of primary shards of the targets.
 	Shards int
 	// Routed says that an alias may send a search to some of them only, Filtered
-	// that an alias of the expression has a filter, and Piped that a target has its
-	// own search pipeline.
-	Routed, Filtered, Piped bool
+	// that an alias of the expression has a filter, or a target its own search
+	// pipeline. Pipelines are the names of these.
+	Routed, Filtered bool
+	Pipelines        []string
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
 	// Unvectored says that the cluster refused to count terms by _termvectors.

@@ -68,17 +68,19 @@ type Index struct {
 	} `json:"aliases"`
 }
 
-// Piped reports whether the index has its own search pipeline.
-func (m *Index) Piped() bool {
-	pipeline := m.Settings.Text("index.search.default_pipeline")
-	return pipeline != "" && pipeline != "_none"
+// Pipeline returns the name of the index's own search pipeline, "" for none.
+func (m *Index) Pipeline() string {
+	if name := m.Settings.Text("index.search.default_pipeline"); name != "_none" {
+		return name
+	}
+	return ""
 }
 
 // Restricted reports whether an alias that a search may name sends it to some
 // of the index's shards only, and whether one has a filter, as the index's own
 // search pipeline may have.
 func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bool) {
-	filtered = m.Piped()
+	filtered = m.Pipeline() != ""
 	for alias, a := range m.Aliases {
 		if (a.SearchRouting != "" || len(a.Filter) > 0) && mayName(alias) {
 			routed, filtered = routed || a.SearchRouting != "", filtered || len(a.Filter) > 0

@@ -52,6 +52,8 @@ var kinds = map[string]kind{
 	"pinned":         {inside: []string{"organic"}},
 	"rule":           {inside: []string{"organic"}},
 	"rule_query":     {inside: []string{"organic"}},
+	// Only as the query of the search, see [Parser.Hybrid].
+	"hybrid": {inside: []string{"queries"}, outside: []string{"filter"}},
 
 	"constant_score": {reason: reason.NotScoring},
 
@@ -71,12 +73,14 @@ var kinds = map[string]kind{
 	"common": {reason: reason.Other}, "distance_feature": {reason: reason.Other},
 	"geo_bounding_box": {reason: reason.Other}, "geo_distance": {reason: reason.Other},
 	"geo_grid": {reason: reason.Other}, "geo_polygon": {reason: reason.Other}, "geo_shape": {reason: reason.Other},
-	"hybrid": {reason: reason.Other}, "knn": {reason: reason.Other}, "more_like_this": {reason: reason.Other},
+	"knn": {reason: reason.Other}, "more_like_this": {reason: reason.Other},
 	"neural": {reason: reason.Other}, "neural_sparse": {reason: reason.Other}, "percolate": {reason: reason.Other},
 	"rank_feature": {reason: reason.Other}, "script": {reason: reason.Other}, "semantic": {reason: reason.Other},
 	"shape": {reason: reason.Other}, "xy_shape": {reason: reason.Other}, "sparse_vector": {reason: reason.Other},
 	"text_expansion": {reason: reason.Other}, "weighted_tokens": {reason: reason.Other},
 	"wrapper": {reason: reason.Other},
+
+	"kql": {reason: reason.KQL}, "template": {reason: reason.Template}, "agentic": {reason: reason.Agentic},
 }
 
 // HasOneField reports whether a clause of the kind looks into one field, by the

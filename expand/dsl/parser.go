@@ -118,7 +118,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	case "suggest": // completions are documents, with what comes back of hits
 		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte(`"completion"`))
 	case "search_pipeline": // of OpenSearch, which may do anything
-		s.Hits.Bare = true
+		s.Hits.Bare, s.Pipeline = true, at
 	case "ext":
 		s.Hits.Ext = true
 	}
@@ -163,10 +163,15 @@ func (p *Parser) kind(name string, depth int) error {
 		return p.leave(reason.Unknown)
 	case k.reason != "":
 		return p.leave(k.reason)
+	case name == "hybrid" && (!p.Hybrid || string(p.path) != "query.hybrid"): // elsewhere no pipeline sees its scores
+		return p.leave(reason.Hybrid)
 	case k.read != nil:
 		return p.clause(k, depth)
 	case !p.isObject():
 		return p.json.Skip()
+	}
+	if name == "hybrid" {
+		s.Hybrid, s.NoRescore = true, reason.Hybrid
 	}
 	first := len(s.Clauses)
 	same, err := p.compound(k, depth)
@@ -188,7 +193,7 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		switch {
 		case slices.Contains(k.inside, member):
 			at, err := p.json.Place(func() error {
-				return p.oneOrMore(func() error { return p.query(depth + 1) })
+				return p.oneOrMore(func() error { return p.inside(depth + 1) })
 			})
 			if member == "query" {
 				query = at
@@ -219,6 +224,16 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	})
 	s.mark(marked, query)
 	return same || mode == "avg" || mode == "min", err
+}
+
+// inside reads a query that stands in another one.
+func (p *Parser) inside(depth int) error {
+	s, texts := &p.search, p.texts
+	at, err := p.json.Place(func() error { return p.query(depth) })
+	if s.Hybrid && depth == 1 && s.SubQuery.IsZero() && p.texts > texts {
+		s.SubQuery = at
+	}
+	return err
 }
 
 // clause reads a clause that looks for text. Behind the last one that can be
@@ -281,11 +296,14 @@ func (p *Parser) retriever(depth int) error {
 			return p.retriever(depth + 1)
 		}
 		inside := retrievers[string(name)]
+		p.search.Fused = p.search.Fused || inside == "retrievers"
 		return p.members(func(name []byte) error {
 			p.search.Scores.Min = p.search.Scores.Min || inside != "" && string(name) == "min_score"
 			switch {
 			case inside == "":
 				return p.json.Skip()
+			case inside == "retrievers" && string(name) == "query": // with "fields": the engine makes the retrievers
+				return p.leave(reason.RetrieverFields)
 			case string(name) == "collapse":
 				return p.collapse()
 			case string(name) != inside:

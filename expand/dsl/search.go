@@ -44,6 +44,15 @@ type Search struct {
 	// KNN says that vectors are searched beside the query. Elasticsearch then
 	// scores by the statistics of all shards, and takes no search_type.
 	KNN bool
+	// Hybrid says that the query is a hybrid one (OpenSearch), the scores of whose
+	// sub-queries a search pipeline normalizes. SubQuery is the first of them that
+	// has a clause to expand.
+	Hybrid   bool
+	SubQuery jsonspan.Span
+	// Fused says that a retriever mixes the hits of several.
+	Fused bool
+	// Pipeline is the search pipeline that the body names or defines.
+	Pipeline jsonspan.Span
 	// ClauseCount estimates from above how many clauses the queries have that are
 	// not in Clauses.
 	ClauseCount int

@@ -9,8 +9,9 @@ import (
 // A Parser reads search bodies, one after the other with the same memory.
 // The zero Parser leaves phrases and rescore queries alone.
 type Parser struct {
-	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
-	Phrases, Rescores bool
+	// Phrases has phrases expanded, Rescores the body's own rescore queries, and
+	// Hybrid the sub-queries of a hybrid query.
+	Phrases, Rescores, Hybrid bool
 
 	json jsonspan.Reader
 	path []byte

@@ -26,6 +26,7 @@ const (
 	TooManyHighlights Reason = "too_many_highlights" // the original queries would not fit into all places with marked words
 	QAndBody          Reason = "q_and_body"          // the parameter "q" overrides the query of a body
 	NotAuthorized     Reason = "not_authorized"      // the cluster does not let the client search the indices
+	SearchPipeline    Reason = "search_pipeline"     // a processor of the search pipeline may read the query
 	Hidden            Reason = "hidden"              // the answer would show the added terms, see expand.Profile.HideFrom
 )
 
@@ -51,12 +52,16 @@ const (
 
 // Reasons that hold for queries of other kinds.
 const (
-	NotScoring Reason = "not_scoring"   // the query filters, keeps out, or scores a constant
-	TermLevel  Reason = "term_level"    // the query analyzes no text
-	Positions  Reason = "positions"     // the query looks at the places of words
-	Phrase     Reason = "phrase"        // phrases are expanded only where expand.Profile.Phrases says so
-	Other      Reason = "other_query"   // a query of a kind that has no terms to expand
-	Unknown    Reason = "unknown_query" // a query of a kind that akin does not know
+	NotScoring      Reason = "not_scoring"      // the query filters, keeps out, or scores a constant
+	TermLevel       Reason = "term_level"       // the query analyzes no text
+	Positions       Reason = "positions"        // the query looks at the places of words
+	Phrase          Reason = "phrase"           // phrases are expanded only where expand.Profile.Phrases says so
+	Other           Reason = "other_query"      // a query of a kind that has no terms to expand
+	KQL             Reason = "kql"              // a text in Kibana's query language
+	Template        Reason = "template_query"   // a query that a template makes, which only the engine reads
+	RetrieverFields Reason = "retriever_fields" // a text with fields of which a retriever makes several
+	Agentic         Reason = "agentic_query"    // a question that a model makes a query of
+	Unknown         Reason = "unknown_query"    // a query of a kind that akin does not know
 )
 
 // Reasons why the form is not computed by a rescore.
@@ -67,6 +72,7 @@ const (
 	Scroll        Reason = "scroll"         // the engines rescore no scroll
 	Retriever     Reason = "retriever"      // the query is in a retriever
 	Vectors       Reason = "vectors"        // the request searches vectors as well
+	Hybrid        Reason = "hybrid"         // a pipeline normalizes the scores of its sub-queries
 	SearchAfter   Reason = "search_after"   // the page of hits begins behind a given score
 	PointInTime   Reason = "point_in_time"  // it is read page by page, and only the first page could be rescored
 	Named         Reason = "named_query"    // the query has named queries or inner hits, which must not stand in it twice
@@ -106,11 +112,11 @@ const (
 func All() []Reason {
 	return []Reason{
 		NotJSON, TooDeep, NoClause, MinScore, NoScores, PIT, PITFirstPage, SourceParameter, SuggestText, MultiSearch,
-		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, Hidden,
+		Semicolon, Parameters, TooManySearches, TooManyClauses, TooManyHighlights, QAndBody, NotAuthorized, SearchPipeline, Hidden,
 		Options, NoField, FieldsDiffer, Syntax, RuntimeField, NoMatrix, NotWords, NotText, Mixed, UnknownToCluster, NoTerms,
 		TooManyTerms, NotNested, NoNeighbors, NeighborsTooFrequent, TermLimit,
-		NotScoring, TermLevel, Positions, Phrase, Other, Unknown,
-		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
+		NotScoring, TermLevel, Positions, Phrase, Other, KQL, Template, RetrieverFields, Agentic, Unknown,
+		Sort, Rescore, Collapse, Scroll, Retriever, Vectors, Hybrid, SearchAfter, PointInTime, Named, IndicesBoost, Endpoint,
 		RescoreWindow,
 		NotAdditive, NoScripts, NotBM25, SearchType, Routing,
 		NoWeights, NoLinear, NoNorms, NoVectors, Truncated, Window, TooManyReranked, OtherScores, Answer, TooLong,
