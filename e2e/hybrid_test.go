@@ -68,16 +68,17 @@ func TestRelatedWordsAreFoundByTheTextOfAHybridQuery(t *testing.T) {
 			const search = "/" + hybridIndex + "/_search"
 			named := "?search_pipeline=" + hybridPipeline
 			for name, tt := range map[string]struct{ path, body string }{
-				"named":           {search + named, hybridBody("")},
-				"by default":      {search, hybridBody("")},
-				"in the body":     {search, hybridBody(`,"search_pipeline":"` + hybridPipeline + `"`)},
-				"a page":          {search + named, hybridBody(`,"from":2,"size":3`)},
-				"sorted":          {search + named, hybridBody(`,"sort":[{"kind":"asc"}]`)},
-				"post_filter":     {search + named, hybridBody(`,"post_filter":{"term":{"kind":"a"}}`)},
-				"aggregations":    {search + named, hybridBody(`,"aggs":{"k":{"terms":{"field":"kind"}}}`)},
-				"its own rescore": {search + named, hybridBody(`,"rescore":{"window_size":5,"query":{"rescore_query":{"match":{"body":"hire"}}}}`)},
-				"highlights":      {search + named, hybridBody(`,"highlight":{"fields":{"body":{}}}`)},
-				"no hits":         {search + named, hybridBody(`,"size":0`)},
+				"that of the page": {search + named, openPage(t, "hybrid.md", e).blocks("json")[0]},
+				"named":            {search + named, hybridBody("")},
+				"by default":       {search, hybridBody("")},
+				"in the body":      {search, hybridBody(`,"search_pipeline":"` + hybridPipeline + `"`)},
+				"a page":           {search + named, hybridBody(`,"from":2,"size":3`)},
+				"sorted":           {search + named, hybridBody(`,"sort":[{"kind":"asc"}]`)},
+				"post_filter":      {search + named, hybridBody(`,"post_filter":{"term":{"kind":"a"}}`)},
+				"aggregations":     {search + named, hybridBody(`,"aggs":{"k":{"terms":{"field":"kind"}}}`)},
+				"its own rescore":  {search + named, hybridBody(`,"rescore":{"window_size":5,"query":{"rescore_query":{"match":{"body":"hire"}}}}`)},
+				"highlights":       {search + named, hybridBody(`,"highlight":{"fields":{"body":{}}}`)},
+				"no hits":          {search + named, hybridBody(`,"size":0`)},
 			} {
 				before := a.metric(t, requestsMetric, rewrittenOutcome)
 				direct, through := e.must(t, http.MethodPost, tt.path, tt.body), a.must(t, http.MethodPost, tt.path, tt.body)

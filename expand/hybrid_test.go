@@ -2,6 +2,7 @@ package expand
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -170,6 +171,24 @@ func TestSearchesWhosePipelineReadsTheQueryGoAsTheyCame(t *testing.T) {
 			case err != nil || r.Rewritten != (tt.want == "") || tt.want != "" && r.Reason != tt.want:
 				t.Errorf("%s: %+v, %v, want %q", name, r, err, tt.want)
 			}
+		}
+	}
+}
+
+// The bodies of docs/hybrid.md have one text each.
+func TestSearchesOfThePageOnHybridSearchAreExpanded(t *testing.T) {
+	page, err := os.ReadFile("../docs/hybrid.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```json\n")[1:]
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	for _, block := range blocks {
+		body, _, _ := strings.Cut(block, "\n```")
+		if r := expandBody(t, DefaultProfile(), body); !r.Rewritten || r.AddedTerms() == 0 {
+			t.Errorf("%s: %+v", body, r)
 		}
 	}
 }
