@@ -20,31 +20,39 @@ const hybridDefinition = `{"settings":{"number_of_shards":%d,"number_of_replicas
 	"body":{"type":"text"},"kind":{"type":"keyword"},
 	"v":{"type":"knn_vector","dimension":2,"method":{"name":"hnsw","engine":"lucene","space_type":"cosinesimil"}}}}}`
 
-// hybridEngine returns an OpenSearch 2 with an index of cars and automobiles,
-// whose vectors lie from east to north, and with a pipeline that mixes scores.
-func hybridEngine(t *testing.T, shards int) *engine {
+// hybridHalf is a pipeline in which words and vectors count the same.
+const hybridHalf = `{"phase_results_processors":[{"normalization-processor":
+	{"normalization":{"technique":"min_max"},"combination":{"technique":"arithmetic_mean","parameters":{"weights":[0.5,0.5]}}}}]}`
+
+// hybridNode returns the OpenSearch 2, the only engine here that knows hybrid
+// queries.
+func hybridNode(t *testing.T) *engine {
 	t.Helper()
 	all, err := engines()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range all {
-		if e.name != "opensearch2" {
-			continue
-		}
-		e.require(t)
-		e.makeIndex(t, hybridIndex, fmt.Sprintf(hybridDefinition, shards))
-		var docs []document
-		for n, text := range []string{"car hire", "automobile hire", "red thing", "car", "automobile automobile", "blue thing", "a car for the city", "green automobile"} {
-			docs = append(docs, document{fmt.Sprint(n), map[string]any{"body": text, "kind": []string{"a", "b"}[n%2], "v": []float64{1, float64(n) / 4}}})
-		}
-		e.index(t, hybridIndex, docs)
-		e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline, `{"phase_results_processors":[{"normalization-processor":
-			{"normalization":{"technique":"min_max"},"combination":{"technique":"arithmetic_mean","parameters":{"weights":[0.5,0.5]}}}}]}`)
-		return e
+	at := slices.IndexFunc(all, func(e *engine) bool { return e.name == qualityEngine })
+	if at < 0 {
+		t.Skip(qualityEngine + " is not among the engines of this run")
 	}
-	t.Skip("OpenSearch 2 is not among the engines of this run")
-	return nil
+	all[at].require(t)
+	return all[at]
+}
+
+// hybridEngine returns it with an index of cars and automobiles, whose vectors
+// lie from east to north, and with a pipeline that mixes scores.
+func hybridEngine(t *testing.T, shards int) *engine {
+	t.Helper()
+	e := hybridNode(t)
+	e.makeIndex(t, hybridIndex, fmt.Sprintf(hybridDefinition, shards))
+	var docs []document
+	for n, text := range []string{"car hire", "automobile hire", "red thing", "car", "automobile automobile", "blue thing", "a car for the city", "green automobile"} {
+		docs = append(docs, document{fmt.Sprint(n), map[string]any{"body": text, "kind": []string{"a", "b"}[n%2], "v": []float64{1, float64(n) / 4}}})
+	}
+	e.index(t, hybridIndex, docs)
+	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline, hybridHalf)
+	return e
 }
 
 func hybridBody(members string) string {
