@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,8 +48,8 @@ func hybridEngine(t *testing.T, shards int) *engine {
 	e := hybridNode(t)
 	e.makeIndex(t, hybridIndex, fmt.Sprintf(hybridDefinition, shards))
 	var docs []document
-	for n, text := range []string{"car hire", "automobile hire", "red thing", "car", "automobile automobile", "blue thing", "a car for the city", "green automobile"} {
-		docs = append(docs, document{fmt.Sprint(n), map[string]any{"body": text, "kind": []string{"a", "b"}[n%2], "v": []float64{1, float64(n) / 4}}})
+	for n, text := range []string{"car hire", "automobile hire", "red thing", "car", "automobile for automobile", "blue thing", "a car for the city", "green automobile"} {
+		docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": text, "kind": []string{"a", "b"}[n%2], "v": []float64{1, float64(n) / 4}}})
 	}
 	e.index(t, hybridIndex, docs)
 	e.must(t, http.MethodPut, "/_search/pipeline/"+hybridPipeline, hybridHalf)
@@ -63,7 +64,7 @@ func hybridBody(members string) string {
 // found by its text, and the pipeline mixes the scores as it does without akin.
 func TestRelatedWordsAreFoundByTheTextOfAHybridQuery(t *testing.T) {
 	for _, shards := range []int{1, 2} {
-		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+		t.Run(strconv.Itoa(shards), func(t *testing.T) {
 			e := hybridEngine(t, shards)
 			a := startAkin(t, section{
 				"cluster":   section{"urls": []string{e.url}},

@@ -123,6 +123,12 @@ func IsUnknown(err error) bool {
 			refused.Status == http.StatusForbidden && isBlocked(refused))
 }
 
+// IsDenied reports whether the cluster refused a call for want of a right.
+func IsDenied(err error) bool {
+	refused, ok := errors.AsType[*Error](err)
+	return ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden && !isBlocked(refused))
+}
+
 // IsBarred reports whether the cluster refused a call for its setting
 // search.allow_expensive_queries, which bars the queries that count terms of
 // nested fields, too. All engines say it in the same words.

@@ -37,9 +37,9 @@ func ReadsQuery(definition []byte) bool {
 	return Decode(definition, &p) != nil || p.readsQuery()
 }
 
-// ReadsQuery reports whether a search pipeline of the cluster (OpenSearch) has a
-// request processor that may read the query. What is not remembered takes one
-// round trip, and the right cluster:admin/search/pipeline/get.
+// ReadsQuery reports whether a search pipeline of the cluster (OpenSearch) has
+// a request processor that may read the query. It takes one round trip where
+// the answer is not cached, and the right cluster:admin/search/pipeline/get.
 func (c *Cached) ReadsQuery(ctx context.Context, name string) (bool, error) {
 	k := key{kind: readsQueryOfPipeline, field: name}
 	return recall(ctx, c, c.statistics, k, k, func(c *Cached, ctx context.Context, k key) (bool, error) {

@@ -25,7 +25,7 @@ type fakeCluster struct {
 	shards     int
 	routed     bool
 	filtered   bool
-	pipelines  []string // of the indices
+	pipelines  []string          // of the indices
 	graph      bool              // a term spans several positions
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
@@ -85,7 +85,7 @@ func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, field st
 	return esclient.FieldStatistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
 }
 
-func (f *fakeCluster) ReadsQuery(_ context.Context, pipeline string) (bool, error) {
+func (*fakeCluster) ReadsQuery(_ context.Context, pipeline string) (bool, error) {
 	switch pipeline {
 	case "hidden":
 		return false, &esclient.Error{Status: 403, Type: "security_exception"}

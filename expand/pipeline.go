@@ -2,8 +2,6 @@ package expand
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/akin-search/akin/esclient"
@@ -29,10 +27,7 @@ func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason
 		case raw[0] != '"': // or no name either: the cluster refuses it
 			return reason.SearchPipeline, nil
 		default:
-			name, err := jsonspan.Unquote(raw)
-			if err != nil {
-				return reason.SearchPipeline, nil
-			}
+			name, _ := jsonspan.Unquote(raw) // it was read before
 			named = append(named, string(name))
 		}
 	}
@@ -56,9 +51,7 @@ func (a *asker) pipeline(ctx context.Context, open []*target) (why reason.Reason
 			reads, err = a.cluster.ReadsQuery(ctx, name)
 			return err
 		})
-		refused, denied := errors.AsType[*esclient.Error](err)
-		denied = denied && (refused.Status == http.StatusForbidden || refused.Status == http.StatusUnauthorized)
-		switch {
+		switch denied := esclient.IsDenied(err); {
 		case denied && byDefault:
 		case denied, err == nil && reads:
 			return reason.SearchPipeline, nil

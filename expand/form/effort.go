@@ -60,9 +60,9 @@ const LargestWindow = 100
 var highSame = Recipe{Effort: High, Few: 12, Find: 6, Share: 0.7, LinearFactor: 1, FindFactor: 3.2, Order: 12, Window: 50, Whole: 12}
 
 // BesideVectors returns what is sent where the scores of text are mixed with
-// those of vectors: 8 terms in the saturated form and 8 that find or, where it
-// cannot be, 4 in the grouped form and 12 that find. The linear form would raise
-// scores by 4 to 23 %, these by 2 to 12 %, and the mixture with them.
+// those of vectors: 8 terms in the saturated form and 8 that only find, or 4 in
+// the grouped form and 12 that only find. These raise the best score by 2 to
+// 12 %, the linear form by 4 to 23 %, which would shift the mixture.
 func (r *Recipe) BesideVectors() *Recipe {
 	other := *r
 	other.Few, other.Find, other.Whole, other.Scoring = 16, 4, 8, Auto
