@@ -207,7 +207,7 @@ func (m *store) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
 	return r
 }
 
-// numbers numbers values, from 1.
+// numbers assigns numbers to values, from 1.
 type numbers[K comparable] struct {
 	own func(K) K // returns a copy of a value to keep
 

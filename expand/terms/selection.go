@@ -249,9 +249,9 @@ func (sel *Selection) Gather(docs int64) {
 }
 
 // collect sets the candidates and the entries to them from the rows' terms in
-// no more than most documents, and with among also the entries to origins. It sets
-// IDF of the origins by the rows' frequencies, and Fit of the candidates to Σ_i
-// u_i c_ij.
+// no more than most documents, and with among also the entries to origins. It
+// sets IDF of the origins by the rows' frequencies, and Fit of the candidates
+// to Σ_i u_i c_ij.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func(s float64) float64, among bool) {
 	sel.byTerm.reset(sel.neighbors())
 	known := func(docFreq int64) bool { return docs > 0 && docFreq > 0 }
@@ -514,7 +514,7 @@ type LeftOut struct {
 	// s_ij.
 	Origin     int
 	Similarity float64
-	// Frequent says that too many documents have it; else none has it.
+	// Frequent says that too many documents have it; otherwise none has it.
 	Frequent bool
 }
 

@@ -1,7 +1,7 @@
-// Package limits limits what requests take: memory and places, shared fairly
-// among clients (budget.go), the pace at which clients send and read bodies
-// (read.go, request.go, answer.go), and the connections of a listener
-// (connections.go).
+// Package limits bounds what requests take: memory and places, of which no
+// client gets more than it leaves to the others (budget.go), the pace at which
+// clients send and read bodies (read.go, request.go, answer.go), and the
+// connections of a listener (connections.go).
 //
 // No byte of a body is lost: the next reader gets first what was already read.
 package limits

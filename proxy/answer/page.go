@@ -27,7 +27,7 @@ type Frame struct {
 	Named bool
 
 	engine         []float64     // scores of the hits
-	maxScore, list jsonspan.Span // hits.max_score, zero if that is no number, and hits.hits
+	maxScore, list jsonspan.Span // hits.max_score, zero if not a number, and hits.hits
 	// scores are those of the client's page; best is the largest in the window.
 	scores []float32
 	best   float32

@@ -71,7 +71,7 @@ type Version struct {
 
 // A Row has the neighbors of a term, most similar first. Word is how people
 // write the term, "" if that is the same or unknown. Nearest is the term
-// spelled most like a word that is no term.
+// spelled most like a word that is not a term.
 type Row struct {
 	Version   string     `json:"version"`
 	Term      string     `json:"term"`

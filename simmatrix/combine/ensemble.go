@@ -69,7 +69,7 @@ func (o *Options) Validate() error {
 // their best rank in an input, ties by combined similarity, then by term, and
 // the first Neighbors become the row; protected pairs come first. A rank is one
 // plus the number of more similar neighbors. Pairs with a combined similarity
-// of 0 are no candidates.
+// of 0 are not candidates.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest in any input; the form of a term is from the first input with one.

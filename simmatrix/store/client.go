@@ -92,7 +92,7 @@ func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
 
 // checkSentinel returns a hook that asks a new connection to a Sentinel for the
 // master before the library does. The library does not check the answer's
-// length, so a server that is no Sentinel could end the process.
+// length, so a non-Sentinel server could end the process.
 func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error {
 		if strings.Contains(c.String(), "<FailoverClient ") { // the library's name for a connection to the master

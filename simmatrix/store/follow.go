@@ -358,7 +358,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 }
 
 // warm caches the rows of the frequent terms. An error means that v is damaged;
-// a slow Redis is no error, because searches can read the rows.
+// a slow Redis is not an error, because searches can read the rows.
 func (r *remote) warm(ctx context.Context, v *version) error {
 	ctx, cancel := context.WithTimeout(ctx, warmFor)
 	defer cancel()

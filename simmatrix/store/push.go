@@ -105,7 +105,7 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 }
 
 // checkMatrix returns an error for what readers of rows would refuse, else the
-// most frequent terms, at most most and as many as fit into a header.
+// most frequent terms: as many as fit into a header, and no more than most.
 func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) (terms []string, err error) {
 	if m.Len() == 0 {
 		return nil, fmt.Errorf("%w: it has no terms", ErrBadMatrix)
