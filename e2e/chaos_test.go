@@ -387,7 +387,8 @@ func readOperationsDoc(t *testing.T) (before, table, after string) {
 // had wrong hits, or took over a second, or akin was well only after a second.
 func worstFaults(t *testing.T, table string) string {
 	t.Helper()
-	worst := reliabilityHead
+	var worst strings.Builder
+	worst.WriteString(reliabilityHead)
 	for row := range strings.Lines(strings.TrimPrefix(table, reliabilityHead)) {
 		var sent, failed, wrong, plain, during, slowest int
 		var recovered float64
@@ -396,10 +397,10 @@ func worstFaults(t *testing.T, table string) string {
 			t.Fatalf("%s: %v", row, err)
 		}
 		if failed > 0 || wrong > 0 || slowest > 1000 || recovered > 1 {
-			worst += row
+			worst.WriteString(row)
 		}
 	}
-	return worst
+	return worst.String()
 }
 
 func TestOperationsDocShowsTheWorstFaults(t *testing.T) {
