@@ -91,6 +91,10 @@ func (w *world) Fields(ctx context.Context, i esclient.Indices, pattern string) 
 	return w.cluster.Load().Fields(ctx, i, pattern)
 }
 
+func (w *world) ReadsQuery(ctx context.Context, pipeline string) (bool, error) {
+	return w.cluster.Load().ReadsQuery(ctx, pipeline)
+}
+
 func (w *world) Pin() Pinned { return w.matrix.Load() }
 
 var (

@@ -461,7 +461,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 // The own search pipeline of an index would run on the frame, and on the page.
 func TestSoftModeLeavesIndicesWithAPipelineToTheEngine(t *testing.T) {
 	c, m := rental(t)
-	c.piped = true
+	c.pipelines = []string{"safe"}
 	res, err := New(c, m, with(soft)).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
 	if err != nil || !res.Rewritten || res.onlyRerank() != nil || res.Clauses[0].Reason != reason.Answer {
 		t.Errorf("%+v, %v", res, err)
