@@ -61,8 +61,8 @@ func checkPlain(term string) error {
 // does a term's similarity to itself, which must be 1, within 0.001. A pair may
 // be repeated with the same similarity. Empty lines and a byte order mark are
 // ignored. Document frequencies are unknown. A row keeps its largest
-// [simmatrix.MaxNeighbors]. The source becomes Meta.Source: in words, the origin
-// of the matrix.
+// [simmatrix.MaxNeighbors]. The source becomes Meta.Source: in words, the
+// origin of the matrix.
 //
 // Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, source string) (*simmatrix.Matrix, error) {
