@@ -22,8 +22,8 @@ import (
 // weighted term-document matrix (latent semantic analysis), both reduced by a
 // truncated singular value decomposition. Terms that begin with a digit are
 // only contexts of others. Rarer terms are folded into the same spaces: they
-// get rows with learned neighbors, but are nobody's neighbors. With cos the mean
-// of the two cosines,
+// get rows with learned neighbors, but are nobody's neighbors. With cos the
+// mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
