@@ -100,45 +100,47 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestFrequentTermsStayInTheCache: a cache of a tenth of the rows, searches as
-// they are, by Zipf's law.
-func TestFrequentTermsStayInTheCache(t *testing.T) {
-	s, _ := wideStore(t, 13<<20)
+// searchByZipf returns a search for four terms, as frequent as they are by
+// Zipf's law, and the share of look-ups that the cache has answered.
+func searchByZipf(tb testing.TB, s *Store) (search func(), hitRate func() float64) {
+	tb.Helper()
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
 	rows := make([]simmatrix.Row, 4)
 	terms := make([]string, len(rows))
-	for range 20_000 {
+	search = func() {
 		for k := range terms {
 			terms[k] = term(int(zipf.Uint64()))
 		}
-		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+		must(tb, s.Pin().For("i", "f").Rows(tb.Context(), terms, rows))
 	}
-	stats := s.Stats()
-	if rate := float64(stats.Cache.Hits) / float64(stats.Cache.Hits+stats.Cache.Misses); rate < 0.75 {
+	return search, func() float64 {
+		stats := s.Stats().Cache
+		return float64(stats.Hits) / float64(stats.Hits+stats.Misses)
+	}
+}
+
+// TestFrequentTermsStayInTheCache has a cache of a tenth of the rows.
+func TestFrequentTermsStayInTheCache(t *testing.T) {
+	s, _ := wideStore(t, 13<<20)
+	search, hitRate := searchByZipf(t, s)
+	for range 20_000 {
+		search()
+	}
+	if rate := hitRate(); rate < 0.75 {
 		t.Errorf("hit rate %.2f, want 0.75 and more", rate) // 0.88 of the searches are for the 10,000 most frequent terms
 	}
 }
 
-// BenchmarkSearchesOverManyTerms reports the hit rate and the bytes of a cache
-// of 64 MiB, the default, for searches of four terms by Zipf's law, and how
-// many of them there are in a second.
+// BenchmarkSearchesOverManyTerms has a cache of 64 MiB, the default.
 func BenchmarkSearchesOverManyTerms(b *testing.B) {
 	s, _ := wideStore(b, 64<<20)
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, distinctTerms-1)
-	rows := make([]simmatrix.Row, 4)
-	terms := make([]string, len(rows))
+	search, hitRate := searchByZipf(b, s)
 	before := heap()
 	for b.Loop() {
-		for k := range terms {
-			terms[k] = term(int(zipf.Uint64()))
-		}
-		if err := s.Pin().For("i", "f").Rows(b.Context(), terms, rows); err != nil {
-			b.Fatal(err)
-		}
+		search()
 	}
-	stats := s.Stats()
-	b.ReportMetric(float64(stats.Cache.Hits)/float64(stats.Cache.Hits+stats.Cache.Misses), "hits/look-up")
-	b.ReportMetric(float64(stats.Cache.Bytes), "B-stated")
+	b.ReportMetric(hitRate(), "hits/look-up")
+	b.ReportMetric(float64(s.Stats().Cache.Bytes), "B-stated")
 	b.ReportMetric(float64(heap()-before), "B-heap")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "searches/s")
 	runtime.KeepAlive(s)

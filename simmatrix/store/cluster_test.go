@@ -20,7 +20,7 @@ func startCluster(tb testing.TB, args ...string) nodes {
 	tb.Helper()
 	c := make(nodes, 3)
 	for i := range c {
-		c[i] = c.startNode(tb, args...)
+		c[i] = startNode(tb, startOnPort, args...)
 		must(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
 		c[0].meet(tb, c[i])
 	}
@@ -30,18 +30,22 @@ func startCluster(tb testing.TB, args ...string) nodes {
 	return c
 }
 
-// startNode starts a redis-server that may become a node of c.
-func (c nodes) startNode(tb testing.TB, args ...string) *server {
-	tb.Helper()
-	return c.startNodeWith(tb, startOnPort, args...)
-}
-
-func (nodes) startNodeWith(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
+// startNode starts a redis-server that may become a node of a cluster.
+func startNode(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
 	tb.Helper()
 	return start(tb, append([]string{
 		"--cluster-enabled", "yes", "--cluster-port", freePort(tb), "--cluster-node-timeout", "1000",
-		"--repl-diskless-sync-delay", "0",
+		"--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0",
 	}, args...)...)
+}
+
+// startOnlyNode starts a cluster of one node.
+func startOnlyNode(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
+	tb.Helper()
+	s := startNode(tb, start, args...)
+	must(tb, s.client(tb).Do(tb.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
+	s.awaitCluster(tb, 1)
+	return s
 }
 
 // meet introduces another node to s.
@@ -64,20 +68,13 @@ func (s *server) awaitCluster(tb testing.TB, nodes int) {
 // replicate adds a replica of a node.
 func (c nodes) replicate(tb testing.TB, master *server) {
 	tb.Helper()
-	replica := c.startNode(tb)
+	replica := startNode(tb, startOnPort)
 	master.meet(tb, replica)
 	replica.awaitCluster(tb, len(c)+1)
 	must(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
 	replica.awaitMaster(tb)
 	for _, s := range c {
 		s.awaitCluster(tb, len(c)+1)
-	}
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
 	}
 }
 
@@ -129,39 +126,21 @@ func TestEveryCallWorksInACluster(t *testing.T) {
 	c := startCluster(t)
 	a := adminAt(t, c.at(t))
 	var bindings []Binding
-	names := []string{nameOn(t, c, 0), nameOn(t, c, 1), nameOn(t, c, 2)}
 	active := make(map[string]string)
-	for k, name := range names {
+	for k := range c {
+		name := nameOn(t, c, k)
 		bindings = append(bindings, Binding{Name: name, Indices: []string{"*"}, Fields: []string{name}})
-		for _, mark := range []string{"old", "one", "two"} {
-			v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
-			must(t, err)
-			must(t, a.Activate(t.Context(), name, v.ID))
-		}
-		id, err := a.Rollback(t.Context(), name)
-		must(t, err)
-		active[name] = id
-		pruned, err := a.Prune(t.Context(), name, 1)
-		must(t, err)
-		versions, err := a.Versions(t.Context(), name)
-		if err != nil || len(versions) != 2 || !versions[1].Active || versions[1].ID != id || len(pruned) != 1 {
-			t.Errorf("%s: %+v, %v; pruned %+v", name, versions, err, pruned)
-		}
-		m, v, err := a.Pull(t.Context(), name, "", nil)
-		if err != nil || v.ID != id || m.Checksum() != newMatrix(t, "one", 3000).Checksum() || v.By != "me" {
-			t.Errorf("%s: pulled %+v, %v", name, v, err)
-		}
+		active[name] = useEverything(t, a, name)
 		if got := c.on(t, name); got != c[k] {
 			t.Errorf("%s is on port %s, want %s", name, got.port, c[k].port)
 		}
 	}
 	s := open(t, Options{Redis: c.at(t), Bindings: bindings})
-	for _, name := range names {
-		rows := s.Pin().For("i", name)
-		waitFor(t, 10*time.Second, "the version of "+name, func() bool { rows = s.Pin().For("i", name); return rows != nil })
-		if got := rows.Version(); got != name+"@"+active[name] {
-			t.Errorf("version %s of %s, want %s", got, name, active[name])
-		}
+	for name, id := range active {
+		waitFor(t, 10*time.Second, "the version of "+name, func() bool {
+			rows := s.Pin().For("i", name)
+			return rows != nil && rows.Version() == name+"@"+id
+		})
 	}
 }
 
@@ -192,13 +171,7 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
 	from, to := c[0], c[1]
 	slot := from.client(t).ClusterKeySlot(t.Context(), versionsKey(name)).Val()
-	lookUp := func(k int) {
-		t.Helper()
-		rows, err := rowsOf(t, s, term(k))
-		if err != nil || markOf(rows[0]) != "one" {
-			t.Errorf("rows %v, %v", rows, err)
-		}
-	}
+	lookUp := func(k int) { t.Helper(); wantMark(t, s, "one", term(k)) }
 	lookUp(0)
 
 	must(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())

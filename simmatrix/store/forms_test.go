@@ -13,31 +13,33 @@ import (
 )
 
 func TestFormsGoWithTheirVersion(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	one, two := newMatrix(t, "one", 10), newMatrix(t, "two", 2) // which has one form
-	first := publish(t, a, one)
-	second := publish(t, a, two)
+	s, a, c := setup(t)
+	one := newMatrix(t, "one", 10)
+	first, second := publishMatrix(t, a, one), publish(t, a, "two", 2) // which has one form
 	store := open(t, Options{Redis: s.at()})
+	inFile := open(t, Options{Files: map[string]Loader{"main": InMemory(one)}})
 	terms := []string{term(0), term(1), term(3), "none"}
-	for version, want := range map[string]map[string]string{
-		first: {term(0): formOf(0), term(3): formOf(3)}, second: {term(0): formOf(0)}, "20260921T021503.104233-9f3c21ab": {},
+	for _, tt := range []struct {
+		of      *Store
+		version string
+		want    map[string]string
+	}{
+		{store, "main@" + first, map[string]string{term(0): formOf(0), term(3): formOf(3)}},
+		{store, "main@" + second, map[string]string{term(0): formOf(0)}},
+		{store, "main@20260921T021503.104233-9f3c21ab", map[string]string{}},
+		{inFile, "main@" + inFile.State()[0].Version, map[string]string{term(0): formOf(0), term(3): formOf(3)}},
+		{store, "", nil},
+		{store, "main", nil},
+		{store, "main@", nil},
+		{store, "other@" + first, nil},
+		{store, "main@a b", nil},
 	} {
-		if diff := cmp.Diff(want, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-			t.Errorf("%s of the store (-want +got):\n%s", version, diff)
+		if diff := cmp.Diff(tt.want, tt.of.Forms(t.Context(), tt.version, terms)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.version, diff)
 		}
 	}
-	for _, version := range []string{"", "main", "main@", "other@" + first, "main@a b"} {
-		if got := store.Forms(t.Context(), version, terms); len(got) > 0 {
-			t.Errorf("version %q has the forms %v", version, got)
-		}
-	}
-	_, err := a.Rollback(t.Context(), "main")
+	_, err := a.Prune(t.Context(), "main", 1)
 	must(t, err)
-	must(t, a.Activate(t.Context(), "main", second))
-	_, err = a.Prune(t.Context(), "main", 1)
-	must(t, err)
-	c := s.client(t)
 	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("forms of a pruned version expire in %v", ttl)
 	}
@@ -82,22 +84,11 @@ func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
 	checkComplete(t, s, v, m)
 }
 
-func TestFormsOfAMatrixInMemory(t *testing.T) {
-	m := newMatrix(t, "one", 10)
-	store := open(t, Options{Files: map[string]Loader{"main": InMemory(m)}})
-	version := store.State()[0].Version
-	terms := slices.Collect(m.Terms())
-	if diff := cmp.Diff(maps.Collect(m.Forms()), store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
-}
-
 // Forms are read of some terms at once, and by the commands of all.
 func TestFormsOfManyTermsAreBounded(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
+	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 3*maxForms)
-	version := publish(t, a, m)
+	version := publishMatrix(t, a, m)
 	terms := slices.Collect(m.Terms())
 	got, err := a.AllForms(t.Context(), "main", version)
 	if diff := cmp.Diff(maps.Collect(m.Forms()), got); diff != "" || err != nil {
@@ -109,9 +100,8 @@ func TestFormsOfManyTermsAreBounded(t *testing.T) {
 }
 
 func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
-	s := startRedis(t)
-	a, c := s.admin(t), s.client(t)
-	version := publish(t, a, newMatrix(t, "one", 10))
+	s, a, c := setup(t)
+	version := publish(t, a, "one", 10)
 	store := open(t, Options{Redis: s.at()})
 	key := formsKey("main", version)
 	terms := []string{term(0), term(3), term(6), term(9)}
@@ -122,17 +112,17 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
 		t.Errorf("all forms: %v, %v", got, err)
 	}
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) {
-		t.Errorf("pull with other forms: %v", err)
+	pullSays := func(want string) {
+		t.Helper()
+		if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), want) {
+			t.Errorf("pull: %v, want %q", err, want)
+		}
 	}
+	pullSays("")
 	must(t, c.HSet(t.Context(), key, "more", "mores").Err())
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "more than 4 forms") {
-		t.Errorf("pull with a form more: %v", err)
-	}
+	pullSays("more than 4 forms")
 	must(t, c.Del(t.Context(), key).Err())
-	if _, _, err := a.Pull(t.Context(), "main", "", nil); !errors.Is(err, ErrBadVersion) || !strings.Contains(err.Error(), "0 forms") {
-		t.Errorf("pull without forms: %v", err)
-	}
+	pullSays("0 forms")
 	must(t, c.Set(t.Context(), key, "no hash", 0).Err())
 	if got := store.Forms(t.Context(), "main@"+version, terms); len(got) > 0 {
 		t.Errorf("forms %v of a key that is no hash", got)
@@ -149,7 +139,7 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 // timeout only.
 func TestFormsOfARedisThatHangsAreNone(t *testing.T) {
 	s := startRedis(t)
-	version := publish(t, s.admin(t), newMatrix(t, "one", 10))
+	version := publish(t, s.admin(t), "one", 10)
 	store := open(t, Options{Redis: s.at(), RedisTimeout: 100 * time.Millisecond})
 	s.hang()
 	defer s.resume()

@@ -26,13 +26,9 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 		Format:   metaFormat, Frequent: []string{"b", "a"},
 	}
 	text, err := encodeVersion(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := parseVersion(want.ID, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after encoding and parsing (-want +got):\n%s", diff)
 	}
