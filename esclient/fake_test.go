@@ -7,13 +7,18 @@ import (
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // client returns a client of the fake, without a network.
 func client(tb testing.TB, f *clustertest.Fake) *Client {
 	tb.Helper()
 	c, err := New(Options{Transport: f})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return c
 }
 
@@ -23,6 +28,14 @@ func cached(tb testing.TB, f *clustertest.Fake) *Cached {
 	c := NewCached(client(tb, f), CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	tb.Cleanup(c.Close)
 	return c
+}
+
+// analyze returns the analysis of a text by the field's own analyzer.
+func analyze(tb testing.TB, c *Cached, index, field, text string) *Analysis {
+	tb.Helper()
+	a, err := c.Analyze(tb.Context(), at(index), field, "", text)
+	must(tb, err)
+	return a
 }
 
 // at returns the indices of an expression without options.

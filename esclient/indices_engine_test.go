@@ -166,9 +166,7 @@ func (e *engine) testFields(t *testing.T) {
 		"*", "t*", "title*", "title.*", "*.text", "o*.t*", "o*", "ti*r", "list.*", "l*s", "n*", "*a*e*", "p*", "ty*", "none*", "object.o*",
 	} {
 		names, err := e.cached(t).Fields(t.Context(), at(e.At("fields")), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, failed := map[string]bool{}, 0
 		for _, name := range names {
 			switch target := aliases[name]; {

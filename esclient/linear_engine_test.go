@@ -60,9 +60,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 			}
 			e.Put(t, name, all...)
 			l, err := ask()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if l.Field != "body.akin" || l.Scripted != (kind == "script") || l.Missing != (most+1)/2.0 {
 				t.Errorf("%+v", l)
 			}
@@ -83,9 +81,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 	t.Helper()
 	freqs, n, err := e.DocFreqs(t.Context(), e.At(name), l.Field, []string{"car"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	idf, bound := math.Log1p((float64(n-freqs[0])+0.5)/(float64(freqs[0])+0.5)), 3e-3
 	if l.Scripted {
 		idf, bound = 1, 1e-6

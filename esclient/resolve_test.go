@@ -33,23 +33,21 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 		{"too many", "{" + strings.Join(many, ",") + "}", nil},
 		{"none", `{}`, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := clustertest.New().Reply("GET /live", http.StatusOK, tt.answer)
-			c := cached(t, f)
-			for range 2 {
-				names, err := c.Resolve(t.Context(), at("live"), "body")
-				if err != nil || !slices.Equal(names, tt.want) {
-					t.Errorf("%q, %v; want %q", names, err, tt.want)
-				}
+		f := clustertest.New().Reply("GET /live", http.StatusOK, tt.answer)
+		c := cached(t, f)
+		for range 2 {
+			names, err := c.Resolve(t.Context(), at("live"), "body")
+			if err != nil || !slices.Equal(names, tt.want) {
+				t.Errorf("%s: %q, %v; want %q", tt.name, names, err, tt.want)
 			}
-			// The schema came in the same call.
-			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
-				t.Error(err)
-			}
-			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.Asked("") != 1 {
-				t.Errorf("%d calls, want 1; error %v", f.Asked(""), err)
-			}
-		})
+		}
+		// The schema came in the same call.
+		if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.Asked("") != 1 {
+			t.Errorf("%s: %d calls, want 1; error %v", tt.name, f.Asked(""), err)
+		}
 	}
 }
 

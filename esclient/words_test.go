@@ -49,15 +49,11 @@ func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
 		{"filters that do not count", analyzer + `type":"standard",` + analyzer + `filter":["ngram"]`, ""},
 		{"a circle", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["m"]`, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var s mapping.Settings
-			if err := json.Unmarshal([]byte("{"+tt.settings+"}"), &s); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.NotWords("a"); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
+		var s mapping.Settings
+		must(t, json.Unmarshal([]byte("{"+tt.settings+"}"), &s))
+		if got := s.NotWords("a"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 	none := mapping.Settings{}
 	for name, want := range map[string]string{"default": "", "english": "", "fingerprint": "analyzer fingerprint"} {

@@ -31,9 +31,7 @@ func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
 	c, err := esclient.New(esclient.Options{URL: e.URL, Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	e.API = API{c}
 	e.Make = func(ctx context.Context, method, path string, body any) error {
@@ -105,9 +103,7 @@ func (e *engine) testNamed(t *testing.T) {
 	e.Put(t, "numbered", object{"title": "three other words"}) // again, as number 10
 	index := e.At("numbered")
 	got, err := e.Named(t.Context(), index, []int64{0, 3, 10, 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.SortFunc(got, func(a, b DocRef) int { return int(a.SeqNo - b.SeqNo) })
 	want := []DocRef{
 		{Index: index, ID: "3", SeqNo: 3, PrimaryTerm: 1, Version: 1}, {Index: index, ID: "0", SeqNo: 10, PrimaryTerm: 1, Version: 2},
@@ -128,9 +124,7 @@ func (e *engine) testScan(t *testing.T) {
 		got[id] = [][]string{texts, nested}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string][][]string{}
 	for i := range 50 {
 		s := clustertest.Texts[i%len(clustertest.Texts)]
@@ -140,20 +134,13 @@ func (e *engine) testScan(t *testing.T) {
 		t.Error(diff)
 	}
 	t.Run("arrays", func(t *testing.T) {
-		got := map[string][]string{}
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}}, func(id string, values, _ []string) error {
-			got[id] = values
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := textsByID(t, e.API, ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}})
 		if diff := cmp.Diff(map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, func(string, []string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, anyDoc)
 		if !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
 		}
@@ -163,7 +150,7 @@ func (e *engine) testScan(t *testing.T) {
 			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
 		})
 		e.Put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, func(string, []string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, anyDoc)
 		if err == nil || !strings.Contains(err.Error(), "_source") {
 			t.Errorf("error %v, want one about _source", err)
 		}
@@ -177,9 +164,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 		got[id] = [][][]string{texts, nested}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != 50 {
 		t.Errorf("%d documents, want 50", len(got))
 	}
@@ -211,9 +196,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 			got = terms
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff([][]string{{"a", "car"}}, got); diff != "" {
 			t.Error(diff)
 		}
@@ -232,9 +215,7 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 			} `json:"_all"`
 		}
 		err := e.Client.Do(t.Context(), esclient.Call{Path: "/" + e.At("main") + "/_stats/search"}, &answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return answer.All.Total.Search.Open
 	}
 	before := open()

@@ -7,12 +7,28 @@ import (
 	"github.com/akin-search/akin/esclient"
 )
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // client returns the API of the fake, without a network.
 func client(tb testing.TB, f *clustertest.Fake) API {
 	tb.Helper()
 	c, err := esclient.New(esclient.Options{Transport: f})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return API{c}
+}
+
+// anyDoc is a function for documents that do not matter.
+func anyDoc(string, []string, []string) error { return nil }
+
+// textsByID scans and returns the texts of documents by their ids.
+func textsByID(tb testing.TB, c API, o ScanOptions) map[string][]string {
+	tb.Helper()
+	got := map[string][]string{}
+	must(tb, c.Scan(tb.Context(), o, func(id string, texts, _ []string) error { got[id] = texts; return nil }))
+	return got
 }

@@ -18,14 +18,8 @@ import (
 // scanned returns the ids of the documents of a scan, sorted.
 func (e *engine) scanned(t *testing.T, o ScanOptions) []string {
 	t.Helper()
-	var ids []string
-	err := e.Scan(t.Context(), o, func(id string, _, _ []string) error {
-		ids = append(ids, id)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var ids []string // of several indices some are there twice
+	must(t, e.Scan(t.Context(), o, func(id string, _, _ []string) error { ids = append(ids, id); return nil }))
 	slices.Sort(ids)
 	return ids
 }
@@ -40,9 +34,7 @@ func (e *engine) numbered(t *testing.T, index string, shards, n int) {
 	for i := range documents {
 		documents[i] = Document{ID: strconv.Itoa(i), Source: object{"title": fmt.Sprint("document ", i), "n": i}}
 	}
-	if err := e.Index(t.Context(), e.At(index), documents); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Index(t.Context(), e.At(index), documents))
 }
 
 func (e *engine) testSlices(t *testing.T) {
@@ -77,9 +69,7 @@ func (e *engine) testSlices(t *testing.T) {
 				got[id]++
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		if len(got) != 300 || slices.Max(slices.Collect(maps.Values(got))) != 1 {
 			t.Errorf("%d documents, some %d times", len(got), slices.Max(slices.Collect(maps.Values(got))))
@@ -148,9 +138,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 
 func (e *engine) testIndices(t *testing.T) {
 	got, err := e.Indices(t.Context(), e.At("main", "same"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != 2 || got[0].Name != e.At("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
 		got[0].UUID == "" || got[0].UUID == got[1].UUID {
 		t.Errorf("indices %+v", got)

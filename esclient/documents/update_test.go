@@ -32,9 +32,7 @@ func TestRefsOfDocuments(t *testing.T) {
 		got = append(got, docs...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []DocRef{
 		{Index: "t", ID: "2", Version: 70, PrimaryTerm: 1},
 		{Index: "t", ID: "1", Routing: "x", Version: 2, SeqNo: 5, PrimaryTerm: 3, HasValue: true},
@@ -79,9 +77,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 	}
 	updates[0].Doc.Routing = `r"`
 	got, err := client(t, f).UpdateDocs(t.Context(), updates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []UpdateResult{
 		{Status: Updated},
 		{Status: Conflict},
@@ -142,9 +138,7 @@ func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 		`{"properties":{"a":{"copy_to":["x","body.y"]},"copy_to":{"properties":{"a":{}}}}}`: "",
 	} {
 		var m mapping.Mappings
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &m))
 		got := m.Uncountable("body")
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -250,9 +244,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
 	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
-	if err := e.Refresh(t.Context(), index); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Refresh(t.Context(), index))
 	docs := e.refs(t, "norms")
 	if diff := cmp.Diff([]string{"One two", "two"}, docs["1"].Texts); diff != "" || docs["2"].Texts[0] != "" || docs["3"].Texts != nil {
 		t.Errorf("texts %q, %q: %s", docs["2"].Texts, docs["3"].Texts, diff)
@@ -263,9 +255,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	e.Do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
 	got, err := e.TermFreqs(t.Context(), []string{"body.akin"}, asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]TermFreq{{Term: "One", Freq: 1}, {Term: "two", Freq: 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
 		t.Errorf("terms of version %d: %s", got[0].Version, diff)
 	}
@@ -303,9 +293,7 @@ func (e *engine) refs(t *testing.T, index string) map[string]DocRef {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return docs
 }
 
@@ -330,9 +318,7 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 			t.Errorf("update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
 		}
 	}
-	if err := e.Refresh(t.Context(), e.At("norms")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Refresh(t.Context(), e.At("norms")))
 	now := e.refs(t, "norms")
 	if now["2"].Version != 71 || !now["1"].HasValue {
 		t.Errorf("after the updates %+v", now)

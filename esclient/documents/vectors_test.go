@@ -35,9 +35,7 @@ var vectorRequests = []VectorRequest{
 func TestTermsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
 	got, err := client(t, f).DocVectors(t.Context(), vectorRequests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{Term: "cars", Freq: 2}}, "title.en": {{Term: "car", Freq: 2}, {Term: `d"og`, Freq: 1}}}},
 		{},
@@ -66,9 +64,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		"empty":{"field_statistics":{"sum_doc_freq":0,"doc_count":0,"sum_ttf":0},"terms":{}}}},
 		{"_index":"t","_id":"2","found":false},{"_index":"t","_id":"3","_version":1,"found":true}]}`
 	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []DocTerms{
 		{
 			Found: true, Version: 3, MeanLengths: map[string]float64{"title": 2.5, "body": 3},
@@ -88,9 +84,7 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 		{"_index":"t-1","_id":"a","_version":1,"_seq_no":4,"_primary_term":1,"_score":1.0}]}}`
 	f := clustertest.New().Reply("POST /t-1/_search", http.StatusOK, answer)
 	got, err := client(t, f).Named(t.Context(), "t-1", []int64{4, 7, 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []DocRef{
 		{Index: "t-1", ID: "b", Routing: "r", SeqNo: 9, PrimaryTerm: 2, Version: 3},
 		{Index: "t-1", ID: "a", SeqNo: 4, PrimaryTerm: 1, Version: 1},
@@ -114,29 +108,19 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
-	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
-	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, gone)).DocVectors(t.Context(), vectorRequests[:1])
-	var refused *esclient.Error
-	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 // All ways of asking send one kind of body and want one kind of answer.
 func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
 	c := client(t, f)
 	_, searched := c.DocVectors(t.Context(), nil)
 	_, now := c.TermFreqs(t.Context(), []string{"body"}, nil)
-	if err := errors.Join(searched, now); err != nil {
-		t.Fatal(err)
-	}
+	_, all := c.allTerms(t.Context(), vectorCall{positions: true})
+	must(t, errors.Join(searched, now, all))
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 1 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
+	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 2 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
 		t.Errorf("statistics are for the searched documents: %q", f.Calls())
 	}
-	if f.Asked(filter) != 2 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 {
+	if f.Asked(filter) != 3 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 || f.Asked("positions=true") != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}
 }
@@ -166,19 +150,6 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	}
 }
 
-func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
-	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
-	call := vectorCall{positions: true, docs: []VectorRequest{
-		{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}, {Index: "b", ID: "2", Fields: []string{"f"}},
-	}}
-	if _, err := client(t, f).allTerms(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
-	if f.Asked(`"routing":"r"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked("positions=true") != 1 {
-		t.Errorf("asked %q", f.Calls())
-	}
-}
-
 func TestTermFreqsOfDocuments(t *testing.T) {
 	// As OpenSearch 2.19.1 wrote it.
 	const answer = `{"docs":[
@@ -189,9 +160,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)
 	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
 	got, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
