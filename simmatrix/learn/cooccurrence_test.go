@@ -22,9 +22,7 @@ func corpusOf(documents ...[]string) *Corpus {
 func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
 	tb.Helper()
 	v, err := c.vocabulary(minDocFreq, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return v
 }
 
@@ -47,9 +45,7 @@ func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
 func ppmiOf(tb testing.TB, v *vocabulary, o CorpusOptions) map[[2]string]float64 {
 	tb.Helper()
 	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return cells(s, v.terms, v.terms)
 }
 
@@ -162,9 +158,7 @@ func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
 func documentsOf(tb testing.TB, v *vocabulary) *sparse {
 	tb.Helper()
 	s, err := v.termDocuments(tb.Context(), math.MaxInt64, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return s
 }
 

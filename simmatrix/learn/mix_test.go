@@ -73,14 +73,10 @@ func compareMixed(t *testing.T, neighbors int) {
 		return row
 	}
 	own, err := p.nearest(t.Context(), search, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mix := &Mix{Share: 0.35, Vector: vector, Dim: 8}
 	got, err := p.mixed(t.Context(), mix, search, own, terms, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	var known []int
 	for i := range n {

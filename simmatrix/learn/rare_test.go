@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -70,9 +69,7 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 		learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
 	}
 	want, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, term := range v.terms {
 		cosine := 0.0
 		for d, x := range want.row(i) {
@@ -101,20 +98,6 @@ func TestRareTermsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRareTermsDoNotDependOnTheOrderOfDocuments(t *testing.T) {
-	docs := zipfDocuments(400, 20, 2000)
-	o := smallOptions()
-	o.MinDocFreq = 8
-	want := mustLearn(t, corpusOf(docs...), o)
-	if want.Meta().Params["rare_terms"] == "" {
-		t.Fatal("no rare terms")
-	}
-	slices.Reverse(docs)
-	if !bytes.Equal(encoded(t, mustLearn(t, corpusOf(docs...), o)), encoded(t, want)) {
-		t.Error("another order gives other bytes")
-	}
-}
-
 func TestTimesIsTheProduct(t *testing.T) {
 	s, err := makeSparse(t.Context(), 100, 3, math.MaxInt64, func() func(int, *sparseBlock) {
 		return func(row int, b *sparseBlock) {
@@ -123,15 +106,11 @@ func TestTimesIsTheProduct(t *testing.T) {
 			}
 		}
 	}, simmatrix.NewStage(nil, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := newDense(3, 2)
 	copy(m.Data, []float64{1, 10, 2, 20, 3, 30})
 	got, err := s.times(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for row := range 100 {
 		want := 0.0
 		for j := range row % 4 {

@@ -224,9 +224,7 @@ func TestLimitIsAsGoodAsRandom(t *testing.T) {
 func encodedTexts(tb testing.TB, t *Texts) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := EncodeTexts(&b, t); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, EncodeTexts(&b, t))
 	return b.Bytes()
 }
 
@@ -243,9 +241,7 @@ func TestTextsSurviveWritingAndReading(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := encodedTexts(t, texts)
 			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(texts, got, unexported); diff != "" {
 				t.Error(diff)
 			}
@@ -331,9 +327,7 @@ func FuzzDecodeTexts(f *testing.F) {
 			return
 		}
 		again, err := DecodeTexts(bytes.NewReader(encodedTexts(t, texts)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(texts, again, unexported); diff != "" {
 			t.Fatal(diff)
 		}

@@ -22,9 +22,7 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	v := mustRead(t, "east 2 0\nnortheast 0.5 0.8660254\nnorth 0 1e30\nwest -1e-30 0\nnowhere 0 0\n")
 	o := DefaultVectorOptions()
 	m, err := FromVectors(t.Context(), v, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s30, s60 := simmatrix.QuantizeSimilarity(math.Pow(math.Sqrt(3)/2, 3)), simmatrix.QuantizeSimilarity(0.125)
 	want := map[string][]simmatrix.Neighbor{
 		"east":      {{Term: "northeast", Similarity: s60}},
@@ -53,39 +51,27 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 
 func TestFromVectorsOptions(t *testing.T) {
 	v := mustRead(t, "a 1 0\nb 0.8 0.6\nc 0.6 0.8\n2d 1 0\n") // cosines ab .8, ac .6, bc .96
-	neighbors := func(o VectorOptions) map[string]string {
-		t.Helper()
-		m, err := FromVectors(t.Context(), v, o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]string{}
-		for term, row := range m.Rows() {
-			out[term] = ""
-			for n := range row.All() {
-				out[term] += n.Term
-			}
-		}
-		return out
-	}
 	letters := func(w string) bool { return w[0] > '9' }
-	base := VectorOptions{Neighbors: 200, Power: 1, Keep: letters}
-	short := base
-	short.Neighbors = 1
-	for _, tt := range []struct {
-		name string
+	for name, tt := range map[string]struct {
 		opts VectorOptions
 		want map[string]string
 	}{
-		{"kept words", base, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
-		{"one neighbor", short, map[string]string{"a": "b", "b": "c", "c": "b"}},
-		{"all words", VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
+		"kept words":   {VectorOptions{Neighbors: 200, Power: 1, Keep: letters}, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
+		"one neighbor": {VectorOptions{Neighbors: 1, Power: 1, Keep: letters}, map[string]string{"a": "b", "b": "c", "c": "b"}},
+		"all words":    {VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, neighbors(tt.opts)); diff != "" {
-				t.Error(diff)
+		m, err := FromVectors(t.Context(), v, tt.opts, nil)
+		must(t, err)
+		got := map[string]string{}
+		for term, row := range m.Rows() {
+			got[term] = ""
+			for n := range row.All() {
+				got[term] += n.Term
 			}
-		})
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 
@@ -121,9 +107,7 @@ func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v, opts := crowded(t, 1500, tt.dim, tt.common), DefaultVectorOptions()
 			m, err := FromVectors(t.Context(), v, opts, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			power, err := strconv.ParseFloat(m.Meta().Params["power"], 64)
 			if err != nil || power < tt.least || power > tt.most || power < before {
 				t.Errorf("power %v, want %v to %v, and not under %v", power, tt.least, tt.most, before)
@@ -166,8 +150,6 @@ func TestFromVectorsRefuses(t *testing.T) {
 func mustRead(tb testing.TB, text string) *source.Vectors {
 	tb.Helper()
 	v, err := source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return v
 }
