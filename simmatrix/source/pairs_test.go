@@ -16,9 +16,7 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	id := func(term string) uint32 {
 		t.Helper()
 		id, err := p.term(term)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	rental, car, hire := id("rental"), id("car"), id("hire")
@@ -28,9 +26,7 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	p.keep(car, rental, 600)
 	p.keep(hire, car, 0) // no entry
 	m, err := p.matrix(simmatrix.Meta{Source: "pairs"}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []simmatrix.Neighbor{
 		{Term: "hire", Similarity: 900.0 / 65535},
 		{Term: "rental", Similarity: 700.0 / 65535},
@@ -51,9 +47,7 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 		p.keep(a, id, 7)
 	}
 	m, err := p.matrix(simmatrix.Meta{}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if row := matrixtest.Of(m.Row("a")); len(row) != 2 || row[0].Term != "b" || row[1].Term != "c" {
 		t.Errorf("row %+v", row)
 	}

@@ -115,19 +115,6 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	}
 }
 
-func TestBaselineOfTheBenchmarkComparesAllPairs(t *testing.T) {
-	words := randomSpellings(rand.New(rand.NewPCG(5, 6)), 300, 12, []rune("abc"))
-	words = slices.DeleteFunc(words, func(w string) bool { return len(w) <= MaxDistance }) // all letters of a pair may differ
-	for k := 1; k <= MaxDistance; k++ {
-		o := wideEdit(k)
-		for word, row := range allEditRows(o, words) {
-			if got := allWithin(word, words, &o); got != len(row) {
-				t.Errorf("%d words within %d of %s, want %d", got, k, word, len(row))
-			}
-		}
-	}
-}
-
 func FuzzEditDistance(f *testing.F) {
 	f.Add("kitten", "sitting", "mitten", 3)
 	f.Add("naïve", "naive", "näive", 1)

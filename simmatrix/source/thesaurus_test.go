@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +22,7 @@ import (
 func mustThesaurus(tb testing.TB, opts ThesaurusOptions, text string) (*simmatrix.Matrix, ThesaurusCounts) {
 	tb.Helper()
 	m, counts, err := ReadThesaurus(iotest.OneByteReader(strings.NewReader(text)), opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return m, counts
 }
 
@@ -72,7 +69,6 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 		{"equals and greater without the other", "a=b, c>d, e= >f\n", map[string]string{"a=b": "c>d", "c>d": "a=b"}},
 		{"Windows, byte order mark", "\ufeffa, b\r\n", map[string]string{"a": "b", "b": "a"}},
 		{"case and other scripts stay", "Auto, Wagen, автомобиль\n", map[string]string{"Auto": "Wagen автомобиль", "Wagen": "Auto автомобиль", "автомобиль": "Auto Wagen"}},
-		{"gzip", gzipped(t, "a, b\n"), map[string]string{"a": "b", "b": "a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := mustThesaurus(t, DefaultThesaurusOptions(), tt.text)
@@ -194,9 +190,7 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	o.Neighbors = 1
 	file := group.String() + "\n" + strings.Replace(group.String(), ",", "=>", 1) + "\n"
 	m, counts, err := ReadThesaurus(strings.NewReader(file), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := m.Len(); n < 100_000 || counts.Pairs != n {
 		t.Errorf("%+v", counts)
 	}
@@ -250,7 +244,6 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"not UTF-8 by a comment", "# caf\xe9\n", "line 1: not UTF-8"},
 		{"carriage returns", "a, b\rc, d\r", "line 1: a carriage return"},
 		{"too long", "a, b\nc, " + long + "\n", "line 2: term"},
-		{"line too long", "a, b\n# " + strings.Repeat("c", lines.MaxBytes), "line 2: longer than"},
 		{"similarity 0", "# akin: similarity 0\n", `line 1: similarity "0"`},
 		{"similarity above 1", "a, b\n#akin: similarity 1.01", "line 2: similarity"},
 		{"negative similarity", "# akin: similarity -1\n", "line 1: similarity"},
@@ -261,7 +254,6 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"WordNet, then Solr", "s(1,1,'a',n,1,0).\na, b\n", "line 2: want s(SYNSET,"},
 		{"WordNet with a comment behind a blank", "s(1,1,'a',n,1,0).\n # akin: similarity 1\n", "line 2: want s("},
 		{"WordNet with a bad similarity", "s(1,1,'a',n,1,0).\n# akin: similarity 2\n", `line 2: similarity "2"`},
-		{"UTF-16", "\xff\xfea\x00,\x00b\x00", "line 1: the file looks like UTF-16"},
 		{"WordNet without the end", "s(1,1,'a',n,1,0)\n", "line 1: want s("},
 		{"WordNet without a number", "s(1,1,'a',n,1,0).\ns(x,1,'a',n,1,0).\n", "line 2: the number of a set"},
 		{"WordNet with a negative number", "s(1,1,'a',n,1,0).\ns(-1,1,'a',n,1,0).\n", "line 2: the number of a set"},
@@ -274,8 +266,6 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"WordNet with letters for a count", "s(1,1,'a',n,1,x).\n", "line 1: want s("},
 		{"WordNet without a word", "s(1,1,' ',n,1,0).\n", "line 1: the word is empty"},
 		{"WordNet with a word too long", "s(1,1,'" + long + "',n,1,0).\n", "line 1: term"},
-		{"gzip cut short", gzipped(t, "a, b\n")[:20], "after line"},
-		{"no gzip", "\x1f\x8bx", "line 1: gzip"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, counts, err := ReadThesaurus(strings.NewReader(tt.text), DefaultThesaurusOptions())
@@ -288,23 +278,6 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		if _, _, err := ReadThesaurus(strings.NewReader(text), DefaultThesaurusOptions()); !errors.Is(err, ErrThesaurus) || !errors.Is(err, simmatrix.ErrNoVocabulary) {
 			t.Errorf("%q: %v", text, err)
 		}
-	}
-	broken := errors.New("disk on fire")
-	if _, _, err := ReadThesaurus(io.MultiReader(strings.NewReader("a, b\n"), iotest.ErrReader(broken)), DefaultThesaurusOptions()); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestThesaurusOptionsReportEveryBadSetting(t *testing.T) {
-	_, _, err := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Similarity: 1.1, Neighbors: -1})
-	for _, want := range []string{"similarity: 1.1", "neighbors: -1"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not name %s", err, want)
-		}
-	}
-	o := DefaultThesaurusOptions()
-	if err := o.Validate(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -362,9 +335,7 @@ func FuzzReadThesaurus(f *testing.F) {
 			}
 		}
 		again, _, err := ReadThesaurus(strings.NewReader(solrRules(m)), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := neighborRows(m)
 		for term, row := range want {
 			if row == nil && again.Row(term).IsZero() {
@@ -387,9 +358,7 @@ func TestReadThesaurusReadsOpenEnglishWordNet(t *testing.T) {
 	}
 	defer file.Close()
 	m, counts, err := ReadThesaurus(file, DefaultThesaurusOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// It has 44,083 groups, no rules, and a comment that names its source.
 	if counts.Groups != 44083 || counts.Rules != 0 || counts.Skipped < 10_000 || counts.Format != formatSolr {
 		t.Errorf("%+v", counts)
