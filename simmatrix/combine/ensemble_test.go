@@ -19,40 +19,27 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // mustCombine combines without a bound on the neighbors that matters.
 func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	t.Helper()
 	opts := DefaultOptions()
 	opts.Rule = rule
 	m, err := Combine(t.Context(), inputs, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
-// newInput is an input with the rows of a few lines "term: neighbor=s …".
+// newInput is an input with the rows of a few lines as parse reads them.
 func newInput(t *testing.T, name string, lines ...string) Input {
 	t.Helper()
-	var rows []simmatrix.TermRow
-	for _, line := range lines {
-		term, rest, _ := strings.Cut(line, ":")
-		row := simmatrix.TermRow{Term: term}
-		for field := range strings.FieldsSeq(rest) {
-			var n simmatrix.Neighbor
-			neighbor, s, _ := strings.Cut(field, "=")
-			n.Term = neighbor
-			if _, err := fmt.Sscan(s, &n.Similarity); err != nil {
-				t.Fatal(err)
-			}
-			row.Neighbors = append(row.Neighbors, n)
-		}
-		rows = append(rows, row)
-	}
-	m, err := simmatrix.New(simmatrix.Meta{}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := parse(t, strings.Join(lines, "\n"))
 	return Input{Name: name, Matrix: m, Weight: 1}
 }
 
@@ -63,9 +50,7 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 			rows = append(rows, simmatrix.TermRow{Term: term, Form: form})
 		}
 		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return Input{Name: name, Matrix: m, Weight: 1}
 	}
 	m := mustCombine(t, RuleMaximum,
@@ -75,9 +60,7 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 		t.Errorf("combined (-want +got):\n%s", diff)
 	}
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
 		t.Errorf("overridden (-want +got):\n%s", diff)
 	}
@@ -86,8 +69,8 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 // Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is
 // known only to the second input.
 func TestEnsembleRules(t *testing.T) {
-	x := newInput(t, "x", "a: b=0.8 c=0.6", "b:", "c:")
-	y := newInput(t, "y", "a: d=0.9 b=0.4", "b:", "c:", "d: a=1")
+	x := newInput(t, "x", "a: b 0.8 c 0.6", "b:", "c:")
+	y := newInput(t, "y", "a: d 0.9 b 0.4", "b:", "c:", "d: a 1")
 	x.Weight, y.Weight = 3, 1
 	for rule, want := range map[Rule][]string{
 		RuleAverage:  {"a/0: b=0.600(11) d=0.450(10) c=0.300(1)", "b/0:", "c/0:", "d/0: a=0.500(10)"},
@@ -107,54 +90,37 @@ func TestEnsembleRules(t *testing.T) {
 	}
 }
 
-// The first neighbor of each input comes before one that has more similarity
-// together: an input is heard where its neighbors are nearest.
 func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 	others := []string{"b:", "c:", "d:", "e:"}
-	x := newInput(t, "x", append(others, "a: b=0.9 c=0.8 d=0.1")...)
-	y := newInput(t, "y", append(others, "a: e=0.2 c=0.1 d=0.05")...)
-	opts := Options{Rule: RuleAverage, Neighbors: 2}
-	m, err := Combine(t.Context(), []Input{x, y}, opts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: b=0.450(1) e=0.100(10)"; got != want { // c would have 0.45
-		t.Errorf("row %q, want %q", got, want)
-	}
-	opts.Neighbors = 3
-	if m, err = Combine(t.Context(), []Input{x, y}, opts, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
-	}
-}
-
-// As in a thesaurus, where all synonyms of a term are equally similar: the
-// place in the alphabet must not matter.
-func TestNeighborsOfOneSimilarityShareARank(t *testing.T) {
-	others := []string{"b:", "c:", "d:", "e:"}
-	thesaurus := newInput(t, "thesaurus", append(others, "a: b=1 c=1 d=1 e=1")...)
-	vectors := newInput(t, "vectors", append(others, "a: e=0.5 d=0.4")...)
-	m, err := Combine(t.Context(), []Input{thesaurus, vectors}, Options{Rule: RuleAverage, Neighbors: 2}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: e=0.750(11) d=0.700(11)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
+	for _, tt := range []struct {
+		name, x, y string
+		rule       Rule
+		neighbors  int
+		want       string
+	}{
+		// An input is heard where its neighbors are nearest: c would have 0.45.
+		{"the first of each input", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 2, "a/0: b=0.450(1) e=0.100(10)"},
+		{"more than the first", "a: b 0.9 c 0.8 d 0.1", "a: e 0.2 c 0.1 d 0.05", RuleAverage, 3, "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"},
+		// As in a thesaurus: the place in the alphabet must not matter.
+		{"equals share a rank", "a: b 1 c 1 d 1 e 1", "a: e 0.5 d 0.4", RuleAverage, 2, "a/0: e=0.750(11) d=0.700(11)"},
+		{"what a rule drops takes no place", "a: b 0.9 d 0.1", "a: c 0.9 d 0.2", RuleMinimum, 1, "a/0: d=0.100(11)"},
+	} {
+		x, y := newInput(t, "x", append(others, tt.x)...), newInput(t, "y", append(others, tt.y)...)
+		m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: tt.rule, Neighbors: tt.neighbors}, nil)
+		must(t, err)
+		if got := shown(m)[0]; got != tt.want {
+			t.Errorf("%s: row %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 
-func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
-	others := []string{"b:", "c:", "d:"}
-	x := newInput(t, "x", append(others, "a: b=0.9 d=0.1")...)
-	y := newInput(t, "y", append(others, "a: c=0.9 d=0.2")...)
-	m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: RuleMinimum, Neighbors: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shown(m)[0], "a/0: d=0.100(11)"; got != want {
-		t.Errorf("row %q, want %q", got, want)
+func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
+	a, opts := parse(t, "x: a 0.9 b 0.8 c 0.7\na:\nb:\nc:"), DefaultOptions()
+	opts.Neighbors, opts.Protect = 2, protecting("x c")
+	m, err := Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
+	must(t, err)
+	if got := shown(m)[3]; got != "x/0: a=0.900(11) c=0.700(11)" {
+		t.Errorf("row %q", got)
 	}
 }
 
@@ -165,9 +131,7 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		{Term: "auto", DocFreq: 3},
 		{Term: "van"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := mustCombine(t, RuleWeighted, Input{"w2v", x, 2}, Input{"oewn", y, 0.5})
 	want := simmatrix.Meta{
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
@@ -188,7 +152,7 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 }
 
 func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
-	in := newInput(t, "x", "a: b=0.8", "b:")
+	in := newInput(t, "x", "a: b 0.8", "b:")
 	weightless := Input{Name: "y", Matrix: in.Matrix}
 	nine := make([]Input, 9)
 	for k := range nine {
@@ -233,9 +197,7 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		done := 0
 		m, err := Combine(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
 		runtime.GOMAXPROCS(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sums = append(sums, m.Checksum())
 		if done != m.Len() {
 			t.Errorf("progress reported %d of %d rows", done, m.Len())
@@ -332,9 +294,7 @@ func FuzzCombine(f *testing.F) {
 		}
 		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
 			m, err := Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return m
 		}
 		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
@@ -374,7 +334,7 @@ func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
 		mean := weightedMean([]float64{w, w, w, w})
 		near(t, fmt.Sprint(w), mean([]uint16{65535, 0, 0, 65535}), 0.5, 1e-12)
 	}
-	in := newInput(t, "x", "a: b=0.5", "b:")
+	in := newInput(t, "x", "a: b 0.5", "b:")
 	in.Weight = math.Inf(1)
 	if _, err := Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
 		t.Errorf("an infinite weight: %v", err)
@@ -382,7 +342,7 @@ func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
 }
 
 func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
-	in := newInput(t, simmatrix.OriginOverrides, "a: b=0.5", "b:")
+	in := newInput(t, simmatrix.OriginOverrides, "a: b 0.5", "b:")
 	if _, err := Combine(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
 		t.Errorf("%v", err)
 	}

@@ -46,9 +46,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, vehicles())
 	f := TermFilter{MinDocFreq: 3, Keep: regexp.MustCompile(`.`), Drop: regexp.MustCompile(`^[bc]`)}
 	got, dropped, err := f.Apply(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// rental is too rare, car and bus are left out by their first letters.
 	want := "automobile:\nhire:\nlorry:\n"
 	if describeRows(got) != want || dropped != 3 {

@@ -23,9 +23,7 @@ func carMatrix(t *testing.T, meta simmatrix.Meta, origins uint8) *simmatrix.Matr
 		{Term: "jaguar", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.8, Origins: origins}}},
 		{Term: "van", DocFreq: 7},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -56,9 +54,7 @@ pin car -> van
 pin boat ship
 `)
 	m, counts, err := o.Apply(carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10}, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []string{
 		"automobile/0: car=0.900(10)",
 		"car/9: automobile=0.900(10) van=0.500(1)",
@@ -113,9 +109,7 @@ func TestOriginsOfOverriddenEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, counts, err := set.Apply(carMatrix(t, tt.meta, tt.origins))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tt.want, m.Meta().Origins); diff != "" || counts.Set != 2 {
 				t.Errorf("%+v, %s", counts, diff)
 			}
@@ -139,22 +133,6 @@ func TestOverridesNeedAnOriginToMarkWhatTheySet(t *testing.T) {
 	got, _, err := mustParseOverrides(t, "ban car van").Apply(m)
 	if err != nil || got.Meta().NonZeros != 2 {
 		t.Errorf("a ban needs none: %v", err)
-	}
-}
-
-func TestARowThatOverridesMakeTooLongIsRefused(t *testing.T) {
-	rows := []simmatrix.TermRow{{Term: "a"}}
-	for i := range simmatrix.MaxNeighbors {
-		term := fmt.Sprintf("b%d", i)
-		rows[0].Neighbors = append(rows[0].Neighbors, simmatrix.Neighbor{Term: term, Similarity: 1})
-		rows = append(rows, simmatrix.TermRow{Term: term})
-	}
-	m, err := simmatrix.New(simmatrix.Meta{}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := mustParseOverrides(t, "set a c 1").Apply(m); err == nil || !strings.Contains(err.Error(), `row of "a"`) {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -182,9 +160,7 @@ func randomMatrix(t *testing.T, r *rand.Rand, n, neighbors int, withOrigins bool
 		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(meta, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -217,9 +193,7 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			}
 		}
 		got, counts, err := o.Apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, ruled := similarities(m), entriesRuled(o)
 		for d, rule := range ruled {
 			switch rule.Action {
@@ -268,9 +242,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, 0)
 	param := func(m *simmatrix.Matrix, file string) (*simmatrix.Matrix, string) {
 		out, _, err := mustParseOverrides(t, file).Apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if out.Meta().Params["power"] != "3" || m.Meta().Params["power"] != "3" {
 			t.Errorf("%q: %v", file, out.Meta().Params)
 		}
