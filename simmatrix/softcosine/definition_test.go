@@ -52,18 +52,14 @@ func mustSimilarities(tb testing.TB, n int, entries map[[2]int32]float64) *Simil
 			}
 		}
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return s
 }
 
 func mustSpace(tb testing.TB, weights []float64, s *Similarities) *Space {
 	tb.Helper()
 	sp, err := NewSpace(weights, s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return sp
 }
 
@@ -164,5 +160,12 @@ func sameOrder(t *testing.T, what string, got, want []float64) {
 				t.Errorf("%s: documents %d and %d: %v and %v, but the measure is %v and %v", what, a, b, got[a], got[b], want[a], want[b])
 			}
 		}
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }

@@ -22,9 +22,7 @@ var identity = softcosine.Identity(terms)
 func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosine.Weighting {
 	tb.Helper()
 	smart, err := softcosine.ParseSMART(letters)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return softcosine.Weighting{Letters: smart, Terms: e}
 }
 
@@ -32,9 +30,7 @@ func weighting(tb testing.TB, letters string, e softcosine.TermWeights) softcosi
 func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.Statistics, s *softcosine.Similarities) *softcosine.Scorer {
 	tb.Helper()
 	scorer, err := softcosine.NewStandard(result, query, st, s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return scorer
 }
 
@@ -42,9 +38,7 @@ func standard(tb testing.TB, result, query softcosine.Weighting, st *softcosine.
 func matrix(tb testing.TB, s *softcosine.Scorer, u, v softcosine.Document) softcosine.Matrix {
 	tb.Helper()
 	m, err := s.Matrix(u, v)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return m
 }
 
@@ -149,9 +143,7 @@ func TestGodwinTermsScoreAsOneTokenNuggets(t *testing.T) {
 		for range 100 {
 			u, v := randomDocument(random), randomDocument(random)
 			unsegmented, err := whole.Unsegmented(u, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// The whole query has its tokens' sum, the operator their mean.
 			perToken := operators.Score(matrix(t, cut, tokens(u), tokens(v))) * float64(len(tokens(u)))
 			if !near(unsegmented, perToken) {
@@ -171,9 +163,7 @@ func similar(tb testing.TB) *softcosine.Similarities {
 			}
 		}
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return s
 }
 
@@ -186,16 +176,12 @@ func TestNormsByScoreAreSoftCosines(t *testing.T) {
 		weights[k] = math.Log(float64(st.Docs) / float64(max(1, st.DocFreqs[k])))
 	}
 	space, err := softcosine.NewSpace(weights, similar(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scorer := standard(t, letters, letters, st, similar(t))
 	for range 50 {
 		u, v := randomDocument(random)[:1], randomDocument(random)[:1]
 		want, err := space.Soft(frequencies(u[0]), frequencies(v[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := matrix(t, scorer, u, v).Scores[0][0]; !near(got, want) {
 			t.Fatalf("score %v, soft cosine %v", got, want)
 		}
@@ -217,9 +203,7 @@ func TestOkapiByHand(t *testing.T) {
 	st := &softcosine.Statistics{Docs: 10, DocFreqs: []int64{2, 9}, MeanTokens: 3}
 	p := softcosine.OkapiParameters{K1: 1.2, K3: 7, B: 0.75}
 	scorer, err := softcosine.NewOkapi(p, st, softcosine.Identity(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := softcosine.Document{{Terms: []int32{0, 0, 1}}}
 	v := softcosine.Document{{Terms: []int32{0, 1, 0, 1, 0, 1}}}
 	want := math.Log(8.5/2.5)*(2.2*3/(1.2*(0.25+0.75*6/3)+3))*(8*2/(7+2.0)) +
@@ -234,9 +218,7 @@ func TestOkapiScoresBySimilarTerms(t *testing.T) {
 	st := statistics(random)
 	p := softcosine.OkapiParameters{K1: 1.2, B: 0.75}
 	scorer, err := softcosine.NewOkapi(p, st, similar(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u, v := softcosine.Document{{Terms: []int32{3}}}, softcosine.Document{{Terms: []int32{4}}}
 	idf := func(t int) float64 {
 		n, holders := float64(st.Docs), float64(st.DocFreqs[t])
@@ -322,46 +304,6 @@ func TestNuggetsWithoutTermsScoreNothing(t *testing.T) {
 	}
 }
 
-func TestLogisticSeparatesRelevantExamples(t *testing.T) {
-	random := rand.New(rand.NewPCG(8, 1))
-	var examples [][]float64
-	var relevant []bool
-	for range 2000 {
-		x := []float64{100 * random.NormFloat64(), random.NormFloat64(), 3} // the last says nothing
-		p := 1 / (1 + math.Exp(-(0.5 + 0.02*x[0] - 1*x[1])))
-		examples, relevant = append(examples, x), append(relevant, random.Float64() < p)
-	}
-	l, err := softcosine.FitLogistic(examples, relevant)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := softcosine.Logistic{Intercept: 0.5, Coefficients: []float64{0.02, -1, 0}}
-	if diff := gocmp.Diff(want, l, cmpopts.EquateApprox(0.15, 0.2)); diff != "" {
-		t.Errorf("coefficients (-want +got):\n%s", diff)
-	}
-	// At the minimum the mean estimate is the share of relevant examples.
-	estimated, positive := 0.0, 0.0
-	for i, x := range examples {
-		estimated += l.Probability(x)
-		if relevant[i] {
-			positive++
-		}
-	}
-	if math.Abs(estimated-positive) > 0.01 {
-		t.Errorf("estimates add up to %v, relevant are %v", estimated, positive)
-	}
-}
-
-func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
-	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
-		t.Errorf("estimates of %+v do not separate the examples", l)
-	}
-}
-
 func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
 	for name, test := range map[string]struct {
 		examples [][]float64
@@ -377,5 +319,41 @@ func TestLogisticRefusesWhatHasNoMinimum(t *testing.T) {
 		if l, err := softcosine.FitLogistic(test.examples, test.relevant); !errors.Is(err, softcosine.ErrLogistic) {
 			t.Errorf("%s: %+v, error %v", name, l, err)
 		}
+	}
+}
+
+// The coefficient of an example that is 0 or 1 is the logarithm of the odds
+// ratio, here of 30 in 40 against 20 in 100, but for the ridge.
+func TestLogisticFindsTheLogOddsRatio(t *testing.T) {
+	var examples [][]float64
+	var relevant []bool
+	for value, counts := range [][2]int{{20, 80}, {30, 10}} {
+		for k := range counts[0] + counts[1] {
+			examples, relevant = append(examples, []float64{float64(value), 3}), append(relevant, k < counts[0]) // the last says nothing
+		}
+	}
+	l, err := softcosine.FitLogistic(examples, relevant)
+	must(t, err)
+	want := softcosine.Logistic{Intercept: math.Log(0.25), Coefficients: []float64{math.Log(12), 0}}
+	if diff := gocmp.Diff(want, l, cmpopts.EquateApprox(0, 0.2)); diff != "" {
+		t.Errorf("coefficients (-want +got):\n%s", diff)
+	}
+	if one, none := l.Probability([]float64{1, 3}), l.Probability([]float64{0, 3}); math.Abs(one-0.75) > 0.03 || math.Abs(none-0.2) > 0.03 {
+		t.Errorf("estimates %v and %v", one, none)
+	}
+}
+
+func TestLogisticKeepsFiniteWhereExamplesSeparate(t *testing.T) {
+	l, err := softcosine.FitLogistic([][]float64{{0}, {1}, {2}, {3}}, []bool{false, false, true, true})
+	must(t, err)
+	if !(l.Probability([]float64{0}) < 0.3 && l.Probability([]float64{3}) > 0.7) {
+		t.Errorf("estimates of %+v do not separate the examples", l)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // The example of the notes, section 1, and of the thesis, section 4.1:
@@ -78,14 +76,6 @@ func TestTheCaesarExampleHasTheValuesOfThePapers(t *testing.T) {
 	}
 }
 
-func TestTwoFeaturesOfSimilarityOneAreOne(t *testing.T) {
-	sp := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 1, {1, 0}: 1}))
-	soft, err := sp.Soft(NewVector(map[int32]float64{0: 3}), NewVector(map[int32]float64{1: 2}))
-	if err != nil || soft != 1 {
-		t.Errorf("%v, %v; want 1", soft, err)
-	}
-}
-
 func TestTheDocumentsOfSidorov(t *testing.T) {
 	// Section 2.1, eq. 5 and 6: 2 + 1 + 2 + 1 = 6 in common, ‖a‖² = 14, ‖b‖² = 8.
 	vector := func(values ...float64) Vector {
@@ -142,44 +132,6 @@ func TestTheMeasuresAreTheirDefinitions(t *testing.T) {
 		plainSoft, err := plain.Soft(x, y)
 		if cosine := sp.Cosine(x, y); err != nil || !near(plainSoft, cosine, 1e-12) || !near(plain.Hard(x, y), cosine, 1e-12) {
 			t.Errorf("soft %v, hard %v with S = I; want the cosine %v", plainSoft, plain.Hard(x, y), cosine)
-		}
-	})
-}
-
-func TestTheInnerProductTakesAnySimilarities(t *testing.T) {
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		sp := randomSpace(t, rng, form{negative: true})
-		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		want := byDefinition(sp, x, y)
-		if got := sp.InnerProduct(x, y); !near(got, want, 1e-12) {
-			t.Errorf("%v, want %v", got, want)
-		}
-		back := mustSpace(t, sp.weights, sp.s.Transposed())
-		mean := mustSpace(t, sp.weights, sp.s.Symmetrized())
-		if got := back.InnerProduct(y, x); !near(got, want, 1e-12) {
-			t.Errorf("with the transposed S, turned around: %v, want %v", got, want)
-		}
-		if got := mean.InnerProduct(x, y); !near(got, (want+sp.InnerProduct(y, x))/2, 1e-12) {
-			t.Errorf("with the symmetrized S: %v, not the mean of both ways", got)
-		}
-		if got := mean.InnerProduct(x, x); !near(got, sp.InnerProduct(x, x), 1e-12) {
-			t.Errorf("⟨x, x⟩ with the symmetrized S: %v, want %v", got, sp.InnerProduct(x, x))
-		}
-	})
-}
-
-func TestTheSoftCosineOfAMetricStaysUnderOne(t *testing.T) {
-	eachCase(t, func(t *testing.T, rng *rand.Rand) {
-		t.Helper()
-		sp := randomSpace(t, rng, form{symmetric: true, negative: true, dominant: true})
-		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
-		soft, err := sp.Soft(x, y)
-		if err != nil || math.Abs(soft) > 1+1e-12 {
-			t.Errorf("%v, %v", soft, err)
-		}
-		if self, err := sp.Soft(x, x); err != nil || (sp.HardNorm(x) > 0 && !near(self, 1, 1e-12)) {
-			t.Errorf("with itself %v, %v", self, err)
 		}
 	})
 }
@@ -292,31 +244,4 @@ func TestASpaceIsSharedByGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestInnerProductsAreTheMatrixProduct(t *testing.T) {
-	// (WX)ᵀ·S·(WY) by dense matrices, as the remark to theorem 3.4 writes it.
-	rng := rand.New(rand.NewPCG(5, 6))
-	sp := mustSpace(t, []float64{1, 2, 0.5, 3, 1, 1}, randomSimilarities(t, rng, 6, form{}))
-	x, y := randomDocuments(rng, 6, 5), randomDocuments(rng, 6, 7)
-	weighted := func(docs []Vector) *mat.Dense {
-		m := mat.NewDense(6, len(docs), nil)
-		for k, d := range docs {
-			for i := range int32(6) {
-				m.Set(int(i), k, sp.Weight(i)*d.At(i))
-			}
-		}
-		return m
-	}
-	s := mat.NewDense(6, 6, nil)
-	s.Apply(func(i, j int, _ float64) float64 { return sp.s.At(i, j) }, s)
-	var want mat.Dense
-	want.Product(weighted(x).T(), s, weighted(y))
-	for i := range x {
-		for k := range y {
-			if got := sp.InnerProduct(x[i], y[k]); !near(got, want.At(i, k), 1e-12) {
-				t.Errorf("(%d, %d): %v, want %v", i, k, got, want.At(i, k))
-			}
-		}
-	}
 }

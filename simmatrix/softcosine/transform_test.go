@@ -32,9 +32,7 @@ func TestTheorem42DotProductsOrderAsTheSoftCosine(t *testing.T) {
 		var got, want []float64
 		for _, y := range docs {
 			stored, err := sp.DotDocument(y)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, want = append(got, query.Dot(stored)), append(want, softByDefinition(sp, x, y))
 		}
 		_, square := normsByDefinition(sp, x)
@@ -64,9 +62,7 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 		var got, want []float64
 		for _, y := range docs {
 			stored, err := sp.CosineDocument(y)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !near(stored.Norm(), 1, 1e-12) {
 				t.Errorf("a document has length %v", stored.Norm())
 			}
@@ -157,9 +153,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	sp := mustSpace(t, []float64{1e200, 1}, s)
 	x := NewVector(map[int32]float64{0: 1e200, 1: 1})
 	pairs, err := NewPhi2(sp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, call := range map[string]func(){
 		"Weighted": func() { sp.Weighted(x) },
 		"DotQuery": func() { sp.DotQuery(x) },

@@ -13,9 +13,7 @@ func testMatrix(t *testing.T) *simmatrix.Matrix {
 		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
 		{Term: "found", DocFreq: 2},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 

@@ -14,9 +14,7 @@ import (
 func mustSMART(tb testing.TB, letters string) SMART {
 	tb.Helper()
 	w, err := ParseSMART(letters)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return w
 }
 
@@ -25,17 +23,13 @@ func apply(tb testing.TB, letters string, f Vector, bytes int64, st *Statistics)
 	tb.Helper()
 	sp := mustSpace(tb, ones(10), Identity(10))
 	of, err := standard(Weighting{Letters: mustSMART(tb, letters)}, st, sp)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	n := Nugget{Bytes: bytes}
 	for k, term := range f.Terms {
 		n.Terms = append(n.Terms, slices.Repeat([]int32{term}, int(f.Values[k]))...)
 	}
 	v, err := of(nil, n)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return v
 }
 
