@@ -26,9 +26,7 @@ import (
 func encoded(tb testing.TB, m *Matrix) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := Encode(&b, m); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -139,9 +137,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 			t.Fatal("the same matrix gives other bytes")
 		}
 		got, err := Decode(iotest.HalfReader(bytes.NewReader(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := same(m, got); diff != "" {
 			t.Fatal(diff)
 		}
@@ -263,7 +259,7 @@ func TestDecodeRefusesWhatNoMatrixHolds(t *testing.T) {
 		{"ascending similarities", "order", abc(u16(2, 0, 0), u32(1, 2), u16(7, 8))},
 		{"ties out of order", "order", abc(u16(2, 0, 0), u32(2, 1), u16(65535, 65535))},
 		{"counts that do not add up", "header says 2", abc(u16(2, 1, 0), u32(1, 2), u16(65535, 7))},
-		{"a header that counts otherwise", "does not describe", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
+		{"a header that counts otherwise", "NonZeros:2 MaxNeighbors:2 Symmetric:false Dominant:false}, not {Source: Params:map[] Origins:[] Docs:0 Terms:3 Forms:0 NonZeros:2 MaxNeighbors:1", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
 		{"terms out of order", "order", rawFile(header("2", "0", "0"), u16(1, 1), "ba", u32(1, 1), u16(0, 0), nil, nil)},
 		{"a term twice", "twice", rawFile(header("2", "0", "0"), u16(1, 1), "aa", u32(1, 1), u16(0, 0), nil, nil)},
 		{"an empty term", "empty", rawFile(header("1", "0", "0"), u16(0), "", u32(1), u16(0), nil, nil)},
@@ -382,14 +378,10 @@ func termRows(m *Matrix) []TermRow {
 // read as it was: three pairs of words, by akin at 09d4d11.
 func TestFilesOfEarlierVersionsStayReadable(t *testing.T) {
 	file, err := os.Open(filepath.Join("testdata", "before_models.akin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	m, err := Decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, term := range []string{"car", "gas"} {
 		for n := range m.Row(term).All() {

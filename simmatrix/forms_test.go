@@ -79,9 +79,7 @@ func TestTableTakesTheFormsThatAreSome(t *testing.T) {
 	forms := map[string]string{"ga": "gas", "oil": "oil", "tank": "tanks", "valv": "\x07", "other": "others"}
 	table.TakeForms(func(i int) string { return forms[table.Terms[i]] })
 	m, err := table.Matrix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]string{"ga": "gas", "tank": "tanks"}
 	if diff := cmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Meta().Forms != 2 {
 		t.Errorf("%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)

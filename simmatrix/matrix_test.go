@@ -26,12 +26,17 @@ func vehicles() []TermRow {
 	}
 }
 
-func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
+func must(tb testing.TB, err error) {
 	tb.Helper()
-	m, err := New(meta, rows)
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
+	tb.Helper()
+	m, err := New(meta, rows)
+	must(tb, err)
 	return m
 }
 
@@ -191,9 +196,7 @@ func TestRowsOfRandomMatricesKeepTheirPromises(t *testing.T) {
 			}
 			want := expectedRow(byTerm, term)
 			packed, err := PackRow(byTerm[term].DocFreq, want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if packed != row {
 				t.Fatalf("row of %q: %v, want %v", term, neighborsOf(row), want)
 			}

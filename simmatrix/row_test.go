@@ -25,9 +25,7 @@ func TestRowHoldsWhatWasPacked(t *testing.T) {
 		{Term: "x", Similarity: 1e-9, DocFreq: 0, Origins: 128},
 	}
 	r, err := PackRow(300, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []Neighbor{
 		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
 		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32, Origins: 255}, // 0.5·65535 = 32767.5, rounded up
@@ -95,9 +93,7 @@ func TestZeroRowIsEmpty(t *testing.T) {
 
 func TestAllStopsWhenAsked(t *testing.T) {
 	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1}, {Term: "b", Similarity: 0.5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := 0
 	for range r.All() {
 		seen++
@@ -137,9 +133,7 @@ func TestPackRowRefuses(t *testing.T) {
 
 func TestParseRowRefuses(t *testing.T) {
 	good, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 300}, {Term: "c", Similarity: 0.5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, 2*(MaxNeighbors+1))
 	tooLong := binary.AppendUvarint([]byte{rowFormat, 0, 2, 5, 0x0f}, MaxTermBytes+1-16)
 	type row struct{ name, packed string }
@@ -189,9 +183,7 @@ func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
 func FuzzParseRow(f *testing.F) {
 	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}, {{Term: "d", Similarity: 0.3, Origins: 3}}} {
 		r, err := PackRow(3, neighbors)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(r.Packed())
 	}
 	f.Add("")
@@ -244,9 +236,7 @@ func FuzzPackRow(f *testing.F) {
 
 func TestReadingARowAllocatesNothing(t *testing.T) {
 	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var docs uint64
 	if n := testing.AllocsPerRun(100, func() {
 		for n := range r.All() {

@@ -24,18 +24,14 @@ func wordyRow(tb testing.TB, n int) Row {
 		}
 	}
 	r, err := PackRow(77, neighbors)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return r
 }
 
 func TestEncodedRowIsTheSameRow(t *testing.T) {
 	var c RowCodec
 	empty, err := PackRow(4, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range []Row{{}, empty, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
 		encoded := c.Encode(r)
 		got, err := c.Decode(encoded, 1<<20)
@@ -78,9 +74,7 @@ func TestDecodeRefuses(t *testing.T) {
 	deflate := func(text string) string {
 		var b bytes.Buffer
 		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		io.WriteString(w, text)
 		w.Close()
 		return good[:h.terms] + b.String()
