@@ -75,6 +75,14 @@ func hidden(h expand.Disclosure) any {
 	return names
 }
 
+// content returns a file.
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}
+
 // sameYAML reports whether two pieces of YAML stand for the same value.
 func sameYAML(t *testing.T, a, b string) bool {
 	t.Helper()
@@ -89,14 +97,8 @@ func sameYAML(t *testing.T, a, b string) bool {
 }
 
 func TestReferenceFileIsTheDefault(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse("akin.yml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := Parse("akin.yml", content(t, "akin.yml"))
+	must(t, err)
 	if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
 	}
@@ -105,10 +107,7 @@ func TestReferenceFileIsTheDefault(t *testing.T) {
 // TestReferenceFileExplainsEveryKey reads the comments: above each key that
 // holds a value stands "Default: X.".
 func TestReferenceFileExplainsEveryKey(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "akin.yml")
 	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
 	d := newDecoder("akin.yml")
 	d.document(data, Default())
@@ -142,10 +141,7 @@ func commentAbove(lines []string, line int) string {
 
 // TestReferenceExamplesLoad uncomments the examples and loads each by itself.
 func TestReferenceExamplesLoad(t *testing.T) {
-	data, err := os.ReadFile("akin.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "akin.yml")
 	var example strings.Builder
 	for line := range strings.Lines(string(data)) {
 		text, ok := strings.CutPrefix(line, "#")
@@ -183,10 +179,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 // TestDocumentationListsEveryKey compares the tables of docs/config.md, whose
 // rows are | `key` | `default` | allowed | meaning |, with the structs.
 func TestDocumentationListsEveryKey(t *testing.T) {
-	data, err := os.ReadFile("../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "../docs/config.md")
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)`|(required)) \\| ([^|]+) \\| ([^|]+) \\|$")
 	want := keys(t)
 	seen := map[string]bool{}
@@ -219,10 +212,7 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 // TestDocumentationSaysWhatProfilesLack compares the sentence about the keys of
 // expansion that profiles have not with the structs.
 func TestDocumentationSaysWhatProfilesLack(t *testing.T) {
-	data, err := os.ReadFile("../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := content(t, "../docs/config.md")
 	stated := regexp.MustCompile("every key of `expansion` but ([^.]*)\\.").FindStringSubmatch(strings.ReplaceAll(string(data), "\n", " "))
 	if stated == nil {
 		t.Fatal("the sentence is missing")
@@ -290,11 +280,5 @@ func TestLimitsAreReadable(t *testing.T) {
 	check(reflect.ValueOf(*Default()))
 	if limits != 43 {
 		t.Errorf("%d keys with limits", limits)
-	}
-}
-
-func TestConfigurationOfTheServiceLoads(t *testing.T) {
-	if _, err := Load(t.Context(), "../deploy/systemd/akin.yml"); err != nil {
-		t.Error(err)
 	}
 }
