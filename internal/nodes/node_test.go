@@ -92,13 +92,18 @@ func startCluster(t *testing.T) (*cluster, *Pool) {
 	c := &cluster{nodes: map[string]behavior{}, asked: map[string]int{}}
 	c.set("a", well)
 	c.set("b", well)
-	p, err := New(Options{URLs: []string{"http://a", "http://b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testPool(t, "http://a", "http://b")
 	p.transport, p.traced = c, c
-	t.Cleanup(p.Close)
 	return c, p
+}
+
+// logOf returns what is logged of the nodes from now on.
+func logOf(p *Pool) *bytes.Buffer {
+	var logged bytes.Buffer
+	for _, n := range p.nodes {
+		n.log = slog.New(slog.NewTextHandler(&logged, nil))
+	}
+	return &logged
 }
 
 // stateOf returns the state of a node.
@@ -117,10 +122,7 @@ func setState(p *Pool, i int, s state) {
 
 // load sends one request after the other, each 10 ms after the last answer, for
 // a while.
-func load(t *testing.T, p *Pool, d time.Duration) {
-	t.Helper()
-	loadEach(t, p, d, 10*time.Millisecond)
-}
+func load(t *testing.T, p *Pool, d time.Duration) { t.Helper(); loadEach(t, p, d, 10*time.Millisecond) }
 
 // loadEach is load with another pause.
 func loadEach(t *testing.T, p *Pool, d, pause time.Duration) {
@@ -279,9 +281,7 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 func TestNodeWithALongSearchStaysUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		var logged bytes.Buffer
-		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-		p.nodes[1].log = p.nodes[0].log
+		logged := logOf(p)
 		c.set("a", slow(time.Minute))
 		c.set("b", slow(time.Minute))
 		for range 3 {
@@ -334,9 +334,7 @@ func TestNodeThatAnswersOthersStaysUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, p := startCluster(t)
-				var logged bytes.Buffer
-				p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-				p.nodes[1].log = p.nodes[0].log
+				logged := logOf(p)
 				for _, host := range []string{"a", "b"} {
 					next := 0
 					c.set(host, func(*http.Request) (int, error) {
@@ -413,8 +411,7 @@ func TestBrokenConnectionsAmong503PutANodeDownOnlyWithItsPing(t *testing.T) {
 			t.Run(fmt.Sprint(name, first, pause), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c, p := startCluster(t)
-					var logged bytes.Buffer
-					p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
+					logged := logOf(p)
 					requests := first
 					sick := func(req *http.Request) (int, error) {
 						if req.Method == http.MethodHead {
@@ -521,9 +518,7 @@ func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)
-		var logged bytes.Buffer
-		p.nodes[0].log = slog.New(slog.NewTextHandler(&logged, nil))
-		p.nodes[1].log = p.nodes[0].log
+		logged := logOf(p)
 		c.set("a", refuses)
 		load(t, p, 10*time.Second)
 		c.set("a", well)
