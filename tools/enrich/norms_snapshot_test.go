@@ -56,13 +56,9 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	var made []*Weights
 	for _, o := range []SnapshotOptions{{}, {MinDocFreq: 2}} {
 		m, err := snapshotOf(t, x, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w, err := NewWeights(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
@@ -79,13 +75,9 @@ func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
 		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var b bytes.Buffer
-		if err := simmatrix.Encode(&b, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, simmatrix.Encode(&b, m))
 		return b.String()
 	}
 	if encoded(1) != encoded(4) {
@@ -99,23 +91,11 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
 				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				x, n := newFakeIndex(texts...), 0
-				x.before = func(c string, _ []documents.DocRef) error {
-					if c != call {
-						return nil
-					}
-					if n++; n == 1 || n == 9 {
-						return errBusy
-					}
-					return nil
-				}
+				must(t, err)
+				x := newFakeIndex(texts...)
+				x.busyAt(call, 1, 9)
 				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if got.Checksum() != want.Checksum() {
 					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
 				}
@@ -151,9 +131,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
 	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := newFakeIndex(texts...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
@@ -163,9 +141,7 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 			passedOver = append(passedOver, d.ID)
 		}
 	}}, SnapshotOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
 	}

@@ -22,18 +22,14 @@ func newMatrix(t *testing.T, docs uint64, docFreqs map[string]uint32) *simmatrix
 		rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: docs}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
 func newWeights(t *testing.T, docs uint64, docFreqs map[string]uint32) *Weights {
 	t.Helper()
 	w, err := NewWeights(newMatrix(t, docs, docFreqs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -103,13 +99,9 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 	} {
 		var m mapping.Index
 		err := json.Unmarshal([]byte(`{"mappings":{"properties":{"body":{"type":"text"}`+more+`}}}`), &m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		i, err := mapping.Inspect(map[string]mapping.Index{"i": m}, "body")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lacking, err := CheckNorms(&i[0], "body")
 		if stores := lacking == nil; stores != strings.HasPrefix(name, "good") || err != nil {
 			t.Errorf("%s: %s, %v", name, lacking, err)
