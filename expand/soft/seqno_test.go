@@ -59,11 +59,7 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	}
 	r := newReranker(t, v)
 	for range 3 {
-		got, err := r.Scores(t.Context(), by, hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
+		got := wantBy(t, r, by, hits, .5, 1, 0)
 		if diff := cmp.Diff([]string{"1", "2", "3"}, ids(got)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -80,11 +76,7 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	}
 	hits[1].SeqNo = 9 // it was written again
 	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantBy(t, r, by, hits, .5, 1, 0)
 	if diff := cmp.Diff([][]int64{{0, 1, 2}, {9}}, v.named); diff != "" || len(v.calls) != 2 || len(v.calls[1]) != 1 {
 		t.Errorf("asked for %v, named (-want +got)\n%s", v.asked(), diff)
 	}
@@ -98,11 +90,7 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantBy(t, r, by, hits, .5, 1, 0)
 	if diff := cmp.Diff([][]string{{"1", "3"}, {"2"}}, v.asked()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -146,11 +134,7 @@ func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	v.namedErr = nil
-	got, err := r.Scores(t.Context(), by, hits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkScores(t, got, .5, 1, 0)
+	wantBy(t, r, by, hits, .5, 1, 0)
 }
 
 // An index that is deleted and created again starts at number 0.
@@ -167,11 +151,7 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		v.seqNos[docName{"i", "1"}], v.seqNos[docName{"i", "3"}] = 2, 0
 		time.Sleep(time.Minute)
 		for range 2 {
-			got, err := r.Scores(t.Context(), by, hits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkScores(t, got, 0, 1, .5)
+			got := wantBy(t, r, by, hits, 0, 1, .5)
 			if diff := cmp.Diff([]string{"3", "2", "1"}, ids(got)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -210,9 +190,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		got, err := r.Scores(t.Context(), by, there)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got)); diff != "" || len(v.calls) > 0 {
 			t.Errorf("asked again for %v (-want +got)\n%s", v.asked(), diff)
 		}
@@ -242,11 +220,7 @@ func TestVectorsOfOtherDocumentsAreNotUsed(t *testing.T) {
 	key := r.memory.docKey(vectorKey{hits[1], "", "body"})
 	r.memory.vectors.put(key, &vector{id: "other", terms: []int32{}, freqs: []float64{}}, time.Now().Add(time.Hour))
 	for range 2 {
-		got, err := r.Scores(t.Context(), by(fields), hits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkScores(t, got, .5, 1, 0)
+		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
 	if diff := cmp.Diff([][]string{{"1", "2", "3"}}, v.asked()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/akin-search/akin/expand"
 )
 
 // randomVector returns a vector of some terms, or of none.
@@ -321,9 +319,7 @@ func TestFieldsOfManyIndicesAreForgotten(t *testing.T) {
 	for n := range maxNumbers {
 		r.memory.fields.of(fieldKey{index: strconv.Itoa(n)})
 	}
-	if _, err := r.Scores(t.Context(), &expand.Rerank{Fields: fields}, hits); err != nil {
-		t.Fatal(err)
-	}
+	must(t, scored(t, r, fields, hits))
 	if n := len(r.memory.fields.known); r.Stats().Forgotten != 1 || n != 1 {
 		t.Errorf("forgotten %d times, %d fields are left", r.Stats().Forgotten, n)
 	}
