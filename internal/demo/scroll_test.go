@@ -39,7 +39,7 @@ func scrolled(tb testing.TB, c *client, index string, body map[string]any) []str
 }
 
 func TestSlicesHoldEachDocumentOnce(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	numbers(t, c, 500)
 	want := scrolled(t, c, "n", map[string]any{})
 	var got []string
@@ -65,7 +65,7 @@ func share(least float64, seed int) map[string]any {
 }
 
 func TestRandomScoresFindAShare(t *testing.T) {
-	c := newClient(t)
+	c := newClient()
 	numbers(t, c, 2000)
 	found := func(least float64, seed int) []string {
 		return scrolled(t, c, "n", map[string]any{"query": share(least, seed)})
@@ -83,7 +83,7 @@ func TestRandomScoresFindAShare(t *testing.T) {
 		t.Error("another seed finds the same")
 	}
 	answer := c.ok(t, "POST", "/n/_search", map[string]any{"query": share(0.9, 3), "explain": true})
-	score, explained := at(answer, "hits", "hits", 0, "_score"), at(answer, "hits", "hits", 0, "_explanation", "value")
+	score, explained := best(answer, "_score"), best(answer, "_explanation", "value")
 	if s, ok := score.(float64); !ok || s < 0.9 || s >= 1 || explained != score {
 		t.Errorf("score %v, explained as %v", score, explained)
 	}
