@@ -1,10 +1,11 @@
 package configs
 
 import (
-	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,25 +23,40 @@ var secrets = cmp.AllowUnexported(Secret{})
 // required is the default of a key that has none.
 const required = "required"
 
-// keys returns every key that holds a value, with its default in YAML. The
-// keys of the entries of lists stand under "matrices[]", "weights[]",
-// "expansion.segments[]" and "expansion.trials[]", the only key of profiles' own under "profiles.NAME".
-func keys(t *testing.T) map[string]string {
+// content returns a file.
+func content(t *testing.T, path string) []byte {
 	t.Helper()
-	all := map[string]string{}
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}
+
+// A documentedKey is what the documentation has to say of a key.
+type documentedKey struct {
+	def     string   // in YAML
+	allowed []string // as in the tag
+	word    bool     // allowed are words, not bounds
+}
+
+// keys returns every key that holds a value. The keys of the entries of lists
+// stand under "matrices[]", "weights[]", "expansion.segments[]" and
+// "expansion.trials[]", the only key of profiles' own under "profiles.NAME".
+func keys(t *testing.T) map[string]documentedKey {
+	t.Helper()
+	all := map[string]documentedKey{}
 	walk(t, "", reflect.ValueOf(*Default()), all)
 	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
 	walk(t, "weights[]", reflect.ValueOf(defaultMatrix()), all)
-	all["matrices[].name"], all["weights[].name"] = required, required
 	walk(t, "expansion.segments[]", reflect.ValueOf(defaultSegments()), all)
-	all["expansion.segments[].field"] = required
 	walk(t, "expansion.trials[]", reflect.ValueOf(defaultTrial()), all)
-	all["expansion.trials[].name"], all["expansion.trials[].arms"] = required, required
-	all["profiles.NAME.matrices"] = "[]" // the others are those of expansion
+	for _, key := range []string{"matrices[].name", "weights[].name", "expansion.segments[].field", "expansion.trials[].name", "expansion.trials[].arms"} {
+		all[key] = documentedKey{def: required}
+	}
+	all["profiles.NAME.matrices"] = documentedKey{def: "[]"} // the others are those of expansion
 	return all
 }
 
-func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
+func walk(t *testing.T, key string, v reflect.Value, all map[string]documentedKey) {
 	t.Helper()
 	keys := keysOf(v)
 	fields, names := fieldsOf(v)
@@ -57,7 +73,7 @@ func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		all[join(key, name)] = strings.TrimSpace(string(out))
+		all[join(key, name)] = documentedKey{strings.TrimSpace(string(out)), f.allowed, f.isWord()}
 	}
 }
 
@@ -73,14 +89,6 @@ func hidden(h expand.Disclosure) any {
 		}
 	}
 	return names
-}
-
-// content returns a file.
-func content(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return data
 }
 
 // sameYAML reports whether two pieces of YAML stand for the same value.
@@ -104,30 +112,70 @@ func TestReferenceFileIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestReferenceFileExplainsEveryKey reads the comments: above each key that
-// holds a value stands "Default: X.".
+// TestReferenceFileExplainsEveryKey reads the comments: that above a key names
+// what is allowed, which may stand above its section, and ends with "Default:
+// X.". For the keys of an entry these are in the comment of the list, for the
+// one of profiles' own in that of profiles.
 func TestReferenceFileExplainsEveryKey(t *testing.T) {
 	data := content(t, "akin.yml")
-	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
 	d := newDecoder("akin.yml")
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
+	above := func(key string) string { return commentAbove(lines, d.lines[key]) }
+	stated := regexp.MustCompile(`^(?:.* )?(?:Default: (.*)|(Required))\.$`)
 	for key, want := range keys(t) {
-		if strings.Contains(key, "[].") || strings.HasPrefix(key, "profiles.NAME.") {
-			continue // In the comment of the list or of profiles; the examples have them.
+		section, name := "", key
+		if at := strings.LastIndex(key, "."); at >= 0 {
+			section, name = key[:at], key[at+1:]
 		}
-		line, ok := d.lines[key]
-		if !ok {
-			t.Errorf("%s is missing", key)
-			continue
+		says := above(key)
+		list := strings.TrimSuffix(strings.TrimSuffix(section, "[]"), ".NAME")
+		if list != section {
+			if list == "weights" && strings.Contains(oneLine(above(list)), "Entries have the keys of matrices.") {
+				list = "matrices"
+			}
+			says = regexp.MustCompile(`(?m)^#   ` + name + ` .+(\n#    .+)*`).FindString(above(list))
+			section = ""
 		}
-		m := stated.FindStringSubmatch(commentAbove(lines, line))
+		says = oneLine(says)
+		m := stated.FindStringSubmatch(says)
 		if m == nil {
-			t.Errorf("line %d: the comment above %s does not end in its default", line, key)
-		} else if !sameYAML(t, m[1], want) {
-			t.Errorf("line %d: %s: the comment has the default %s, the code %s", line, key, m[1], want)
+			t.Errorf("%s: the comment %q does not end in its default", key, says)
+		} else if def := m[1] + strings.ToLower(m[2]); !sameYAML(t, def, want.def) {
+			t.Errorf("%s: the comment has the default %s, the code %s", key, def, want.def)
+		}
+		if says += " " + oneLine(above(section)); !namesAllowed(says, want) {
+			t.Errorf("%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 		}
 	}
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvTracingHeaders} {
+		if !strings.Contains(string(data), name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// namesAllowed reports whether a comment has the bounds of a key, as "1s to 1h"
+// or "above 0, up to 1", or all of its words.
+func namesAllowed(comment string, k documentedKey) bool {
+	switch {
+	case len(k.allowed) == 0:
+		return true
+	case k.word:
+		return !slices.ContainsFunc(k.allowed, func(word string) bool {
+			return !regexp.MustCompile(`\b` + word + `\b`).MatchString(comment)
+		})
+	}
+	bounds := k.allowed[0] + " to " + k.allowed[1]
+	if low, open := strings.CutPrefix(k.allowed[0], "("); open {
+		bounds = "above " + low + ", up to " + k.allowed[1]
+	}
+	return strings.Contains(strings.ToLower(comment), strings.ToLower(bounds))
+}
+
+// oneLine returns the text of a comment.
+func oneLine(comment string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(comment, "#", "")), " ")
 }
 
 // commentAbove returns the comment that ends right above line, from 1.
@@ -176,44 +224,47 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	}
 }
 
-// TestDocumentationListsEveryKey compares the tables of docs/config.md, whose
-// rows are | `key` | `default` | allowed | meaning |, with the structs.
-func TestDocumentationListsEveryKey(t *testing.T) {
-	data := content(t, "../docs/config.md")
-	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)`|(required)) \\| ([^|]+) \\| ([^|]+) \\|$")
-	want := keys(t)
-	seen := map[string]bool{}
-	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
-		key, def := m[1], m[2]+m[3]
-		code, ok := want[key]
-		switch {
-		case strings.HasPrefix(key, "AKIN_"):
-		case !ok:
-			t.Errorf("`%s` is no key", key)
-		case seen[key]:
-			t.Errorf("`%s` stands there twice", key)
-		case !sameYAML(t, def, code):
-			t.Errorf("`%s` has the default %s, the code %s", key, def, code)
+// TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in
+// backquotes and begins like a key.
+func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	must(t, err)
+	all := map[string]bool{}
+	for key := range keys(t) {
+		for at := range len(key) {
+			if key[at] == '.' {
+				all[strings.TrimSuffix(key[:at], "[]")] = true
+			}
 		}
-		seen[key] = true
-	}
-	for key := range want {
-		if !seen[key] {
-			t.Errorf("`%s` is missing", key)
+		all[key] = true
+		if of, ok := strings.CutPrefix(key, "expansion."); ok {
+			all["profiles.NAME."+of] = true
 		}
 	}
-	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL} {
-		if !strings.Contains(string(data), fmt.Sprintf("| `%s` |", name)) {
-			t.Errorf("%s is missing", name)
+	_, sections := fieldsOf(reflect.ValueOf(Config{}))
+	named := regexp.MustCompile("`((?:" + strings.Join(sections, "|") + `)(?:\[\])?\.[A-Za-z_.\[\]]+)(?::[^` + "`]*)?`")
+	n := 0
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
+		text := content(t, page)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if strings.HasSuffix(m[1], ".md") || strings.HasSuffix(m[1], ".yml") {
+				continue
+			}
+			if n++; !all[m[1]] {
+				t.Errorf("%s: `%s` is no key", page, m[1])
+			}
 		}
+	}
+	if n < 50 {
+		t.Errorf("%d keys found", n)
 	}
 }
 
-// TestDocumentationSaysWhatProfilesLack compares the sentence about the keys of
+// TestReferenceFileSaysWhatProfilesLack compares the sentence about the keys of
 // expansion that profiles have not with the structs.
-func TestDocumentationSaysWhatProfilesLack(t *testing.T) {
-	data := content(t, "../docs/config.md")
-	stated := regexp.MustCompile("every key of `expansion` but ([^.]*)\\.").FindStringSubmatch(strings.ReplaceAll(string(data), "\n", " "))
+func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
+	data := content(t, "akin.yml")
+	stated := regexp.MustCompile("the keys of expansion except ([^;]*);").FindStringSubmatch(oneLine(string(data)))
 	if stated == nil {
 		t.Fatal("the sentence is missing")
 	}
@@ -222,7 +273,7 @@ func TestDocumentationSaysWhatProfilesLack(t *testing.T) {
 	var lack []string
 	for _, name := range all {
 		if _, ok := have[name]; !ok {
-			lack = append(lack, "`"+name+"`")
+			lack = append(lack, name)
 		}
 	}
 	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]

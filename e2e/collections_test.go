@@ -28,7 +28,7 @@ type collection struct {
 // is relevant.
 type judgedQuery struct {
 	id, text string
-	grades   map[string]int
+	grades   map[string]float64
 }
 
 // titlesOnly ends the name of a collection whose queries have a title and a
@@ -141,7 +141,7 @@ func loadCollection(tb testing.TB, name string) *collection {
 // loadJudgments reads the judgments in a folder, qrels.tsv or several files
 // candidates_*.tsv: lines of query, document, grade and what else there is,
 // behind a header line. It keeps those of known documents.
-func loadJudgments(tb testing.TB, dir string, known map[string]bool) map[string]map[string]int {
+func loadJudgments(tb testing.TB, dir string, known map[string]bool) map[string]map[string]float64 {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "candidates_*.tsv"))
 	if err != nil {
@@ -150,7 +150,7 @@ func loadJudgments(tb testing.TB, dir string, known map[string]bool) map[string]
 	if len(files) == 0 {
 		files = []string{filepath.Join(dir, "qrels.tsv")}
 	}
-	grades := map[string]map[string]int{}
+	grades := map[string]map[string]float64{}
 	for _, path := range files {
 		header := true
 		eachLine(tb, path, func(line string) error {
@@ -162,12 +162,12 @@ func loadJudgments(tb testing.TB, dir string, known map[string]bool) map[string]
 			if len(fields) < 3 {
 				return fmt.Errorf("%d fields, want at least 3", len(fields))
 			}
-			grade, err := strconv.Atoi(fields[2])
+			grade, err := strconv.ParseFloat(fields[2], 64)
 			if err != nil || !known[fields[1]] {
 				return err
 			}
 			if grades[fields[0]] == nil {
-				grades[fields[0]] = map[string]int{}
+				grades[fields[0]] = map[string]float64{}
 			}
 			grades[fields[0]][fields[1]] = grade
 			return nil

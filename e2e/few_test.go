@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,23 @@ func TestExpandedOnlyWhereLittleIsFound(t *testing.T) {
 		for k, want := range []int{31, expanded, 31} {
 			if got := several.Responses[k].Hits.Total.Value; got != want {
 				t.Errorf("search %d of several: %d hits, want %d", k, got, want)
+			}
+		}
+		// A search that fails on one of the shards says little about how much there is.
+		failing := `{"query":{"bool":{"must":{"match":{"body":"car"}},"filter":{"script":{"script":"if (doc['uid'].value == '1') { throw new Exception('no') } return true"}}}}}`
+		if e.scripts {
+			before := a.metric(t, "akin_few_hits_total", `result="failed"`)
+			var answer, direct hitList
+			for c, to := range map[cluster]*hitList{a.cluster: &answer, e.cluster: &direct} {
+				if err := json.Unmarshal(c.must(t, http.MethodPost, search, failing), to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if direct.Shards.Failed != 1 || answer.Shards.Failed != 1 || !slices.Equal(answer.ids(), direct.ids()) {
+				t.Errorf("%v with %d failed shards, directly %v with %d", answer.ids(), answer.Shards.Failed, direct.ids(), direct.Shards.Failed)
+			}
+			if n := a.metric(t, "akin_few_hits_total", `result="failed"`) - before; n != 1 {
+				t.Errorf("%v searches are counted as failed", n)
 			}
 		}
 		if direct := e.must(t, http.MethodPost, search, `{`+red+`}`); !strings.Contains(string(direct), `"value":31`) {

@@ -228,7 +228,7 @@ func writeFold(t *testing.T, c *collection, fold int, queries, judgments string)
 		}
 		fmt.Fprintf(&texts, "%s\n", line)
 		for id, grade := range q.grades {
-			fmt.Fprintf(&grades, "%s\t%s\t%d\n", q.id, id, grade)
+			fmt.Fprintf(&grades, "%s\t%s\t%v\n", q.id, id, grade)
 		}
 	}
 	for path, text := range map[string]string{queries: texts.String(), judgments: grades.String()} {

@@ -31,7 +31,7 @@ func (m measures) all() []float64 { return []float64{m.MAP, m.NDCG10, m.Recall10
 
 // judge measures one ranking, best first, by the grades of the documents;
 // the measures are all 0 where no document is relevant.
-func judge(ranking []string, grades map[string]int) measures {
+func judge(ranking []string, grades map[string]float64) measures {
 	return measures{
 		MAP:       evaluate.AveragePrecision(ranking, grades),
 		NDCG10:    evaluate.NDCG(ranking, grades, 10),

@@ -15,17 +15,17 @@ func TestMeasuresAgreeWithHandComputedValues(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		ranking []string
-		grades  map[string]int
+		grades  map[string]float64
 		want    measures
 	}{{
 		name:    "perfect",
 		ranking: []string{"a", "b", "x"},
-		grades:  map[string]int{"a": 2, "b": 1},
+		grades:  map[string]float64{"a": 2, "b": 1},
 		want:    measures{MAP: 1, NDCG10: 1, Recall100: 1, MRR: 1},
 	}, {
 		name:    "second and third of three relevant are found",
 		ranking: []string{"x", "a", "b"},
-		grades:  map[string]int{"a": 1, "b": 1, "c": 1},
+		grades:  map[string]float64{"a": 1, "b": 1, "c": 1},
 		want: measures{
 			MAP:       (1./2 + 2./3) / 3,                            // P@2 and P@3
 			NDCG10:    (1/log2of3 + 1./2) / (1 + 1/log2of3 + 1./2.), // log2(4) = 2
@@ -35,7 +35,7 @@ func TestMeasuresAgreeWithHandComputedValues(t *testing.T) {
 	}, {
 		name:    "grades count only in nDCG",
 		ranking: []string{"low", "high"},
-		grades:  map[string]int{"low": 1, "high": 4},
+		grades:  map[string]float64{"low": 1, "high": 4},
 		want: measures{
 			MAP: 1, Recall100: 1, MRR: 1,
 			NDCG10: (1 + 4/log2of3) / (4 + 1/log2of3),
@@ -43,22 +43,22 @@ func TestMeasuresAgreeWithHandComputedValues(t *testing.T) {
 	}, {
 		name:    "a grade of zero or less is not relevant",
 		ranking: []string{"zero", "minus", "a"},
-		grades:  map[string]int{"zero": 0, "minus": -1, "a": 1},
+		grades:  map[string]float64{"zero": 0, "minus": -1, "a": 1},
 		want:    measures{MAP: 1. / 3, NDCG10: 1. / 2, Recall100: 1, MRR: 1. / 3},
 	}, {
 		name:    "rank 11 counts for average precision and recall only",
 		ranking: append(others(10), "a"),
-		grades:  map[string]int{"a": 3},
+		grades:  map[string]float64{"a": 3},
 		want:    measures{MAP: 1. / 11, Recall100: 1},
 	}, {
 		name:    "rank 101 counts for average precision only",
 		ranking: append(others(100), "a"),
-		grades:  map[string]int{"a": 1},
+		grades:  map[string]float64{"a": 1},
 		want:    measures{MAP: 1. / 101},
 	}, {
 		name:    "more than ten relevant: the ideal has ten",
 		ranking: others(12),
-		grades: map[string]int{
+		grades: map[string]float64{
 			"o0": 1, "o1": 1, "o2": 1, "o3": 1, "o4": 1, "o5": 1,
 			"o6": 1, "o7": 1, "o8": 1, "o9": 1, "o10": 1, "o11": 1,
 		},
@@ -66,12 +66,12 @@ func TestMeasuresAgreeWithHandComputedValues(t *testing.T) {
 	}, {
 		name:    "nothing retrieved",
 		ranking: nil,
-		grades:  map[string]int{"a": 1},
+		grades:  map[string]float64{"a": 1},
 		want:    measures{},
 	}, {
 		name:    "nothing relevant",
 		ranking: []string{"a"},
-		grades:  map[string]int{"a": 0},
+		grades:  map[string]float64{"a": 0},
 		want:    measures{},
 	}} {
 		t.Run(test.name, func(t *testing.T) {

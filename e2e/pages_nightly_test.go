@@ -82,7 +82,7 @@ func writeDemoJudgments(t *testing.T, p *docPage) {
 	for _, q := range demo.Queries()[:10] {
 		fmt.Fprintf(&queries, "{\"_id\": %q, \"text\": %q}\n", q.ID, q.Text)
 		for _, id := range slices.Sorted(maps.Keys(q.Judgments)) {
-			fmt.Fprintf(&judgments, "%s\t%s\t%d\n", q.ID, id, q.Judgments[id])
+			fmt.Fprintf(&judgments, "%s\t%s\t%v\n", q.ID, id, q.Judgments[id])
 		}
 	}
 	p.write(t, "queries.jsonl", queries.String())

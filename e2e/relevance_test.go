@@ -48,7 +48,7 @@ func judgedCollections(t *testing.T) []*collection {
 // A ranking is a way of searching to measure.
 type ranking struct {
 	name      string  // in rank_stats.txt
-	title     string  // in docs/performance.md
+	title     string  // of its row in docs/performance.md
 	expansion section // of the configuration
 	form, in  string  // what explanations have to name: the form and its phase
 	model     bool    // one is mixed into the matrix
@@ -67,27 +67,27 @@ func rankings(e *engine) []ranking {
 		return []ranking{{"grouped", "grouped", section{}, "grouped", "query", false}}
 	}
 	const saturated, rescore = "saturated", "rescore"
-	defaults := ranking{rescore, "saturated, phase rescore", section{}, saturated, rescore, false}
+	defaults := ranking{rescore, "high", section{}, saturated, rescore, false}
 	if e.name != qualityEngine {
 		return []ranking{defaults}
 	}
 	feedback := section{"documents": 5}
 	return []ranking{
 		defaults,
-		{"linear", "linear", section{"scoring": "linear"}, "linear", "query", false},
-		{"grouped", "grouped", section{"scoring": "grouped"}, "grouped", "query", false},
-		{saturated, "saturated, phase query", section{"scoring": saturated, "phase": "query"}, saturated, "query", false},
-		{"same", "saturated, phase rescore, `matching: same`", section{"matching": "same"}, saturated, rescore, false},
-		{"feedback", "saturated, phase rescore, feedback", section{"feedback": feedback}, saturated, rescore, false},
-		{"feedback-query", "saturated, phase query, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", false},
-		{"model", "model, effort high", section{"effort": "high"}, saturated, rescore, true},
-		{"model-feedback", "model, effort high, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, true},
-		{"model-normal", "model, effort normal", section{}, saturated, rescore, true},
-		{"model-low", "model, effort low", section{"effort": "low"}, "linear", "query", true},
-		{"soft", "mode soft", section{"mode": "soft"}, "linear", "rerank", false},
-		{"soft-feedback", "mode soft, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", false},
-		{"model-soft", "model, mode soft", section{"mode": "soft"}, "linear", "rerank", true},
-		{"model-soft-feedback", "model, mode soft, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", true},
+		{"linear", "`scoring: linear`", section{"scoring": "linear"}, "linear", "query", false},
+		{"grouped", "`scoring: grouped`", section{"scoring": "grouped"}, "grouped", "query", false},
+		{saturated, "`phase: query`", section{"scoring": saturated, "phase": "query"}, saturated, "query", false},
+		{"same", "high, `matching: same`", section{"matching": "same"}, saturated, rescore, false},
+		{"feedback", "high, feedback", section{"feedback": feedback}, saturated, rescore, false},
+		{"feedback-query", "`phase: query`, feedback", section{"scoring": saturated, "phase": "query", "feedback": feedback}, saturated, "query", false},
+		{"model", "high, model", section{"effort": "high"}, saturated, rescore, true},
+		{"model-feedback", "high, model, feedback", section{"effort": "high", "feedback": feedback}, saturated, rescore, true},
+		{"model-normal", "normal, model", section{}, saturated, rescore, true},
+		{"model-low", "low, model", section{"effort": "low"}, "linear", "query", true},
+		{"soft", "soft, high", section{"mode": "soft"}, "linear", "rerank", false},
+		{"soft-feedback", "soft, high, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", false},
+		{"model-soft", "soft, normal, model", section{"mode": "soft"}, "linear", "rerank", true},
+		{"model-soft-feedback", "soft, normal, model, feedback", section{"mode": "soft", "feedback": feedback}, "linear", "rerank", true},
 	}
 }
 

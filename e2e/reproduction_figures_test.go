@@ -19,8 +19,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
+// figureFile is the file of a figure.
+func figureFile(name string) string {
+	return filepath.Join("..", "simmatrix", "softcosine", "papers", name+".svg")
+}
+
 // sweepFile is the file of a sweep's figure.
-func sweepFile(s sweep) string { return filepath.Join("..", "docs", "reproduction", s.name+".svg") }
+func sweepFile(s sweep) string { return figureFile(s.name) }
 
 // Colors of the figures.
 var (

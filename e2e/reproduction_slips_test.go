@@ -17,11 +17,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
-// Each test here checks what docs/reproduction.md says of one slip of the papers: that
-// the printed value does not follow, and that the right one does. The document
-// names the tests.
-
-const slipsDoc = "../docs/reproduction.md"
+// Each test here checks one slip of the papers: that the printed value does not
+// follow, and that the right one does. reproductionDoc names the tests.
 
 // slipSpace returns the space of n terms with the given weights and entries;
 // no weights are weights of 1.
@@ -390,8 +387,8 @@ func TestSlipTriangleInequality(t *testing.T) {
 	checkSlip(t, "xᵀSx", space.InnerProduct(x, x), -0.25, 1e-15)
 }
 
-// TestSlipsAreDocumentedAndTested compares the tests that docs/reproduction.md names
-// with those in this file.
+// TestSlipsAreDocumentedAndTested compares the tests that reproductionDoc
+// names with those in this file.
 func TestSlipsAreDocumentedAndTested(t *testing.T) {
 	name := regexp.MustCompile(`TestSlip[A-Z]\w*`)
 	named := func(path string) []string {
@@ -401,7 +398,7 @@ func TestSlipsAreDocumentedAndTested(t *testing.T) {
 		}
 		return slices.Compact(slices.Sorted(slices.Values(name.FindAllString(string(text), -1))))
 	}
-	if diff := gocmp.Diff(named("reproduction_slips_test.go"), named(filepath.FromSlash(slipsDoc))); diff != "" {
+	if diff := gocmp.Diff(named("reproduction_slips_test.go"), named(filepath.FromSlash(reproductionDoc))); diff != "" {
 		t.Errorf("tests (-there +in the document):\n%s", diff)
 	}
 }

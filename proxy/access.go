@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,32 +63,15 @@ func ClientOf(ctx context.Context) string {
 	return name
 }
 
-// A sender makes calls to the cluster with the credentials of a client.
-type sender func(ctx context.Context, c esclient.Call) (status int, answer []byte, err error)
-
-// A caller is a client as the cluster knows it.
-type caller struct {
-	header   http.Header // that the cluster gets, not to be modified
-	rawQuery string      // without akin's own parameters
-}
-
-// later returns a copy that does not hold on to the request.
-func (c caller) later() caller { return caller{c.header.Clone(), strings.Clone(c.rawQuery)} }
-
-// parameters are those that no search has: the cluster may know a client by
-// them.
-func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
-
 // access knows which clients the cluster lets search which indices. On a
 // cluster with security, a search is expanded only for those: akin's own calls
 // have akin's credentials, and others must neither cause them nor learn from
 // them.
 type access struct {
-	as      func(client caller) sender
+	calls   *calls
 	guard   *recovery.Guard
 	log     *slog.Logger
 	results *prometheus.CounterVec // of checks
-	secured atomic.Bool            // the cluster has security; it stays true, over reloads too
 	key     [sha256.Size]byte      // random, so that nobody can compare credentials by what is kept
 	// verdicts are what [expand.Request.Allowed] returns.
 	verdicts *cache.Cache[accessKey]
@@ -101,17 +83,16 @@ type access struct {
 // An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
-func newAccess(secured bool, as func(client caller) sender, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
+func newAccess(calls *calls, guard *recovery.Guard, log *slog.Logger, results *prometheus.CounterVec) *access {
 	checks := cache.NewLoader(cache.Policy{
 		Places: maxWaiting, Timeout: 2 * accessTimeout, Guard: guard, What: "asking for access", Client: ClientOf, Life: verdictLife,
 	})
 	a := &access{
-		as: as, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
+		calls: calls, guard: guard, log: log, results: results, checks: checks, places: limits.NewPlaces(maxQuestions), pause: deniedPause,
 		verdicts: cache.New(cache.Options[accessKey]{
 			Bytes: maxVerdictBytes, Cost: func(accessKey, any) int { return 2 * sha256.Size }, Loader: checks,
 		}),
 	}
-	a.secured.Store(secured)
 	_, _ = rand.Read(a.key[:]) // never fails
 	return a
 }
@@ -200,7 +181,7 @@ func (a *access) inquire(ctx context.Context, client caller, indices esclient.In
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, page, err := a.as(client)(ctx, esclient.Call{Path: path})
+	status, page, err := a.calls.as(client, nil)(ctx, esclient.Call{Path: path})
 	var said struct {
 		Shards struct {
 			Total int `json:"total"`
@@ -229,7 +210,7 @@ func (a *access) inquire(ctx context.Context, client caller, indices esclient.In
 
 // secure notes that the cluster has security, which a status has shown.
 func (a *access) secure(ctx context.Context, status int) {
-	if a.secured.CompareAndSwap(false, true) {
+	if a.calls.secured.CompareAndSwap(false, true) {
 		a.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 	}
 }

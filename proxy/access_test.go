@@ -290,7 +290,7 @@ func TestBlockedIndexIsNotALackOfRights(t *testing.T) {
 				t.Fatalf("the client got %q", got)
 			}
 		}
-		if s.access.secured.Load() != secured {
+		if s.calls.secured.Load() != secured {
 			t.Error("a block has the cluster count as secured")
 		}
 		if n := counter(t, s.registry, "akin_authorization_checks_total", "result", "denied"); n != 0 {
@@ -501,7 +501,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAccess(true, nil, nil, nil, nil)
+				a := newAccess(&calls{}, nil, nil, nil)
 				defer a.close()
 				key, x := accessKey{1}, searchFor(expand.EndpointSearch, "", "", "")
 				x.asked.Store(key, true)

@@ -128,19 +128,22 @@ func (j *judge) readRefusal(to *sentSearch, res *http.Response) (refused *answer
 	return refused
 }
 
-// tellsOfBlock reports whether an answer of status 403 tells of a block, and
-// not of a client's rights. In YAML, CBOR and SMILE, too, types of errors stand
-// in plain text.
-func (j *judge) tellsOfBlock(to *sentSearch, res *http.Response) bool {
-	if answer.IsJSON(res.Header["Content-Type"]) {
-		return j.readRefusal(to, res).Blocks()
+// denies reports whether an answer denies a client the search. An index that is
+// blocked (index.blocks.read) answers 403, too: in YAML, CBOR and SMILE, too,
+// types of errors stand in plain text.
+func (j *judge) denies(to *sentSearch, res *http.Response) bool {
+	switch {
+	case res.StatusCode != http.StatusForbidden:
+		return answer.IsDenied(res.StatusCode)
+	case answer.IsJSON(res.Header["Content-Type"]):
+		return !j.readRefusal(to, res).Blocks()
 	}
 	var text []byte
 	err := j.peek(to.client, res, func(r io.Reader) (err error) {
 		text, err = io.ReadAll(r)
 		return err
 	})
-	return err == nil && bytes.Contains(text, []byte("cluster_block_exception"))
+	return err != nil || !bytes.Contains(text, []byte("cluster_block_exception"))
 }
 
 // showsSecurity reports whether the answer to a request that is no search shows

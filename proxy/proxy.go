@@ -28,7 +28,7 @@ func New(o Options) *Server {
 		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
 		bodyGrace: limits.BodyGrace, answerGrace: limits.AnswerGrace,
 		unrerankable: newBackoffs(), shapes: newBackoffs(),
-		clearing: newBackground(),
+		shadows: newBackground(), clearing: newBackground(), cause: causeOf(o.Cause),
 	}
 	s.tokens.log = o.Logger
 	s.opts.Previous = nil // else no server would ever be freed
@@ -45,12 +45,12 @@ func New(o Options) *Server {
 			s.metrics.Trials.WithLabelValues(o.Trials[i].Name, arm)
 		}
 	}
-	s.access = newAccess(o.Secured || o.Previous != nil && o.Previous.access.secured.Load(),
-		func(client caller) sender { return s.as(client, nil) }, s.guard, s.log, s.metrics.Authorizing)
+	s.calls = &calls{upstream: o.Nodes, memory: o.Memory}
+	s.calls.secured.Store(o.Secured || o.Previous != nil && o.Previous.calls.secured.Load())
+	s.access = newAccess(s.calls, s.guard, s.log, s.metrics.Authorizing)
 	s.judge = judge{memory: s.opts.Memory, gunzip: &s.gunzip}
 	s.feedback = feedback{terms: o.HitTerms, guard: s.guard, places: limits.NewPlaces(maxFirstPasses), cause: s.cause}
 	s.reranking = reranking{reranker: o.Reranker, budget: o.RerankBudget, guard: s.guard, cause: s.cause, log: s.log}
-	s.shadows = shadows{background: newBackground(), memory: s.opts.Memory, guard: s.guard, metrics: &s.metrics.Shadow}
 	s.transport = s.upstream
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
 	s.proxy = tracing.Handler(relayed(s.serve, s.guard, s.metrics, o.Tracer != nil, o.AccessLog), o.Tracer)

@@ -127,7 +127,7 @@ var refusals = map[string]func(r rawRequest) string{
 		return answerOf(strings.Replace(sideHits(r), `{"failed":0}`, failedShards(shardFailure), 1))
 	},
 	"too long": func(rawRequest) string {
-		return answerOf(`{"hits":{"hits":[]},"x":"` + strings.Repeat("x", 2<<20) + `"}`) // more than MaxBody
+		return answerOf(`{"hits":{"hits":[]},"x":"` + strings.Repeat("x", limits.MaxAnswer) + `"}`)
 	},
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/limits"
@@ -361,16 +362,18 @@ func (s *Server) callExpander(ctx context.Context, x *search, e Expander) (made 
 	if x.endpoint == expand.EndpointMultiSearch && x.few != nil {
 		in.Body = expand.Only(in, x.few)
 	}
-	if s.access.secured.Load() {
+	if s.calls.secured.Load() {
 		in.Allowed = s.access.checker(x.from, x.client.Name, x.asked)
 	}
 	var t *templateRendering
 	if x.isTemplate() {
 		var why string
-		if t, why, err = render(ctx, in, s.guard, s.as(x.from, x.hold)); err != nil {
+		if t, why, err = render(ctx, in, s.guard, s.calls.as(x.from, x.hold)); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
+		} else if int64(len(t.rendered)) > s.opts.MaxBody {
+			return &rewrittenSearch{Result: &expand.Result{Reason: reasonTooLarge}}, nil
 		}
 		in.Body = t.rendered
 		for _, template := range t.templates {
@@ -416,7 +419,7 @@ func (s *Server) withFeedback(ctx context.Context, x *search, e Expander, in *ex
 	defer span.End()
 	second := *in
 	second.Pins = first.Pins
-	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.as(x.from, x.hold))
+	second.FirstHits, results = s.feedback.firstHits(ctx, first.Parts, x.client.Name, x.hold, s.calls.as(x.from, x.hold))
 	result := feedbackUsed
 	if out = first; slices.Contains(results, feedbackUsed) {
 		err := s.guard.Do("expanding", func() (err error) {
@@ -500,9 +503,7 @@ func (s *Server) forward(out *http.Request, x *search) (res *http.Response, err 
 	x.report.Upstream = waited
 	switch {
 	case err == nil:
-		// An index that is blocked (index.blocks.read) answers 403, too.
-		denied := answer.IsDenied(res.StatusCode) && (res.StatusCode != http.StatusForbidden || !s.judge.tellsOfBlock(x.sent(), res))
-		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, denied)
+		s.access.learn(out.Context(), x.asked, x.endpoint == expand.EndpointMultiSearch, res.StatusCode, s.judge.denies(x.sent(), res))
 	case x.body.arriving.IsLate():
 		err = limits.ErrSlow
 	}
@@ -609,7 +610,7 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		return nil, ctx.Err()
 	}
 	if v.scroll != "" {
-		s.clearScroll(v.scroll, s.as(x.from.later(), nil)) //nolint:contextcheck // It goes on when the client has gone.
+		s.clearScroll(v.scroll, s.calls.as(x.from.later(), nil)) //nolint:contextcheck // It goes on when the client has gone.
 	}
 	if res = original; res == nil {
 		again, span := tracing.Start(nodes.Repeated(ctx), "fallback")
@@ -621,6 +622,25 @@ func (s *Server) ask(out *http.Request, x *search, original *http.Response) (*ht
 		s.refused(ctx, x, taken, refused)
 	}
 	return res, err
+}
+
+// clearScroll has the cluster close, with the client's credentials, a scroll
+// whose first answer the client does not get, as the original opens another. If
+// that fails the scroll ends when its time is over.
+func (s *Server) clearScroll(id string, ask sender) {
+	if !s.clearing.reserve() {
+		return
+	}
+	s.clearing.start(func(ctx context.Context) {
+		err := s.guard.Do("clearing scrolls", func() error {
+			body := map[string][]string{"scroll_id": {id}}
+			_, _, err := ask(ctx, esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body})
+			return err
+		})
+		if err != nil {
+			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
+		}
+	}, func() {})
 }
 
 // drop closes an answer that nobody gets. It reads on to its end, if that is
@@ -682,7 +702,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	results := ofEach(reranks, rerankUnreadable)
 	start, odd := time.Now(), errors.Is(err, errUnchecked) || errors.Is(err, limits.ErrTooLarge) // else it broke off, or there was no room
 	if err == nil {
-		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.as(x.from, x.hold))
+		out, results, odd = s.reranking.answer(ctx, x.endpoint, reranks, whole, s.calls.as(x.from, x.hold))
 	}
 	if out == nil && ctx.Err() != nil { // as above
 		return false
@@ -769,77 +789,112 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.F
 	}
 }
 
-// sendShadowed sends the original search, whose answer the client gets, and has
-// it expanded and sent after that: the shadow finds the cluster a little
-// warmer.
+// sendShadowed sends the original search, whose answer the client gets. When
+// the client has it, a copy of the search is expanded and sent, and the answers
+// are compared: neither waits for the other, and the shadow finds the cluster a
+// little warmer.
 func (s *Server) sendShadowed(out *http.Request, x *search) (*http.Response, error) {
-	hold := s.shadows.place(x.client.Name, x.body.plain, x.body.raw)
+	hold := shadowRoom(s.opts.Memory, x.client.Name, x.body.plain, x.body.raw)
+	if hold != nil && !s.shadows.reserve() {
+		hold.Release()
+		hold = nil
+	}
 	sent := time.Now()
 	res, err := s.sendOriginal(out, x)
-	if hold != nil {
-		own := *x // the client's search may not be over yet
-		x.ticket = 0
-		own.hold, own.report = hold, report.Search{Record: x.report.Record}
-		s.shadows.compare(res, err, time.Since(sent), hold, func(ctx context.Context) (topHits, time.Duration, string) {
-			return s.askShadow(ctx, out, &own)
-		}, func() {
-			s.pause.leave(own.ticket) // where it told nothing
-			hold.Release()
-		})
+	took := time.Since(sent)
+	if hold == nil {
+		x.report.Shadow.Outcome = report.ShadowDropped
+		return res, err
 	}
-	return res, err
+	own := *x // the client's search may not be over yet
+	own.hold, own.report, own.body.arriving = hold, report.Search{Record: x.report.Record}, nil
+	x.ticket = 0
+	leave := func() {
+		own.report.Parts = nil // the client's search is counted as it came
+		s.leave(context.WithoutCancel(out.Context()), &own)
+	}
+	end := func(outcome string) {
+		s.shadows.release()
+		own.report.Shadow.Outcome = outcome
+		leave()
+	}
+	switch {
+	case err != nil:
+		end(report.ShadowUnanswered)
+		return res, err
+	case res.StatusCode != http.StatusOK:
+		end(report.ShadowRejected)
+		return res, nil
+	}
+	header := res.Header.Clone()
+	res.Body = &keeper{ReadCloser: res.Body, hold: hold, outcome: report.ShadowClientGone, closed: func(text []byte, outcome string) {
+		if outcome != "" {
+			end(outcome)
+			return
+		}
+		s.shadows.start(func(ctx context.Context) {
+			told := report.Shadow{Outcome: report.ShadowFailed} // where it panics
+			_ = s.guard.Do("shadowing", func() error {
+				told = s.compare(ctx, out, &own, header, text, took)
+				return nil
+			})
+			if told.Outcome == report.ShadowCompared || s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
+				own.report.Shadow = told
+			}
+		}, leave)
+	}}
+	return res, nil
 }
 
-// askShadow has a search expanded and sent, and returns the hits that it finds,
-// the time until the answer began, and what became of it.
-func (s *Server) askShadow(ctx context.Context, out *http.Request, x *search) (hits topHits, took time.Duration, outcome string) {
-	defer func() {
-		x.report.Parts = nil // the client's search is counted as it came
-		s.tell(ctx, x, nil)
-	}()
+// compare has a search expanded and sent, and compares the answer with that to
+// the original, which the cluster began to give after a time.
+func (s *Server) compare(ctx context.Context, out *http.Request, x *search, h http.Header, text []byte, originalTook time.Duration) report.Shadow {
+	original, err := readTopHits(h, text, x.hold)
+	if err != nil {
+		return report.Shadow{Outcome: shadowOutcome(err)}
+	}
+	again := &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(bytes.NewReader(text))}
+	v := s.judge.verdict(x.sent(), again)
+	_ = again.Body.Close() // which gives back what was kept of it
+	if v.refused != nil {
+		return report.Shadow{Outcome: report.ShadowRejected}
+	}
 	made, err := s.expand(ctx, x, x.shadow)
 	switch {
 	case err != nil:
-		return hits, 0, report.ShadowFailed
+		return report.Shadow{Outcome: report.ShadowFailed}
 	case !made.Rewritten:
-		return hits, 0, report.ShadowUnchanged
+		return report.Shadow{Outcome: report.ShadowUnchanged}
 	}
 	x.rewritten, x.report.Sent = made, true
 	x.hold.Add(int64(len(made.body)))
 	sent := time.Now()
 	res, err := s.upstream.RoundTrip(x.asRewritten(ctx, out))
 	if err != nil {
-		return hits, 0, report.ShadowUnanswered
+		return report.Shadow{Outcome: report.ShadowUnanswered}
 	}
-	defer res.Body.Close()
-	took = time.Since(sent)
-	if res.StatusCode >= http.StatusBadRequest {
-		hits.failures = s.judge.readRefusal(x.sent(), res)
-	} else if hits, err = s.readShadow(ctx, x, res); err != nil {
-		return hits, took, shadowOutcome(err)
+	defer func() { _ = res.Body.Close() }() // not the body of now
+	took := time.Since(sent)
+	if refused := s.judge.verdict(x.sent(), res).refused; refused != nil { // this teaches as much as if the cluster said it to a client
+		s.refused(ctx, x, true, refused)
+		return report.Shadow{Outcome: report.ShadowRejected}
 	}
-	if hits.failures != nil { // this teaches as much as if the cluster said it to a client
-		s.refused(ctx, x, true, hits.failures)
-		return hits, took, report.ShadowRejected
-	}
-	s.accepted(ctx, x)
-	return hits, took, report.ShadowCompared
-}
-
-// readShadow reads the answer to an expanded search, and reranks it if asked
-// to.
-func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits topHits, err error) {
-	answer, err := limits.Read(res.Body, x.hold, res.ContentLength, maxShadowed)
+	text, err = limits.Read(res.Body, x.hold, res.ContentLength, maxShadowed)
 	if err != nil {
-		return hits, err
+		return report.Shadow{Outcome: shadowOutcome(err)}
 	}
 	if reranks := x.rewritten.Reranks(); len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, answer, s.as(x.from, x.hold)); reranked != nil {
+		if reranked, _, _ := s.reranking.answer(ctx, x.endpoint, reranks, text, s.calls.as(x.from, x.hold)); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
-			answer = reranked
+			text = reranked
 		}
 	}
-	return readTopHits(res.Header, answer, x.hold)
+	hits, err := readTopHits(res.Header, text, x.hold)
+	if err != nil {
+		return report.Shadow{Outcome: shadowOutcome(err)}
+	}
+	s.accepted(ctx, x)
+	return compared(original, hits, originalTook, took)
 }
 
 // explanationHeader names the record of a search that asked for it in its

@@ -131,6 +131,8 @@ type Server struct {
 	guard     *recovery.Guard
 	upstream  *nodes.Pool
 	transport http.RoundTripper // the upstream; another one in a test
+	cause     func(error) string
+	calls     *calls
 	access    *access
 	tokens    wrongTokens // that the admin port was sent
 
@@ -162,17 +164,19 @@ type Server struct {
 	reranking reranking
 
 	// What no client waits for: shadows, and ends of scrolls.
-	shadows  shadows
-	clearing *background
+	shadows, clearing *background
 }
 
-// cause names the cause of an error, for metrics.
-func (s *Server) cause(err error) string {
-	switch {
-	case errors.Is(err, recovery.ErrPanic):
-		return causePanic
-	case errors.Is(err, limits.ErrNoRoom):
-		return reasonMemory
+// causeOf returns what names the cause of an error, for metrics; by names those
+// that are not the proxy's own.
+func causeOf(by func(error) string) func(error) string {
+	return func(err error) string {
+		switch {
+		case errors.Is(err, recovery.ErrPanic):
+			return causePanic
+		case errors.Is(err, limits.ErrNoRoom):
+			return reasonMemory
+		}
+		return by(err)
 	}
-	return s.opts.Cause(err)
 }

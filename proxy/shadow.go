@@ -18,7 +18,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/internal/limits"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/report"
 )
@@ -30,91 +29,14 @@ func sampled(share float64, m match, rawQuery string) bool {
 		rand.Float64() < share //nolint:gosec // A sample, no secret.
 }
 
-// shadows compare the answers to searches, which clients get, with those to the
-// same searches expanded.
-type shadows struct {
-	*background
-
-	memory  *limits.Budget
-	guard   *recovery.Guard
-	metrics *report.Shadows
-}
-
-// place takes a slot, and memory for the bodies of a search. It returns nil
-// where there is no room.
-func (s *shadows) place(client string, plain, raw []byte) *limits.Hold {
-	hold := s.memory.Hold(limits.Shadow, client)
-	fits := max(len(plain), len(raw)) <= maxShadowed
-	if fits && hold.Take(int64(len(plain)+len(raw))) && s.reserve() {
+// shadowRoom takes memory for the bodies of a search, nil where there is none.
+func shadowRoom(memory *limits.Budget, client string, plain, raw []byte) *limits.Hold {
+	hold := memory.Hold(limits.Shadow, client)
+	if max(len(plain), len(raw)) <= maxShadowed && hold.Take(int64(len(plain)+len(raw))) {
 		return hold
 	}
 	hold.Release()
-	s.metrics.Count(report.ShadowDropped)
 	return nil
-}
-
-// An expandedSearch asks for the hits of a search that was expanded. took is
-// the time until the cluster's answer began; the outcome is
-// [report.ShadowCompared] where there are hits to compare.
-type expandedSearch func(ctx context.Context) (hits topHits, took time.Duration, outcome string)
-
-// compare compares the answer to an original search, which the cluster began to
-// give after a time, with that to the expanded one. That is asked for when the
-// client has the original's: neither waits for the other. hold is the place of
-// the search, and done is called at its end.
-func (s *shadows) compare(res *http.Response, err error, took time.Duration, hold *limits.Hold, expanded expandedSearch, done func()) {
-	end := func(outcome string) {
-		done()
-		s.release()
-		s.metrics.Count(outcome)
-	}
-	switch {
-	case err != nil:
-		end(report.ShadowUnanswered)
-		return
-	case res.StatusCode != http.StatusOK:
-		end(report.ShadowRejected)
-		return
-	}
-	header := res.Header.Clone()
-	read := func(answer []byte, outcome string) {
-		if outcome != "" {
-			end(outcome)
-			return
-		}
-		s.start(func(ctx context.Context) {
-			outcome := report.ShadowFailed // where it panics
-			_ = s.guard.Do("shadowing", func() error {
-				outcome = s.run(ctx, header, answer, took, hold, expanded)
-				return nil
-			})
-			if outcome == report.ShadowCompared || s.ctx.Err() == nil { // else it was cut off by the end of the server
-				s.metrics.Count(outcome)
-			}
-		}, done)
-	}
-	res.Body = &keeper{ReadCloser: res.Body, hold: hold, closed: read, outcome: report.ShadowClientGone}
-}
-
-// run reads the answer to the original, and compares it with that to the
-// expanded search.
-func (s *shadows) run(ctx context.Context, h http.Header, answer []byte, took time.Duration, hold *limits.Hold, expanded expandedSearch) (outcome string) {
-	original, err := readTopHits(h, answer, hold)
-	switch {
-	case err != nil:
-		return shadowOutcome(err)
-	case original.failures != nil:
-		return report.ShadowRejected
-	}
-	hits, expandedTook, outcome := expanded(ctx)
-	if outcome == report.ShadowCompared {
-		noteAnswer(s.metrics, report.ShadowOriginal, original, took)
-		noteAnswer(s.metrics, report.ShadowExpanded, hits, expandedTook)
-		if share, ok := overlap(original, hits); ok {
-			s.metrics.Overlap.Observe(share)
-		}
-	}
-	return outcome
 }
 
 // A keeper is an answer that keeps what is read of it, in memory of hold. When
@@ -184,8 +106,6 @@ func shadowOutcome(err error) string {
 type topHits struct {
 	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
-	// failures are those of shards that count, nil where there are none.
-	failures *answer.Failure
 }
 
 // A hitID names a document.
@@ -219,7 +139,6 @@ func readTopHits(h http.Header, body []byte, hold *limits.Hold) (hits topHits, e
 		return hits, errUnreadable
 	}
 	hits.first = page.Hits.Hits
-	hits.failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
 	if totals, err := answer.ReadTotals(bytes.NewReader(body), expand.EndpointSearch); err == nil {
 		hits.total = max(totals[0].Hits, 0)
 	}
@@ -245,6 +164,18 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 	})
 }
 
+// compared returns how the answers to a search and to the same one expanded
+// differ, which the cluster began to give after these times.
+func compared(original, expanded topHits, originalTook, expandedTook time.Duration) report.Shadow {
+	told := report.Shadow{
+		Outcome:  report.ShadowCompared,
+		Original: report.ShadowAnswer{Took: originalTook, Hits: original.total, Empty: len(original.first) == 0},
+		Expanded: report.ShadowAnswer{Took: expandedTook, Hits: expanded.total, Empty: len(expanded.first) == 0},
+	}
+	told.Overlap, told.Overlaps = overlap(original, expanded)
+	return told
+}
+
 // overlap returns the share of common hits in the longer list, false for none.
 func overlap(a, b topHits) (share float64, ok bool) {
 	both := 0
@@ -255,14 +186,6 @@ func overlap(a, b topHits) (share float64, ok bool) {
 	}
 	longer := max(len(a.first), len(b.first))
 	return float64(both) / float64(max(longer, 1)), longer > 0
-}
-
-func noteAnswer(m *report.Shadows, search string, hits topHits, took time.Duration) {
-	m.Took.WithLabelValues(search).Observe(took.Seconds())
-	m.Hits.WithLabelValues(search).Add(float64(hits.total))
-	if len(hits.first) == 0 {
-		m.Empty.WithLabelValues(search).Inc()
-	}
 }
 
 const (

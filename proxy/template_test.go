@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/limits"
 	"github.com/akin-search/akin/proxy/report"
 )
 
@@ -138,7 +139,8 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, report.Unchanged, reasonNotRendered},
 		{"nobody answers", search, template, hangUp, rewrites, report.FailedOpen, "error"},
 		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, report.FailedOpen, "error"},
-		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.FailedOpen, "error"},
+		{"the rendered search is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, report.Unchanged, reasonTooLarge},
+		{"the answer is too long", search, template, answerWith(200, jsonType, strings.Repeat(" ", limits.MaxAnswer+1)), rewrites, report.FailedOpen, "error"},
 		{"the expander fails", search, template, good, fails, report.FailedOpen, "budget"},
 		{"the expander leaves it alone", search, template, good, leaveAlone, report.Unchanged, "left alone"},
 		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, report.FailedOpen, "panic"},

@@ -40,10 +40,10 @@ const (
 const (
 	worse    = "q14"
 	whyWorse = `akin adds words for every word of a search, here also for "accepted", which matters less than "coupon". ` +
-		`In so few texts "way" and "being" look related to it. A text on repairs has both words, and becomes the first hit.`
+		`In so few texts "way" looks related to it. A text on repairs has both words, and becomes the first hit.`
 )
 
-// Run shows searches side by side, then figures of all judged queries. It
+// Run shows figures of all judged queries, then searches side by side. It
 // returns the search that it shows first.
 func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 	var all []compared
@@ -55,7 +55,7 @@ func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b compared) int { return cmp.Compare(b.gain(), a.gain()) })
-	t.print(legend)
+	t.print(summary(all) + legend)
 	at := slices.IndexFunc(all, func(c compared) bool { return c.query.ID == nappiesJudged })
 	q := all[at].query
 	q.Text = nappies
@@ -67,9 +67,6 @@ func (t *demoTour) Run(ctx context.Context) (first compared, err error) {
 		if err == nil {
 			err = t.show(ctx, fmt.Sprintf("%q in %s", c.query.Text, c.query.Index), c)
 		}
-	}
-	if err == nil {
-		t.print(summary(all))
 	}
 	return first, err
 }
@@ -142,12 +139,9 @@ const (
 )
 
 const legend = `
-Five searches, each without and with akin. A + marks a text that answers the
+Five of them, each without and with akin. A + marks a text that answers the
 search or helps with it; people judged that by reading, before any search.
 nDCG@10 says how well the first ten hits are ordered: 1.000 is as they judged.
-akin also finds texts that have only related words, so there are more hits, and
-totals and facets grow. With "matching: same" the hits stay those of the search
-without akin, and only their order changes.
 `
 
 // invitation has the URLs of the engine, of akin and of its admin port, then
@@ -157,7 +151,7 @@ Try it yourself: %[8]s without akin, %[4]d hits
 
   curl -s '%[1]s/%[7]s/_search?q=%[8]s&pretty'
 
-with akin, %[5]d hits, diapers among them
+with akin, %[5]d hits, the same and those with related words, diapers among them
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
 
@@ -214,7 +208,9 @@ func table(c compared) string {
 	figures := func(way int) string {
 		return fmt.Sprintf("%d hits, nDCG@%d %.3f", c.found[way].total, rankedHits, c.found[way].ndcg)
 	}
-	row("", "  "+figures(withoutAkin), "  "+figures(with))
+	related := fmt.Sprintf("%d and %d related, nDCG@%d %.3f",
+		c.found[withoutAkin].total, c.found[with].total-c.found[withoutAkin].total, rankedHits, c.found[with].ndcg)
+	row("", "  "+figures(withoutAkin), "  "+related)
 	row("", "  with matching: same, "+figures(same), "")
 	return b.String()
 }
@@ -234,9 +230,13 @@ func summary(all []compared) string {
 		}
 	}
 	n := float64(len(all))
-	return fmt.Sprintf("\nAll %d judged queries, nDCG@%d: %.3f without akin, %.3f with it (%+.1f %%),\n"+
-		"%.3f with matching: same. With akin %d are better, %d worse, %d as before.\n",
-		len(all), rankedHits, sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), sum[same]/n, better, worse, len(all)-better-worse)
+	return fmt.Sprintf(`
+nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
+With akin %d queries are ordered better, %d worse and %d as before.
+Every hit of a search without akin is one with it, too. Behind and between them
+stand texts that have related words only: totals and facets grow.
+With "matching: same" there are no others, only their order changes: %.3f.
+`, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)
 }
 
 // cell returns hit i in the width of its column, with a + where it is relevant.
@@ -256,17 +256,23 @@ func cell(c compared, way, i int) string {
 	return mark + " " + string(title)
 }
 
-// addedTerms lists the strongest added terms, each with the word that it was
-// added for and its similarity to it.
+// addedTerms lists the added terms with the largest boosts, each with the word
+// that it was added for and its similarity to it.
 func addedTerms(clauses []expand.Explanation) string {
-	var parts []string
-	seen := map[string]bool{}
+	var added []expand.Added
 	for _, c := range clauses {
 		for _, a := range c.Added {
-			if len(parts) < shownAdded && !seen[a.Term] {
-				seen[a.Term] = true
-				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", cmp.Or(a.Word, a.Term), cmp.Or(c.Words[a.From], a.From), a.Similarity))
-			}
+			a.Word, a.From = cmp.Or(a.Word, a.Term), cmp.Or(c.Words[a.From], a.From)
+			added = append(added, a)
+		}
+	}
+	slices.SortStableFunc(added, func(a, b expand.Added) int { return cmp.Compare(b.Boost, a.Boost) })
+	var parts []string
+	seen := map[string]bool{}
+	for _, a := range added {
+		if len(parts) < shownAdded && !seen[a.Term] {
+			seen[a.Term] = true
+			parts = append(parts, fmt.Sprintf("%s (%s %.2f)", a.Word, a.From, a.Similarity))
 		}
 	}
 	if parts == nil {

@@ -38,7 +38,7 @@ func newDemoSet(t *testing.T) *demoSet {
 	for _, q := range demo.Queries()[:judgedQueries] {
 		fmt.Fprintf(&queries, "{\"_id\": %q, \"text\": %q}\n", q.ID, q.Text)
 		for _, id := range slices.Sorted(maps.Keys(q.Judgments)) {
-			fmt.Fprintf(&judgments, "%s\t%s\t%d\n", q.ID, id, q.Judgments[id])
+			fmt.Fprintf(&judgments, "%s\t%s\t%v\n", q.ID, id, q.Judgments[id])
 		}
 	}
 	for name, content := range map[string]string{s.queries: queries.String(), s.judgments: judgments.String()} {

@@ -26,12 +26,13 @@ import (
 // processor, and maxNumbers of all vectors together, 4 GiB.
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
-// betterWords says what a model brings (docs/matrices.md).
+// betterWords says what a model brings (docs/performance.md).
 const betterWords = "A language model gives as much for half of the price, or a third more with\neffort high: akin matrix build --embeddings.\n"
 
 // What a model counts for: usualShare ranked best, or nearly so, over five
 // judged collections of documents of some lines, and shortShare over the same
-// cut to one sentence, from which there is less to learn (docs/matrices.md).
+// cut to one sentence, from which there is less to learn: they gained 8.1 % of
+// MAP with 0.5 and 7.2 % with 0.35, and whole 7.5 and 8.0 %.
 const (
 	usualShare = 0.35
 	shortShare = 0.5

@@ -112,12 +112,12 @@ func inPage[T any](ctx context.Context, t *testing.T, script string) T {
 }
 
 // startDemo runs akin demo and returns what it prints.
-func startDemo(t *testing.T) *lockedBuffer {
+func startDemo(t *testing.T, args ...string) *lockedBuffer {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out := &lockedBuffer{}
 	root := newRoot()
-	root.SetArgs([]string{"demo"})
+	root.SetArgs(append([]string{"demo"}, args...))
 	root.SetOut(out)
 	done := make(chan error, 1)
 	go func() { done <- root.ExecuteContext(ctx) }()
@@ -215,9 +215,11 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	// is shown as recent: the demo's own are not there.
 	linked := inPage[string](ctx, t, `await ready()
 		return [document.activeElement.id, id('query').value, id('summary').textContent, ...texts('#recent bdi')].join('|')`)
-	if linked != "query|nappies|4 hits without akin, 75 with it. 22 terms added. Left out because they are in too many documents (expansion.max_doc_share): from, turn, so, up.|“nappies”" {
+	if linked != "query|nappies|4 hits without akin, 76 with it. 20 terms added. Left out because they are in too many documents (expansion.max_doc_share): turn, up, from.|“nappies”" {
 		t.Fatalf("focus, words, hits and recent searches are %q", linked)
 	}
+
+	testJudgments(ctx, t, printed)
 
 	// The keyboard is enough: Enter searches.
 	inPage[bool](ctx, t, `return !(shown = null)`)
@@ -227,8 +229,8 @@ func TestPlaygroundInABrowser(t *testing.T) {
 			by: texts('#akin .by'), own: texts('#direct mark.own'), added: texts('#akin mark:not(.own)'), chips: texts('#chips li label'), figures: texts('#chips .figures'),
 			legend: id('legend').textContent, ins: texts('#sent ins').join(''), rest: [...id('sent').childNodes].filter(n => n.nodeType == 3).map(n => n.data).join('') }`)
 	for name, want := range map[string]string{
-		"summary": "4 hits without akin, 75 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "by": "found by diapers", "own": "nappies", "added": "diaper", "chips": "diapers",
-		"figures": "term diaper · for nappies · similarity 0.159 · fit to the text 0.", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
+		"summary": "4 hits without akin, 76 with it. ", "direct": "4", "akin": "10", "moves": "+ new", "by": "found by diapers", "own": "nappies", "added": "diaper", "chips": "diapers",
+		"figures": "term diaper · for nappies · similarity 0.285 · fit to the text 0.", "legend": "added for nappies", "ins": `"diaper"`, "rest": `"query": "nappies"`,
 	} {
 		if !strings.Contains(strings.ToLower(fmt.Sprint(got[name])), want) {
 			t.Errorf("%s: %v, without %q", name, got[name], want)
@@ -274,7 +276,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 		return copied`)
 	if _, err := exec.LookPath("curl"); err == nil {
 		answer, err := exec.Command("sh", "-c", command).Output()
-		if err != nil || !strings.Contains(string(answer), `"value":75`) {
+		if err != nil || !strings.Contains(string(answer), `"value":76`) {
 			t.Errorf("%s\n%v %s", command, err, answer)
 		}
 	}
@@ -410,6 +412,52 @@ func testNeighborsAndRules(ctx context.Context, t *testing.T) {
 	}
 }
 
+// testJudgments judges hits, and gives the file of that to "akin eval".
+func testJudgments(ctx context.Context, t *testing.T, printed string) {
+	t.Helper()
+	const button = `const button = (side, k, word) => all('.judge button', all('#' + side + ' li')[k]).find(b => b.textContent === word)
+		const pressed = () => all('.judge button[aria-pressed=true]').map(b => b.textContent).join(' '); `
+	if got := inPage[string](ctx, t, button+`
+		button('direct', 0, 'good').click()
+		button('direct', 1, 'so-so').click()
+		button('direct', 2, 'bad').click()
+		button('direct', 3, 'bad').click()
+		button('direct', 3, 'bad').click() // taken back
+		return pressed() + '|' + id('judged').textContent`); got != "good so-so bad good bad so-so|3 judgments of 1 query in catalogue." {
+		t.Errorf("judged in both lists: %s", got)
+	}
+	do(ctx, t, chromedp.Reload())
+	got := inPage[[]string](ctx, t, button+`await ready()
+		const before = pressed()
+		id('index').value = 'help'
+		id('index').dispatchEvent(new Event('input'))
+		const other = id('judged').textContent
+		id('index').value = 'catalogue'
+		id('index').dispatchEvent(new Event('input'))
+		return [before, other, judgmentsFile('catalogue'), String(id('saveJudgments').hidden)]`)
+	if got[0] != "good so-so bad good bad so-so" || got[1] != "None yet in help." || got[3] != "false" {
+		t.Errorf("after a reload %q", got)
+	}
+	engine := regexp.MustCompile(`curl -s '(http://[^/]+)/`).FindStringSubmatch(printed)[1]
+	out, stderr, status := akin(t, "eval", "--cluster", engine, "--index", "catalogue", "--judgments", write(t, "judgments.csv", got[2]),
+		"--template", write(t, "search.json", `{"query":{"match":{"title":"{{query}}"}}}`), "--arm", "direct")
+	if status != 0 || !strings.Contains(out, "0.8597") {
+		t.Errorf("akin eval: status %d\n%s%s\nof\n%s", status, out, stderr, got[2])
+	}
+	if got := inPage[string](ctx, t, button+`
+		id('forget').click()
+		id('body').value = '{"query":{"match_all":{}}}'
+		document.querySelector('#search button').click()
+		await settled()
+		const own = all('.judge').length
+		id('body').value = ''
+		document.querySelector('#search button').click()
+		await settled()
+		return [pressed(), id('judged').textContent, own, localStorage.getItem(storeName)].join('|')`); got != "|None yet in catalogue.|0|[]" {
+		t.Errorf("forgotten, and with a body of one's own: %s", got)
+	}
+}
+
 // hostile is a text that is no text to a page that does not take care.
 const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerror=hacked=1>" onmouseover="hacked=1' &lt;b&gt; {{.}} ` + "\u202e\u2067\x01\x7f\ufffe"
 
@@ -417,9 +465,10 @@ const hostile = `</style></title></bdi><script>hacked=1</script><img src=x onerr
 // page on a laptop and on a phone, light and dark.
 func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 	t.Helper()
-	for k, title := range []string{hostile + " nappies", strings.Repeat("nappies", 500), "nappies"} {
+	titles := []string{hostile + " nappies", strings.Repeat("nappies", 500), "nappies", "紙おむつ nappies 新生儿尿布", "حفاضات nappies للأطفال", strings.Repeat("𠮷", 400) + " nappies"}
+	for k, title := range append(titles, slices.Repeat([]string{"nappies" + strings.Repeat(" and other things", 40)}, 20)...) {
 		action, _ := json.Marshal(map[string]any{"index": map[string]any{"_id": fmt.Sprint(k, "<b>", hostile[:20])}})
-		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 5000)})
+		doc, _ := json.Marshal(map[string]any{"title": title, "body": "nappies " + hostile + strings.Repeat("y", 100_000)})
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy+"/help/_bulk?refresh=true", strings.NewReader(fmt.Sprintf("%s\n%s\n", action, doc)))
 		if err != nil {
 			t.Fatal(err)
@@ -440,6 +489,14 @@ func testHostileHits(ctx context.Context, t *testing.T, proxy string) {
 		return texts('.hit').find(t => t.includes('onerror')) || ''`)
 	if title != hostile+" nappies" {
 		t.Errorf("the hostile title is shown as %q", title)
+	}
+	if got := inPage[string](ctx, t, `
+		id('body').value = '{"size":20,"query":{"match":{"title":"nappies"}}}'
+		document.querySelector('#search button').click()
+		await settled()
+		const text = all('#akin .hit').find(e => e.textContent.includes('حفاضات'))
+		return [all('#direct li').length, all('#akin li').length, text ? getComputedStyle(text).direction : 'none', texts('.hit').some(t => /[\uD800-\uDBFF](?![\uDC00-\uDFFF])/.test(t))].join(' ')`); got != "20 20 rtl false" {
+		t.Errorf("20 long hits, one from right to left: %s", got)
 	}
 	axe := axeSource(ctx, t)
 	backgrounds := map[string]bool{}

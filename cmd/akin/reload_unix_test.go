@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -217,5 +218,46 @@ func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
 	}
 	if !strings.Contains(s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`) {
 		t.Error("the metrics are not those of the new store")
+	}
+}
+
+// The price of a search, when it is expanded and who ranks it are settings that
+// a reload changes, and that each request may ask for in another way.
+func TestSIGHUPSwitchesEffortWhenAndMode(t *testing.T) {
+	engine, matrix := demoEngine(t), demoMatrix(t)
+	config := func(expansion string) string {
+		return freePorts + "cluster: {urls: ['" + engine + "']}\nmatrices: [{name: demo, file: '" + matrix + "'}]\n" +
+			"expansion: {budget: 5s, rerank_budget: 5s, " + expansion + "}\nprofiles: {soft: {mode: soft}, few: {when: few_hits, below: 1}}\n"
+	}
+	s := startServed(t, config("effort: low"))
+	counts := func(series string) (n float64) {
+		for line := range strings.Lines(s.metrics(t)) {
+			if value, ok := strings.CutPrefix(line, series+" "); ok {
+				n, _ = strconv.ParseFloat(strings.TrimSpace(value), 64)
+			}
+		}
+		return n
+	}
+	rewritten := func(effort string) string {
+		return `akin_requests_total{effort="` + effort + `",outcome="rewritten",reason=""}`
+	}
+	const reranked, few = `akin_reranked_total{result="reranked"}`, `akin_few_hits_total{result="expanded"}`
+	for _, tt := range []struct{ expansion, parameters, series string }{
+		{"effort: low", "", rewritten("low")},
+		{"effort: normal", "", rewritten("normal")},
+		{"effort: normal", "akin=low", rewritten("low")},
+		{"effort: high", "", rewritten("high")},
+		{"effort: high", "akin_profile=few", few},
+		{"when: few_hits, below: 1", "", few},
+		{"mode: soft", "", reranked},
+		{"effort: low", "", rewritten("low")},
+		{"effort: low", "akin_profile=soft", reranked},
+	} {
+		s.reload(t, config(tt.expansion))
+		before := counts(tt.series)
+		total(t, s.proxy+"/catalogue/_search?"+tt.parameters, `{"query":{"match":{"body":"couch"}}}`)
+		if after := counts(tt.series); after != before+1 {
+			t.Errorf("%s?%s: %s went from %v to %v", tt.expansion, tt.parameters, tt.series, before, after)
+		}
 	}
 }

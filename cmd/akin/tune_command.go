@@ -166,7 +166,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	}
 	defer docs.Close()
 	var stop func()
-	if b.URL, stop, err = docs.Engine.Serve(ctx); err != nil {
+	if b.URL, stop, err = docs.Engine.Serve(ctx, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	defer stop()

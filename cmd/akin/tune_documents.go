@@ -169,7 +169,7 @@ type tuneBench struct {
 	Matrix *simmatrix.Matrix
 	// Bodies are the searches, and Grades those of the documents of each, by id.
 	Bodies [][]byte
-	Grades []map[string]int
+	Grades []map[string]float64
 	// Kept has the scores of earlier runs, the nDCG@10 of the searches in the place
 	// of hits; nil is for none.
 	Kept *evaluate.Kept

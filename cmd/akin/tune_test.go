@@ -39,7 +39,7 @@ func demoJudgments(t *testing.T, index string) (queries, judgments string) {
 		}
 		fmt.Fprintf(&texts, "%s\n", line)
 		for id, grade := range q.Judgments {
-			fmt.Fprintf(&grades, "%s\t%s\t%d\n", q.ID, id, grade)
+			fmt.Fprintf(&grades, "%s\t%s\t%v\n", q.ID, id, grade)
 		}
 	}
 	return write(t, "queries.jsonl", texts.String()), write(t, "qrels.tsv", grades.String())

@@ -113,13 +113,13 @@ type judgedWords struct {
 	url         string
 	client      *esclient.Client
 	full, short []string
-	grades      []map[string]int
+	grades      []map[string]float64
 }
 
 func readJudgedWords(b *testing.B, folder string) *judgedWords {
 	b.Helper()
 	ctx := b.Context()
-	url, stop, err := demo.NewEngine().Serve(ctx)
+	url, stop, err := demo.NewEngine().Serve(ctx, "127.0.0.1:0")
 	must(b, err)
 	b.Cleanup(stop)
 	c := &judgedWords{url: url}

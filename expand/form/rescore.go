@@ -9,7 +9,7 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// docs/performance.md says what engines do in a rescore, and where it is not
+// docs/scoring.md says what engines do in a rescore, and where it is not
 // possible.
 const (
 	// queryWeight is what the score of the query counts for: less than the

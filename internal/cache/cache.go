@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -280,25 +281,54 @@ func Get[V any, Q comparable](
 func GetAll[V any, Q comparable](
 	ctx context.Context, c *Cache[Q], questions []Q, load func(ctx context.Context, missing []Q) (map[Q]V, error),
 ) (map[Q]V, error) {
-	p := &c.options.Loader.policy
-	var own error
-	found, err := c.kept.BulkGet(ctx, questions, otter.BulkLoaderFunc[Q, any](func(ctx context.Context, missing []Q) (map[Q]any, error) {
-		entries := make(map[Q]any, len(missing))
-		own = p.Guard.Do(p.What, func() error {
-			loaded, err := load(ctx, missing)
-			for q, v := range loaded {
-				entries[q] = c.pack(entry{answer: v})
-			}
+	answers := make(map[Q]V, len(questions))
+	flights, own := map[Q]*Flight{}, make(map[Q]*Flight, len(questions))
+	var missing []Q
+	landed := make(chan struct{})
+	c.mu.Lock()
+	for _, q := range questions {
+		if kept, known := c.kept.GetIfPresent(q); known {
+			answers[q], _ = unpack(kept).answer.(V)
+		} else if f, ok := c.flights[q]; ok {
+			flights[q] = f
+		} else {
+			f := &Flight{done: landed}
+			c.flights[q], own[q] = f, f
+			missing = append(missing, q)
+		}
+	}
+	c.mu.Unlock()
+	var err error
+	if len(missing) > 0 {
+		var loaded map[Q]V
+		p := &c.options.Loader.policy
+		err = p.Guard.Do(p.What, func() (err error) {
+			loaded, err = load(ctx, missing)
 			return err
 		})
-		return entries, own
-	}))
-	if others, ok := err.(interface{ Unwrap() []error }); ok && own == nil { // one for each question, as a rule the same
-		err = others.Unwrap()[0]
+		for q, v := range loaded {
+			answers[q] = v
+			c.kept.Set(q, c.pack(entry{answer: v}))
+		}
+		c.mu.Lock()
+		for q, f := range own {
+			if v, ok := loaded[q]; ok {
+				f.answer = v
+			}
+			f.err = err
+			delete(c.flights, q)
+		}
+		c.mu.Unlock()
+		close(landed)
 	}
-	answers := make(map[Q]V, len(found))
-	for q, kept := range found {
-		answers[q], _ = unpack(kept).answer.(V)
+	for q, f := range flights {
+		if own[q] != nil { // the same question twice
+			continue
+		}
+		v, errOther := Wait[V](ctx, f)
+		if err = cmp.Or(err, errOther); f.answer != nil && errOther == nil {
+			answers[q] = v
+		}
 	}
 	return answers, err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/akin-search/akin/internal/cache"
 )
 
-func newCache(t *testing.T, places int, o cache.Options[int]) *cache.Cache[int] {
+func newCache(t *testing.T, o cache.Options[int]) *cache.Cache[int] {
 	t.Helper()
-	o.Bytes, o.Loader = 1<<20, cache.NewLoader(cache.Policy{Places: places, Timeout: time.Minute})
+	o.Bytes, o.Loader = 1<<20, cache.NewLoader(cache.Policy{Places: 1, Timeout: time.Minute})
 	c := cache.New(o)
 	t.Cleanup(func() {
 		o.Loader.Close()
@@ -24,7 +24,7 @@ func newCache(t *testing.T, places int, o cache.Options[int]) *cache.Cache[int] 
 }
 
 func TestALoadWithinALoadTakesNoPlace(t *testing.T) {
-	c := newCache(t, 1, cache.Options[int]{})
+	c := newCache(t, cache.Options[int]{})
 	inner := func(context.Context) (string, error) { return "inner", nil }
 	got, err := cache.Get(t.Context(), c, 1, time.Minute, func(ctx context.Context) (string, error) {
 		if _, err := cache.Get(t.Context(), c, 2, time.Minute, inner); !errors.Is(err, cache.ErrBusy) { //nolint:contextcheck // Another caller has another context.
@@ -39,7 +39,7 @@ func TestALoadWithinALoadTakesNoPlace(t *testing.T) {
 
 func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, 1, cache.Options[int]{})
+		c := newCache(t, cache.Options[int]{})
 		loads, failure := 0, errors.New("no")
 		ask := func(ttl time.Duration) {
 			_, err := cache.Get(t.Context(), c, 1, ttl, func(context.Context) (int, error) {
@@ -71,7 +71,7 @@ func TestAnswersAreRememberedForAsLongAsTheyAreAskedFor(t *testing.T) {
 }
 
 func TestQuestionsTogetherLoadWhatIsMissing(t *testing.T) {
-	c := newCache(t, 1, cache.Options[int]{Endless: true})
+	c := newCache(t, cache.Options[int]{Endless: true})
 	c.Put(1, "one", nil, 0)
 	for _, want := range [][]int{{2, 3}, {3}} { // there is nothing for 3
 		var asked []int
@@ -83,4 +83,46 @@ func TestQuestionsTogetherLoadWhatIsMissing(t *testing.T) {
 			t.Errorf("asked for %v, want %v; got %v, %v", asked, want, got, err)
 		}
 	}
+}
+
+func TestLoadsOfSeveralQuestionsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, cache.Options[int]{Endless: true})
+		failed := errors.New("failed")
+		load := func(answers map[int]string, err error) func(context.Context, []int) (map[int]string, error) {
+			return func(context.Context, []int) (map[int]string, error) {
+				time.Sleep(time.Second) // a call to the cluster
+				return answers, err
+			}
+		}
+		go cache.GetAll(t.Context(), c, []int{1, 2, 2}, load(map[int]string{1: "one"}, nil)) // there is nothing for 2
+		go cache.GetAll(t.Context(), c, []int{4}, load(nil, failed))
+		synctest.Wait()
+		got, err := cache.GetAll(t.Context(), c, []int{1, 2, 3}, func(_ context.Context, missing []int) (map[int]string, error) {
+			if !slices.Equal(missing, []int{3}) {
+				t.Errorf("asked for %v, which another caller loads", missing)
+			}
+			return map[int]string{3: "three"}, nil
+		})
+		if err != nil || !maps.Equal(got, map[int]string{1: "one", 3: "three"}) {
+			t.Errorf("got %v, %v", got, err)
+		}
+		time.Sleep(time.Second)
+		if _, err := cache.Get(t.Context(), c, 4, 0, func(context.Context) (string, error) { return "", nil }); err != nil {
+			t.Errorf("a failure is remembered: %v", err)
+		}
+		go cache.GetAll(t.Context(), c, []int{5}, load(nil, failed))
+		synctest.Wait()
+		if _, err := cache.Get(t.Context(), c, 5, 0, func(context.Context) (string, error) { return "", nil }); !errors.Is(err, failed) {
+			t.Errorf("whoever waits for the load of another gets %v, want its error", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		go cache.GetAll(t.Context(), c, []int{6}, load(nil, nil))
+		synctest.Wait()
+		if _, err := cache.GetAll(ctx, c, []int{6}, load(nil, nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v after the caller's time", err)
+		}
+		time.Sleep(time.Minute) // until all calls have ended
+	})
 }

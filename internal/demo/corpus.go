@@ -30,7 +30,7 @@ type Query struct {
 	// Judgments maps the ids of the relevant documents to their grade: 2
 	// answers the query, 1 is related or helpful. A document that is not in
 	// the map is not relevant.
-	Judgments map[string]int `json:"relevant"`
+	Judgments map[string]float64 `json:"relevant"`
 }
 
 // Indices returns the names of the indices of the corpus: a help center, a

@@ -81,18 +81,18 @@ func TestCorpusQueriesAreJudgedOnDocumentsOfTheirIndex(t *testing.T) {
 		}
 	}
 	for _, query := range Queries() {
-		best := 0
+		best := 0.0
 		for id, grade := range query.Judgments {
 			if !docs[query.Index][id] {
 				t.Errorf("%s: no document %q in the index %q", query.ID, id, query.Index)
 			}
 			if grade != 1 && grade != 2 {
-				t.Errorf("%s: grade %d of %s, want 1 or 2", query.ID, grade, id)
+				t.Errorf("%s: grade %v of %s, want 1 or 2", query.ID, grade, id)
 			}
 			best = max(best, grade)
 		}
 		if best != 2 || len(query.Judgments) < 3 {
-			t.Errorf("%s: %d relevant documents, best grade %d; want at least 3, one of grade 2",
+			t.Errorf("%s: %d relevant documents, best grade %v; want at least 3, one of grade 2",
 				query.ID, len(query.Judgments), best)
 		}
 	}

@@ -43,9 +43,9 @@ func NewEngine() *Engine {
 // for everything else.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Serve answers on a free port until stop is called.
-func (e *Engine) Serve(ctx context.Context) (url string, stop func(), err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+// Serve answers at an address until stop is called.
+func (e *Engine) Serve(ctx context.Context, address string) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return "", nil, err
 	}

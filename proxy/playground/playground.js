@@ -199,10 +199,10 @@ function hitOf(hit, move) {
   const source = hit._source || {}, searched = searchedFields()
   const named = ['title', 'name', 'headline', 'subject'].find(f => valueOf(source, f))
   const title = searched.find(f => named && (f === named || f.startsWith(named + '.'))) || named
-  const clip = s => s.length > 300 ? s.slice(0, 300) + ' …' : s
+  const clip = s => s.length > 300 ? s.slice(0, 300).replace(/[\uD800-\uDBFF]$/, '') + ' …' : s
   const li = el('li', {})
   const text = (className, field) => {
-    const node = el('span', { className }), value = clip(valueOf(source, field))
+    const node = el('span', { className, dir: 'auto' }), value = clip(valueOf(source, field))
     node.textContent = value
     if (searched.includes(field)) pieces.push({ index: hit._index, field, text: value, node })
     return node
@@ -214,6 +214,7 @@ function hitOf(hit, move) {
   for (const f of first.slice(0, 3)) li.append(text('text', f))
   const by = foundBy(hit).flatMap(t => [', ', el('mark', { className: 'tone' + t.tone }, t.word)])
   if (by.length) li.append(el('span', { className: 'by' }, 'found by ', ...by.slice(1)))
+  if (judging()) li.append(judge(hit, title ? clip(valueOf(source, title)) : hit._id))
   li.append(el('span', { className: 'figures' }, keyOf(hit) + (hit._score == null ? '' : ', score ' + figure(hit._score, 4))))
   return li
 }
@@ -231,6 +232,72 @@ function renderHits() {
     return hitOf(hit, { kind: 'same', text: '= same' })
   }))
   for (const side of ['direct', 'akin']) if (!$(side).children.length) $(side).append(el('li', { className: 'small' }, 'No hits.'))
+}
+
+// ---- judgments
+
+// They are kept in the browser, by index expression, query and document.
+const gradeOf = { good: 2, 'so-so': 1, bad: 0 }
+const storeName = 'akin judgments'
+const judgments = new Map()
+const judgedKey = (...parts) => JSON.stringify(parts)
+
+function loadJudgments() {
+  try {
+    for (const [key, word] of JSON.parse(localStorage.getItem(storeName)) || []) if (word in gradeOf) judgments.set(key, word)
+  } catch { /* they are not the page's own, or the browser keeps nothing */ }
+  renderJudgments()
+}
+
+// judging says whether hits can be judged: akin eval knows queries by their
+// words, which a body of one's own need not have.
+const judging = () => asked && !$('body').value.trim() && asked.body.query?.multi_match?.query?.trim()
+
+function judge(hit, name) {
+  const key = judgedKey(asked.index, judging().trim(), hit._id)
+  const buttons = Object.keys(gradeOf).map(word => {
+    const b = el('button', { type: 'button' }, word)
+    b.dataset.judged = key
+    b.setAttribute('aria-pressed', String(judgments.get(key) === word))
+    b.addEventListener('click', () => {
+      if (judgments.get(key) === word) judgments.delete(key)
+      else judgments.set(key, word)
+      for (const other of document.querySelectorAll('button[data-judged]')) { // the hit may stand in both lists
+        if (other.dataset.judged === key) other.setAttribute('aria-pressed', String(judgments.get(key) === other.textContent))
+      }
+      try { localStorage.setItem(storeName, JSON.stringify([...judgments])) } catch { show('The browser does not keep the judgments: save them before you leave.') }
+      renderJudgments()
+    })
+    return b
+  })
+  return el('span', { className: 'judge', role: 'group', 'aria-label': 'Judge ' + name }, ...buttons)
+}
+
+// judgedIn returns query, document and grade of the judgments of an index.
+const judgedIn = index => [...judgments].map(([key, word]) => [...JSON.parse(key), gradeOf[word]]).filter(r => r[0] === index).map(r => r.slice(1))
+
+function judgmentsFile(index) {
+  const cell = v => '"' + String(v).replace(/^[=+\-@\t\r]/, ' $&').replaceAll('"', '""') + '"' // a blank, so that no spreadsheet computes it
+  return 'query,document,grade\n' + judgedIn(index).map(r => r.map(cell).join(',') + '\n').join('')
+}
+
+let savedJudgments = ''
+function renderJudgments() {
+  const index = $('index').value.trim(), own = judgedIn(index), others = judgments.size - own.length
+  say('judged', own.length ? count(own.length, 'judgment') + ' of ' + count(new Set(own.map(r => r[0])).size, 'query', 'queries') + ' in ' + index + '.' +
+    (others ? ' ' + others + ' of other indices.' : '') : 'None yet in ' + (index || 'any index') + '.')
+  URL.revokeObjectURL(savedJudgments)
+  savedJudgments = URL.createObjectURL(new Blob([judgmentsFile(index)], { type: 'text/csv' }))
+  $('saveJudgments').href = savedJudgments
+  for (const id of ['saveJudgments', 'forget']) $(id).hidden = !own.length
+}
+
+function forget() {
+  const index = $('index').value.trim()
+  for (const key of judgments.keys()) if (JSON.parse(key)[0] === index) judgments.delete(key)
+  try { localStorage.setItem(storeName, JSON.stringify([...judgments])) } catch { /* it kept none */ }
+  for (const b of document.querySelectorAll('button[data-judged]')) b.setAttribute('aria-pressed', String(judgments.has(b.dataset.judged) && judgments.get(b.dataset.judged) === b.textContent))
+  renderJudgments()
 }
 
 // highlight marks the words of hits whose index terms were searched for. The
@@ -541,7 +608,8 @@ async function start() {
   $('reset').addEventListener('click', () => terms.forEach(t => t.set(1)))
   $('curl').addEventListener('click', () => copy(curlOf()).then(() => say('copied', 'Copied.'), e => say('copied', e.message)))
   const fieldNames = () => $('fieldnames').replaceChildren(...(setup.indices.find(i => i.name === $('index').value)?.fields || []).map(f => el('option', { value: f })))
-  $('index').addEventListener('input', fieldNames)
+  $('index').addEventListener('input', () => { fieldNames(); renderJudgments() })
+  $('forget').addEventListener('click', forget)
   try {
     setup = await call(base + 'setup')
   } catch (e) { show(e) }
@@ -553,6 +621,7 @@ async function start() {
   $('index').value = wanted.get('index') || setup.indices[0]?.name || ''
   $('query').value = wanted.get('q') || ''
   fieldNames()
+  loadJudgments()
   $('query').focus()
   await recent()
   if ($('index').value && $('query').value) await search(false)

@@ -48,7 +48,7 @@ type Metrics struct {
 	LargeHeads, SlowBodies, SlowRead prometheus.Counter
 
 	Trials *prometheus.CounterVec // of searches in trials, by its name and arm
-	Shadow Shadows
+	shadow shadows
 }
 
 // Values are those that labels are known to have. Their series are there from
@@ -88,7 +88,7 @@ func NewMetrics(registry prometheus.Registerer, known Values) *Metrics {
 		RerankTook: r.times("akin_rerank_duration_seconds",
 			"Time from the cluster's whole answer until the pages were in it: hits are put in order, and asked for.", 0.5e-3, 2).WithLabelValues(),
 		Trials:  r.counter("akin_trial_searches_total", "Searches in a trial, by the arm that they got.", "trial", "arm"),
-		traffic: r.traffic(), Shadow: r.shadow(),
+		traffic: r.traffic(), shadow: r.shadow(),
 	}
 	m.addSearches(r, &known)
 	m.addClients(r)
@@ -163,31 +163,45 @@ const (
 // ShadowOutcomes are all of them.
 var ShadowOutcomes = []string{ShadowCompared, ShadowDropped, ShadowClientGone, ShadowUnchanged, ShadowFailed, ShadowRejected, ShadowUnanswered, ShadowUnreadable}
 
-// Shadows tell how expanded searches differ from the original ones.
-type Shadows struct {
-	Searches *prometheus.CounterVec // by outcome
+// shadows tell how expanded searches differ from the original ones.
+type shadows struct {
+	searches *prometheus.CounterVec // by outcome
 	// By search: original or expanded.
-	Hits, Empty *prometheus.CounterVec
-	Took        *prometheus.HistogramVec
-	Overlap     prometheus.Observer
+	hits, empty *prometheus.CounterVec
+	took        *prometheus.HistogramVec
+	overlap     prometheus.Observer
 }
 
-// Count counts what became of a search.
-func (s *Shadows) Count(outcome string) { s.Searches.WithLabelValues(outcome).Inc() }
+func (m *shadows) count(s *Shadow) {
+	m.searches.WithLabelValues(s.Outcome).Inc()
+	if s.Outcome != ShadowCompared {
+		return
+	}
+	for search, answer := range map[string]ShadowAnswer{ShadowOriginal: s.Original, ShadowExpanded: s.Expanded} {
+		m.took.WithLabelValues(search).Observe(answer.Took.Seconds())
+		m.hits.WithLabelValues(search).Add(float64(answer.Hits))
+		if answer.Empty {
+			m.empty.WithLabelValues(search).Inc()
+		}
+	}
+	if s.Overlaps {
+		m.overlap.Observe(s.Overlap)
+	}
+}
 
-func (r registering) shadow() Shadows {
+func (r registering) shadow() shadows {
 	both := []string{ShadowOriginal, ShadowExpanded}
 	took := r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search")
 	for _, search := range both {
 		took.WithLabelValues(search)
 	}
-	return Shadows{
-		Searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
+	return shadows{
+		searches: r.by("outcome", ShadowOutcomes, "akin_shadow_searches_total",
 			"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared."),
-		Hits:  r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
-		Empty: r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
-		Took:  took,
-		Overlap: r.NewHistogram(prometheus.HistogramOpts{
+		hits:  r.by("search", both, "akin_shadow_hits_total", "Sum of the total hits that the cluster reported."),
+		empty: r.by("search", both, "akin_shadow_empty_pages_total", "Answers without hits."),
+		took:  took,
+		overlap: r.NewHistogram(prometheus.HistogramOpts{
 			Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
 			Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
 		}),

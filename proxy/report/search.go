@@ -40,6 +40,8 @@ type Search struct {
 	// FewHits is what became of each search that is expanded where the original
 	// finds few hits.
 	FewHits []string
+	// Shadow says how the answer to it expanded differs, where it is shadowed.
+	Shadow Shadow
 	// Unchecked says that the answer could not be looked at for failures.
 	Unchecked bool
 	// Fallback is what the cluster said to the original of a rejected search, a
@@ -62,6 +64,27 @@ type Search struct {
 
 // A Part is what became of one of several searches.
 type Part struct{ Outcome, Why string }
+
+// A Shadow is how the answer to an expanded search differs from that to the
+// original, which the client has.
+type Shadow struct {
+	// Outcome is one of [ShadowOutcomes]; "" counts no shadow. All else is there
+	// where it is [ShadowCompared].
+	Outcome            string
+	Original, Expanded ShadowAnswer
+	// Overlap is the share of the first hits that both have; Overlaps says that one
+	// of them has any.
+	Overlap  float64
+	Overlaps bool
+}
+
+// A ShadowAnswer is the time until an answer began, its total, and whether it
+// lists no hits.
+type ShadowAnswer struct {
+	Took  time.Duration
+	Hits  int64
+	Empty bool
+}
 
 // A Failure is something that failed open.
 type Failure struct {
@@ -130,6 +153,9 @@ func (s *Search) Tell(ctx context.Context, m *Metrics, h *Health, explanations *
 	}
 	for _, result := range s.FewHits {
 		m.FewHits.WithLabelValues(result).Inc()
+	}
+	if s.Shadow.Outcome != "" {
+		m.shadow.count(&s.Shadow)
 	}
 	if s.Unchecked {
 		m.Unchecked.Inc()

@@ -90,7 +90,7 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Set{Queries: []Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]int{"=1+1": {"-a": 3}}, Ungraded: 2}
+	want := &Set{Queries: []Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]float64{"=1+1": {"-a": 3}}, Ungraded: 2}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%s", diff, text)
 	}

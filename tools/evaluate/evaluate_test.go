@@ -141,7 +141,7 @@ func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
 func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	set := &Set{
 		Queries: append(queries[:2:2], Query{ID: "not judged", Text: "d"}),
-		Grades:  map[string]map[string]int{"1": {"r": 1}, "2": {"r": 2, "n": 0}, "gone": {"r": 1}},
+		Grades:  map[string]map[string]float64{"1": {"r": 1}, "2": {"r": 2, "n": 0}, "gone": {"r": 1}},
 	}
 	same := Answer{Hits: hits("r n", 2, 1), Took: 10 * time.Millisecond}
 	answered := []Answered{

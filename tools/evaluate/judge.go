@@ -38,7 +38,7 @@ func Judge(set *Set, arms []Arm, answered []Answered, measures []Measure) *Resul
 	return r
 }
 
-func judge(a Answer, grades map[string]int, measures []Measure) Ranked {
+func judge(a Answer, grades map[string]float64, measures []Measure) Ranked {
 	hits := Ranking(a.Hits)
 	ranking := idsOf(hits)
 	ranked := Ranked{

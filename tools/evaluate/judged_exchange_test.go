@@ -27,7 +27,7 @@ func golden(t *testing.T, name string) string {
 func exchanged() *Set {
 	return &Set{
 		Queries: []Query{{ID: "red dress", Text: "red dress"}, {ID: "-40 °C, cold", Text: "-40 °C, cold"}, {ID: "unrated", Text: "unrated"}},
-		Grades:  map[string]map[string]int{"red dress": {"B077ZJXCTS": 3, "B071S6LTJJ": 0}, "-40 °C, cold": {"17": 1}},
+		Grades:  map[string]map[string]float64{"red dress": {"B077ZJXCTS": 3, "B071S6LTJJ": 0}, "-40 °C, cold": {"17": 1}},
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTablesOfSpreadsheetsWithSemicolonsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Set{Queries: []Query{{ID: "1", Text: "red dress"}}, Grades: map[string]map[string]int{"1": {"a": 3}}, Ungraded: 1}
+	want := &Set{Queries: []Query{{ID: "1", Text: "red dress"}}, Grades: map[string]map[string]float64{"1": {"a": 3}}, Ungraded: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -90,7 +90,7 @@ func TestFormulasInSpreadsheetsStayText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Set{Queries: []Query{{ID: "@1", Text: hostile}}, Grades: map[string]map[string]int{"@1": {"-Ab_1": 2}}}
+	want := &Set{Queries: []Query{{ID: "@1", Text: hostile}}, Grades: map[string]map[string]float64{"@1": {"-Ab_1": 2}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -99,8 +99,8 @@ func TestFormulasInSpreadsheetsStayText(t *testing.T) {
 func TestMistakesInFilesOfOtherProgramsHaveTheirLine(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{
-			"a fraction, as a language model gives", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [\n{\"docId\": \"x\", \"rating\": \"0.7\"}]}]}",
-			`f:2: the grade "0.7" is no integer`,
+			"no number", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [\n{\"docId\": \"x\", \"rating\": \"0,7\"}]}]}",
+			`f:2: the grade "0,7" is no number`,
 		},
 		{
 			"two grades", "{\"judgmentRatings\": [{\"query\": \"a\", \"ratings\": [{\"docId\": \"x\", \"rating\": 1},\n{\"docId\": \"x\", \"rating\": \"2.000\"}]}]}",

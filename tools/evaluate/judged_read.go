@@ -38,7 +38,7 @@ type JudgedFile struct {
 // Without queries a CSV file has the texts of queries in place of their
 // ids, and a document without a grade there is not judged. The error has
 // everything that is wrong, with file and line: also an empty set, a grade
-// that is no integer, and two grades of one document for one query.
+// that is no number, and two grades of one document for one query.
 func ReadJudged(queries, judgments *JudgedFile) (*Set, error) {
 	r := newReader()
 	if queries != nil {

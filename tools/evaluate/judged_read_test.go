@@ -18,11 +18,11 @@ func file(name, content string) *JudgedFile {
 func TestFormatsAreRecognized(t *testing.T) {
 	want := &Set{
 		Queries: []Query{{ID: "1", Text: "car hire"}, {ID: "2", Text: "wing, flow"}},
-		Grades:  map[string]map[string]int{"1": {"a": 2, "b": 0}, "2": {"c": -1}},
+		Grades:  map[string]map[string]float64{"1": {"a": 2, "b": 0}, "2": {"c": -1}},
 	}
 	byText := &Set{
 		Queries:  []Query{{ID: "car hire", Text: "car hire"}, {ID: "wing, flow", Text: "wing, flow"}},
-		Grades:   map[string]map[string]int{"car hire": {"a": 2, "b": 0}, "wing, flow": {"c": -1}},
+		Grades:   map[string]map[string]float64{"car hire": {"a": 2, "b": 0}, "wing, flow": {"c": -1}},
 		Ungraded: 1,
 	}
 	searches := &Set{
@@ -65,7 +65,7 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		want                     []string
 	}{
 		{"other grades", queries, "1 0 a 2\n2 0 a 1\n1 0 a 1\n", []string{`judgments:3: document "a" of query "1" has grade 1 here and 2 in judgments:1`}},
-		{"fractions", queries, "1 0 a 0.5\n1 0 b 1\n1 0 c x\n", []string{`judgments:1: the grade "0.5" is no integer`, `judgments:3: the grade "x"`}},
+		{"no numbers", queries, "1 0 a NaN\n1 0 b 0.5\n1 0 c x\n1 0 d 1e999\n", []string{`judgments:1: the grade "NaN" is no number`, `judgments:3: the grade "x"`, `judgments:4: the grade "1e999"`}},
 		{"too few columns", queries, "1 0 a 1\n1 0 b\n", []string{"judgments:2: want query, 0, document and grade"}},
 		{"ids twice", "1\tcar\n1\tbus\n", "1 0 a 1\n", []string{`queries:2: query "1" is in queries:1, too`}},
 		{"no text", "1\tcar\n2\t\n", "1 0 a 1\n", []string{"queries:2: a query needs an id and a text"}},
@@ -82,8 +82,8 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 		{"both in CSV", "", "query,document,grade\na,b,1\na,b,2\n,c,1\n", []string{"judgments:3: document", "judgments:4: a judgment needs"}},
 		{
 			"_rank_eval", "", "{\"requests\": [\n{\"id\": \"1\", \"request\": {}, \"ratings\": [\n{\"_id\": \"a\", \"rating\": 1},\n" +
-				"{\"_id\": \"a\", \"rating\": 2}, {\"_id\": \"b\", \"rating\": 0.5}]},\n{\"id\": \"2\", \"template_id\": \"t\", \"ratings\": []}]}",
-			[]string{`judgments:4: document "a"`, `judgments:4: the grade "0.5"`, `judgments:5: request "2": want the search itself`},
+				"{\"_id\": \"a\", \"rating\": 2}, {\"_id\": \"b\", \"rating\": \"high\"}]},\n{\"id\": \"2\", \"template_id\": \"t\", \"ratings\": []}]}",
+			[]string{`judgments:4: document "a"`, `judgments:4: the grade "high"`, `judgments:5: request "2": want the search itself`},
 		},
 		{"_rank_eval with queries", queries, `{"requests": [{"id": "1", "request": {}}]}`, []string{"judgments:1: the file has its queries itself"}},
 		{"no _rank_eval", "", "{\n\"requests\": {}}", []string{"judgments:2: not as JSON with judgments is"}},

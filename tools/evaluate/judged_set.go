@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ type Set struct {
 	Queries []Query
 	// Grades are by query and document: above zero is relevant. What is not there
 	// was not judged. It may have queries that Queries does not.
-	Grades map[string]map[string]int
+	Grades map[string]map[string]float64
 	// Ungraded is how many lines of a CSV file have no grade yet.
 	Ungraded int
 }
@@ -76,7 +77,7 @@ type reader struct {
 
 func newReader() *reader {
 	return &reader{
-		set:     Set{Grades: map[string]map[string]int{}},
+		set:     Set{Grades: map[string]map[string]float64{}},
 		queries: map[string]string{}, grades: map[[2]string]string{},
 	}
 }
@@ -117,13 +118,13 @@ func (r *reader) lines(text []byte, f func(n int, line string)) {
 	}
 }
 
-// integer reads a grade, which some programs write as 2.0.
-func integer(s string) (int, error) {
-	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
-	if strings.Trim(fraction, "0") != "" {
-		return 0, strconv.ErrSyntax
+// number reads a grade, such as 2, 2.0, or 0.7 of a model.
+func number(s string) (float64, error) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		err = strconv.ErrRange
 	}
-	return strconv.Atoi(whole)
+	return n, err
 }
 
 func (r *reader) query(line int, q Query) {
@@ -149,7 +150,7 @@ func (r *reader) queryOnce(line int, id, text string) {
 // grade adds what a judge said, "" for nothing yet.
 func (r *reader) grade(line int, query, document, grade string) {
 	query, document = strings.TrimSpace(query), strings.TrimSpace(document)
-	n, err := integer(grade)
+	n, err := number(grade)
 	key := [2]string{query, document}
 	before, twice := r.grades[key]
 	switch {
@@ -158,13 +159,13 @@ func (r *reader) grade(line int, query, document, grade string) {
 	case query == "" || document == "":
 		r.fail(line, "a judgment needs a query and a document")
 	case err != nil:
-		r.fail(line, "the grade %q is no integer", grade)
+		r.fail(line, "the grade %q is no number", grade)
 	case twice && r.set.Grades[query][document] != n:
-		r.fail(line, "document %q of query %q has grade %d here and %d in %s", document, query, n, r.set.Grades[query][document], before)
+		r.fail(line, "document %q of query %q has grade %v here and %v in %s", document, query, n, r.set.Grades[query][document], before)
 	case !twice:
 		r.grades[key] = r.place(line)
 		if r.set.Grades[query] == nil {
-			r.set.Grades[query] = map[string]int{}
+			r.set.Grades[query] = map[string]float64{}
 		}
 		r.set.Grades[query][document] = n
 	}

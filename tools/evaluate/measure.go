@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +17,7 @@ import (
 //	(1/R) Σ_k P@k · rel(k)    R: relevant documents that are known
 //
 // It is 0 where no document is relevant, as all measures are.
-func AveragePrecision(ranking []string, grades map[string]int) float64 {
+func AveragePrecision(ranking []string, grades map[string]float64) float64 {
 	found, sum := 0.0, 0.0
 	for i, id := range ranking {
 		if grades[id] > 0 {
@@ -30,14 +31,14 @@ func AveragePrecision(ranking []string, grades map[string]int) float64 {
 // NDCG is the normalized discounted cumulative gain of the first k documents,
 // in [0, 1]: gain = grade, discount = 1/log2(rank+1), divided by that of the k
 // best grades (Järvelin and Kekäläinen 2002, with trec_eval's discount).
-func NDCG(ranking []string, grades map[string]int, k int) float64 {
+func NDCG(ranking []string, grades map[string]float64, k int) float64 {
 	gain, best := 0.0, 0.0
 	for i, id := range ranking[:min(k, len(ranking))] {
-		gain += float64(max(0, grades[id])) * Discount(i)
+		gain += max(0, grades[id]) * Discount(i)
 	}
 	ideal := Relevant(grades)
 	for i, grade := range ideal[:min(k, len(ideal))] {
-		best += float64(grade) * Discount(i)
+		best += grade * Discount(i)
 	}
 	return share(gain, best)
 }
@@ -47,7 +48,7 @@ func Discount(i int) float64 { return 1 / math.Log2(float64(i)+2) }
 
 // ReciprocalRank is 1 by the rank of the first relevant document among the
 // first k, and 0 where there is none; its mean is MRR.
-func ReciprocalRank(ranking []string, grades map[string]int, k int) float64 {
+func ReciprocalRank(ranking []string, grades map[string]float64, k int) float64 {
 	for i, id := range ranking[:min(k, len(ranking))] {
 		if grades[id] > 0 {
 			return 1 / float64(i+1)
@@ -58,19 +59,19 @@ func ReciprocalRank(ranking []string, grades map[string]int, k int) float64 {
 
 // Precision is the share of relevant documents among the first k, in [0, 1]; a
 // ranking that is shorter counts as if it went on with others.
-func Precision(ranking []string, grades map[string]int, k int) float64 {
+func Precision(ranking []string, grades map[string]float64, k int) float64 {
 	return share(relevantIn(ranking, grades, k), float64(k))
 }
 
 // Recall is the share of the relevant documents that are among the first k, in
 // [0, 1].
-func Recall(ranking []string, grades map[string]int, k int) float64 {
+func Recall(ranking []string, grades map[string]float64, k int) float64 {
 	return share(relevantIn(ranking, grades, k), float64(len(Relevant(grades))))
 }
 
 // Unjudged is the share of documents without a grade among the first k that
 // there are, in [0, 1].
-func Unjudged(ranking []string, grades map[string]int, k int) float64 {
+func Unjudged(ranking []string, grades map[string]float64, k int) float64 {
 	first := ranking[:min(k, len(ranking))]
 	unknown := 0.0
 	for _, id := range first {
@@ -81,7 +82,7 @@ func Unjudged(ranking []string, grades map[string]int, k int) float64 {
 	return share(unknown, float64(len(first)))
 }
 
-func relevantIn(ranking []string, grades map[string]int, k int) float64 {
+func relevantIn(ranking []string, grades map[string]float64, k int) float64 {
 	found := 0.0
 	for _, id := range ranking[:min(k, len(ranking))] {
 		if grades[id] > 0 {
@@ -118,14 +119,14 @@ func share(part, whole float64) float64 {
 }
 
 // Relevant returns the grades above zero, largest first.
-func Relevant(grades map[string]int) []int {
-	var relevant []int
+func Relevant(grades map[string]float64) []float64 {
+	var relevant []float64
 	for _, g := range grades {
 		if g > 0 {
 			relevant = append(relevant, g)
 		}
 	}
-	slices.SortFunc(relevant, func(a, b int) int { return b - a })
+	slices.SortFunc(relevant, func(a, b float64) int { return cmp.Compare(b, a) })
 	return relevant
 }
 
@@ -136,7 +137,7 @@ func DefaultMeasures() []string { return []string{"nDCG@10", "MAP", "MRR", "P@10
 type Measure struct {
 	Name string
 	K    int // how many ranks it looks at; 0 is all
-	of   func(ranking []string, grades map[string]int) float64
+	of   func(ranking []string, grades map[string]float64) float64
 }
 
 // ParseMeasures returns the measures of names: MAP, MRR, and nDCG, MRR, P and
@@ -158,7 +159,7 @@ func ParseMeasures(names []string) ([]Measure, error) {
 }
 
 func parseMeasure(name string) (Measure, error) {
-	type atK = func(ranking []string, grades map[string]int, k int) float64
+	type atK = func(ranking []string, grades map[string]float64, k int) float64
 	m := Measure{Name: name}
 	kind, ranks, cut := strings.Cut(name, "@")
 	k, err := strconv.Atoi(ranks)
@@ -167,12 +168,12 @@ func parseMeasure(name string) (Measure, error) {
 	case name == "MAP":
 		m.of = AveragePrecision
 	case name == "MRR":
-		m.of = func(r []string, g map[string]int) float64 { return of(r, g, len(r)) }
+		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, len(r)) }
 	case of == nil || !cut || err != nil || k < 1 || strconv.Itoa(k) != ranks:
 		return m, fmt.Errorf("%q is no measure: want MAP, MRR, nDCG@10, MRR@10, P@10, recall@10 or with other numbers", name)
 	default:
 		m.K = k
-		m.of = func(r []string, g map[string]int) float64 { return of(r, g, k) }
+		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, k) }
 	}
 	return m, nil
 }

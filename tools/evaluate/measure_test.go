@@ -13,13 +13,13 @@ func near(t *testing.T, what string, got, want float64) {
 }
 
 func TestPrecisionCountsMissingRanks(t *testing.T) {
-	grades := map[string]int{"a": 1, "b": 2, "x": 0}
+	grades := map[string]float64{"a": 1, "b": 2, "x": 0}
 	near(t, "P@5 of two relevant among three", Precision([]string{"a", "x", "b"}, grades, 5), 2./5)
 	near(t, "P@1", Precision([]string{"x", "a"}, grades, 1), 0)
 }
 
 func TestUnjudgedIsOfWhatIsThere(t *testing.T) {
-	grades := map[string]int{"a": 1, "x": 0}
+	grades := map[string]float64{"a": 1, "x": 0}
 	near(t, "one of three", Unjudged([]string{"a", "x", "new"}, grades, 10), 1./3)
 	near(t, "nothing", Unjudged(nil, grades, 10), 0)
 }
@@ -74,10 +74,14 @@ func TestBootstrapHoldsTheMean(t *testing.T) {
 // Worked out by hand: grades 2, 0, 1 at ranks 1 to 3 of judged 2, 1, 1.
 // DCG = 2/1 + 1/2 = 2.5, ideal 2/1 + 1/log2(3) + 1/2 = 3.13093.
 func TestNDCGIsNormalizedByTheBestOrder(t *testing.T) {
-	if got := NDCG([]string{"a", "x", "b"}, map[string]int{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
+	if got := NDCG([]string{"a", "x", "b"}, map[string]float64{"a": 2, "b": 1, "c": 1}, 10); got < 0.79848 || got > 0.79849 {
 		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
 	}
-	if got := NDCG(nil, map[string]int{"a": 1}, 10); got != 0 {
+	if got := NDCG(nil, map[string]float64{"a": 1}, 10); got != 0 {
 		t.Errorf("nDCG of no hits = %v", got)
+	}
+	// A model's grades .7 at rank 2 and .3 at rank 1: (.3 + .7/log2(3)) / (.7 + .3/log2(3)).
+	if got := NDCG([]string{"b", "a"}, map[string]float64{"a": 0.7, "b": 0.3}, 10); got < 0.83399 || got > 0.834 {
+		t.Errorf("nDCG of fractions = %v, want 0.741651/0.889279 = 0.833991", got)
 	}
 }

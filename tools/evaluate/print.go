@@ -115,7 +115,7 @@ func WriteQrels(w io.Writer, set *Set) error {
 	for _, q := range set.Judged() {
 		grades := set.Grades[q.ID]
 		for _, id := range slices.Sorted(maps.Keys(grades)) {
-			fmt.Fprintf(out, "%s 0 %s %d\n", word(q.ID), word(id), grades[id])
+			fmt.Fprintf(out, "%s 0 %s %v\n", word(q.ID), word(id), grades[id])
 		}
 	}
 	return out.Flush()

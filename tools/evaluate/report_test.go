@@ -27,7 +27,7 @@ func sample(queries, arms int) *Result {
 				d := (n*(1+k) + 3*k) % 13 // the arms have most documents in common, in another order
 				hit := Hit{ID: fmt.Sprint("doc", d), Score: 10 - float64(n), Title: words[d%10] + " in a wind tunnel"}
 				if d%3 == 0 {
-					grade := d % 4
+					grade := float64(d % 4)
 					hit.Grade = &grade
 				}
 				ranked.Hits = append(ranked.Hits, hit)

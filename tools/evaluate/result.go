@@ -119,10 +119,10 @@ type Answer struct {
 
 // A Hit is a document that was found.
 type Hit struct {
-	ID    string  `json:"id"`
-	Score float64 `json:"score"`
-	Title string  `json:"title,omitempty"` // "" where none was asked for
-	Grade *int    `json:"grade,omitempty"` // nil where it was not judged, or not yet measured
+	ID    string   `json:"id"`
+	Score float64  `json:"score"`
+	Title string   `json:"title,omitempty"` // "" where none was asked for
+	Grade *float64 `json:"grade,omitempty"` // nil where it was not judged, or not yet measured
 }
 
 // An AddedTerm is a term that akin added to a search.

@@ -61,7 +61,7 @@ func (s *Source) judged(ctx context.Context) (searches []Search, err error) {
 	for _, q := range set.Judged() {
 		opinions := map[string]Opinion{}
 		for id, grade := range set.Grades[q.ID] {
-			opinions[id] = Opinion{Gain: float64(max(grade, 0)), Count: 1}
+			opinions[id] = Opinion{Gain: max(grade, 0), Count: 1}
 		}
 		searches = append(searches, Search{Text: q.Text, Documents: opinions})
 	}

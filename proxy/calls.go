@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/limits"
@@ -25,17 +26,40 @@ func markSafe(out *http.Request, upstream *nodes.Pool, search bool) *http.Reques
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
+// A sender makes calls to the cluster with the credentials of a client.
+type sender func(ctx context.Context, c esclient.Call) (status int, answer []byte, err error)
+
+// A caller is a client as the cluster knows it.
+type caller struct {
+	header   http.Header // that the cluster gets, not to be modified
+	rawQuery string      // without akin's own parameters
+}
+
+// later returns a copy that does not hold on to the request.
+func (c caller) later() caller { return caller{c.header.Clone(), strings.Clone(c.rawQuery)} }
+
+// parameters are those that no search has: the cluster may know a client by
+// them.
+func (c caller) parameters() string { return answer.Unknown(c.rawQuery) }
+
+// calls are akin's own for a client's search.
+type calls struct {
+	upstream *nodes.Pool
+	memory   *limits.Budget
+	secured  atomic.Bool // the cluster has security; it stays true, over reloads too
+}
+
 // as makes calls of akin's own with the credentials of a client: its headers
 // but those about body, connection and answer, and where the cluster has
-// security its parameters. A call reads at most MaxBody bytes into hold, with
-// nil into one that ends with the call.
-func (s *Server) as(client caller, hold *limits.Hold) sender {
-	return func(ctx context.Context, c esclient.Call) (status int, text []byte, err error) {
-		out, err := c.Request(ctx, "")
+// security its parameters. An answer is read into hold, with nil into one that
+// ends with the call.
+func (c *calls) as(client caller, hold *limits.Hold) sender {
+	return func(ctx context.Context, call esclient.Call) (status int, text []byte, err error) {
+		out, err := call.Request(ctx, "")
 		if err != nil {
 			return 0, nil, err
 		}
-		if s.access.secured.Load() {
+		if c.secured.Load() {
 			out.URL.RawQuery = strings.Trim(out.URL.RawQuery+"&"+client.parameters(), "&")
 		}
 		for name, values := range client.header {
@@ -47,22 +71,22 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 		// Accept and Content-Type have to be the same.
 		if accept := client.header["Accept"]; len(accept) == 1 && strings.Contains(accept[0], "compatible-with") && answer.IsJSON(accept) {
 			out.Header["Accept"] = accept
-			if c.Body != nil {
+			if call.Body != nil {
 				out.Header["Content-Type"] = accept
 			}
 		}
-		res, err := s.upstream.RoundTrip(markSafe(out, s.upstream, true)) // all calls here read
+		res, err := c.upstream.RoundTrip(markSafe(out, c.upstream, true)) // all calls here read
 		if err != nil {
 			return 0, nil, err
 		}
 		defer res.Body.Close()
 		hold := hold
 		if hold == nil {
-			hold = s.opts.Memory.Hold(limits.SearchBody, "")
+			hold = c.memory.Hold(limits.SearchBody, "")
 			defer hold.Release()
 		}
-		if text, err = limits.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, limits.ErrTooLarge) {
-			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", c.Path, s.opts.MaxBody, err)
+		if text, err = limits.Read(res.Body, hold, res.ContentLength, limits.MaxAnswer); errors.Is(err, limits.ErrTooLarge) {
+			err = fmt.Errorf("%s: the answer is larger than %d bytes: %w", call.Path, limits.MaxAnswer, err)
 		}
 		return res.StatusCode, text, err
 	}
@@ -72,23 +96,4 @@ func (s *Server) as(client caller, hold *limits.Hold) sender {
 // that are only for the connection do not reach the cluster.
 var notAsked = [...]string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Te", "Upgrade",
-}
-
-// clearScroll has the cluster close, with the client's credentials, a scroll
-// whose first answer the client does not get, as the original opens another. If
-// that fails the scroll ends when its time is over.
-func (s *Server) clearScroll(id string, ask sender) {
-	if !s.clearing.reserve() {
-		return
-	}
-	s.clearing.start(func(ctx context.Context) {
-		err := s.guard.Do("clearing scrolls", func() error {
-			body := map[string][]string{"scroll_id": {id}}
-			_, _, err := ask(ctx, esclient.Call{Method: http.MethodDelete, Path: "/_search/scroll", Body: body})
-			return err
-		})
-		if err != nil {
-			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
-		}
-	}, func() {})
 }
