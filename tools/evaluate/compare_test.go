@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func logged(id string, count int) Query {
@@ -48,14 +46,9 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		},
 		Queries: 5, Searches: 20, Overlap: 0.75, ChangedFirst: 2, Gained: 4, Lost: 1, Refused: []string{"refused"},
 	}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestComparisonOfNothingHasNoNaN(t *testing.T) {
-	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 {
-		t.Errorf("%+v", c)
+	equal(t, want, c)
+	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 { // and not NaN
+		t.Errorf("of nothing: %+v", c)
 	}
 }
 

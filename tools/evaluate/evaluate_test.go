@@ -69,9 +69,7 @@ func body(q Query) ([]byte, error) { return []byte(q.Text), nil }
 func options(t *testing.T, file *bytes.Buffer) SearchOptions {
 	t.Helper()
 	kept, err := ReadKept(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return SearchOptions{Body: body, Kept: kept}
 }
 
@@ -79,9 +77,8 @@ var queries = []Query{{ID: "1", Text: "a"}, {ID: "2", Text: "b"}, {ID: "3", Text
 
 func TestArmsTakeTurnsToBeFirst(t *testing.T) {
 	both, asked := arms("")
-	if _, err := Search(t.Context(), both, queries, SearchOptions{Body: body}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Search(t.Context(), both, queries, SearchOptions{Body: body})
+	must(t, err)
 	if got, want := strings.Join(*asked, ","), "xa,xa,ya,ya,yb,xb,xc,yc"; got != want {
 		t.Errorf("asked %s, want %s (the first of each to warm up)", got, want)
 	}
@@ -91,9 +88,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	var state, all, more bytes.Buffer
 	both, _ := arms("")
 	want, err := Search(t.Context(), both, queries, options(t, &all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	both, _ = arms("c")
 	if _, err := Search(t.Context(), both, queries, options(t, &state)); err == nil || err.Error() != "arm x, query 3: gone" {
 		t.Fatalf("error %v", err)
@@ -106,12 +101,8 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 	}
 	both, asked := arms("")
 	got, err := Search(t.Context(), both, queries, resumed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-at once +resumed)\n%s", diff)
-	}
+	must(t, err)
+	equal(t, want, got)
 	if got, want := strings.Join(*asked, ","), "xc,xc,yc,yc"; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
@@ -149,9 +140,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 		{"2", []Answer{same, {Hits: same.Hits, Added: []AddedTerm{}, Unexplained: true}}},
 	}
 	measures, err := ParseMeasures([]string{"MRR@5", "P@2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	both, _ := arms("")
 	r := Judge(set, both, answered, measures)
 	x, y := r.Arms[0], r.Arms[1]
@@ -175,9 +164,7 @@ func TestJudgeComparesWithTheFirstArm(t *testing.T) {
 	if want := (Latency{10, 20, 20}); x.Latency != want {
 		t.Errorf("latency %+v, want %+v", x.Latency, want)
 	}
-	if diff := cmp.Diff(LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, LeftOut{Unjudged: []string{"not judged"}, Unknown: []string{"gone"}}, r.LeftOut)
 	if first := r.Queries[0].Arms[0].Hits; first[0].Grade != nil || *first[1].Grade != 1 {
 		t.Errorf("grades of hits: %+v", first)
 	}
@@ -189,17 +176,29 @@ func TestMeasuresAreNamedStrictly(t *testing.T) {
 			t.Errorf("%s: no error", names)
 		}
 	}
-	if _, err := ParseMeasures(DefaultMeasures()); err != nil {
-		t.Error(err)
-	}
+	_, err := ParseMeasures(DefaultMeasures())
+	must(t, err)
 }
 
 func TestTemplateMayBeginWithAByteOrderMark(t *testing.T) {
 	template, err := NewTemplate([]byte("\ufeff"+`{"query":{"match":{"body":"{{query}}"}}}`), 10, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if body, err := template.Body(Query{ID: "1", Text: "car"}); err != nil || !strings.Contains(string(body), `"body":"car"`) {
 		t.Errorf("%s, %v", body, err)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
 	}
 }

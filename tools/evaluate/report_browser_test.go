@@ -75,9 +75,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	r.LeftOut.Unknown = []string{hostile, strings.Repeat("w", 10_000)}
 	page := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(page, []byte(pageOf(t, r)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(page, []byte(pageOf(t, r)), 0o600))
 
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -103,23 +101,15 @@ func TestPageInABrowser(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate("file://"+page)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate("file://"+page)))
 			found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, fault := range found {
 				t.Errorf("%d wide, %s: %s", width, scheme, fault)
 			}
 			background, err := chromedp.Run(ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			backgrounds[background] = true
 		}
 	}

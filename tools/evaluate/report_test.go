@@ -84,9 +84,7 @@ func meanOf(values []float64) float64 {
 func pageOf(t *testing.T, r *Result) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WritePage(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WritePage(&b, r))
 	return b.String()
 }
 
@@ -127,9 +125,7 @@ func TestPlacesInFiguresAreShares(t *testing.T) {
 }
 
 func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	if diff := cmp.Diff(pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
 }
 
 // The arm with the higher mean may have it by chance.
@@ -173,17 +169,13 @@ func TestMostChangedQueriesAreShown(t *testing.T) {
 	}
 	want := [2][]string{{"q18", "q17", "q16", "q15", "q14"}, {"q30", "q29", "q28", "q27", "q26"}}
 	c := compareRows(r, 1)
-	if diff := cmp.Diff(want, shown(c)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, shown(c))
 	if want := "17 queries better, 10 worse, 3 the same"; c.Says != want { // 0/100 is no change, either
 		t.Errorf("%s, want %s", c.Says, want)
 	}
 	r.Queries = r.Queries[:3]
 	want = [2][]string{{"q3", "q2"}, nil}
-	if diff := cmp.Diff(want, shown(compareRows(r, 1))); diff != "" {
-		t.Errorf("of three: %s", diff)
-	}
+	equal(t, want, shown(compareRows(r, 1)))
 }
 
 func shown(c *comparison) [2][]string {
@@ -224,7 +216,5 @@ func TestListsSayWhatMoved(t *testing.T) {
 		got = append(got, line+" | "+r.After.ID+" "+r.After.Moved)
 	}
 	want := []string{"a  | a ", "b  | d up 2", "c gone | b down 1", "d  | e new", "- | f new"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 }
