@@ -107,9 +107,7 @@ func sameYAML(t *testing.T, a, b string) bool {
 func TestReferenceFileIsTheDefault(t *testing.T) {
 	c, err := Parse("akin.yml", content(t, "akin.yml"))
 	must(t, err)
-	if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
-	}
+	equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestReferenceFileExplainsEveryKey reads the comments: that above a key names
@@ -219,9 +217,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
-	if diff := cmp.Diff(want, c, secrets, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in

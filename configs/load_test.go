@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // write puts files into a folder of their own and returns it. It also empties
@@ -37,9 +35,7 @@ func TestLoadReadsCredentialFiles(t *testing.T) {
 	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 	must(t, err)
 	want := Auth{Username: "akin", PasswordFile: filepath.Join(dir, "password"), Password: NewSecret("hunter2")}
-	if diff := cmp.Diff(want, c.Cluster.Auth, secrets); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, c.Cluster.Auth, secrets)
 }
 
 func TestEnvironmentOverridesTheFile(t *testing.T) {
@@ -96,9 +92,7 @@ matrices:
 		filepath.Join(dir, "ca.pem"), filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"),
 		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, got)
 }
 
 func TestLoadListsEveryProblem(t *testing.T) {
@@ -216,9 +210,7 @@ log: {level: loud}
 				t.Fatal("no error")
 			}
 			got := strings.Split(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""), "\n")
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			equal(t, tc.want, got)
 			if p := (*Error)(nil); !errors.As(err, &p) || errors.Is(err, fs.ErrNotExist) != strings.Contains(err.Error(), "no such file") {
 				t.Error("the error holds no *Error, or not that a file is missing")
 			}

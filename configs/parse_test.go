@@ -25,6 +25,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // TestBadFilesListEveryProblem reads testdata/NAME.bad.yml, one for each class of
 // failure. NAME.bad.txt has everything that is wrong in it, in order. The files
 // have hunter2 wherever a credential could be put by mistake.
@@ -66,9 +74,7 @@ func TestEmptyFilesAreTheDefault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, err := Parse("a.yml", []byte(data))
 			must(t, err)
-			if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-default +got):\n%s", diff)
-			}
+			equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -138,9 +144,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Log:     Log{Level: "error", Format: "text", Queries: true, Access: true},
 		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
 	}
-	if diff := cmp.Diff(want, got, secrets, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, got, secrets, cmpopts.EquateEmpty())
 }
 
 // FuzzParse checks that any input gives an error of problems or a
@@ -168,9 +172,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a valid configuration is refused when written down: %v", err)
 		}
-		if diff := cmp.Diff(c, again, secrets, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("(-first +again):\n%s", diff)
-		}
+		equal(t, c, again, secrets, cmpopts.EquateEmpty())
 	})
 }
 
@@ -252,9 +254,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	want := expand.DefaultProfile()
 	want.Strength.Linear, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
 	want.NameAdded = true
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, p)
 	for setting, problem := range map[string]string{
 		"mode=best":           "mode: must be one of bm25, hard, soft, vectors",
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",

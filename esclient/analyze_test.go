@@ -102,9 +102,7 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 		t.Fatalf("%d words, error %v", len(got), err)
 	}
 	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
-	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, sent)
 }
 
 func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
@@ -272,7 +270,5 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
 	got := newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}).in(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "")
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 }

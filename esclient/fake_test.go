@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -11,6 +13,14 @@ func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

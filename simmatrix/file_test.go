@@ -58,9 +58,7 @@ func TestFileHasTheDocumentedBytes(t *testing.T) {
 	want = append(want, 1, 0, 0, 0)             // column of c
 	want = append(want, 255, 255)               // similarity 1
 	want = signed(want)
-	if diff := cmp.Diff(want, encoded(t, m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, encoded(t, m))
 	if got := hex.EncodeToString(want[len(want)-32:]); m.Checksum() != got {
 		t.Errorf("Checksum %s, the file ends with %s", m.Checksum(), got)
 	}
@@ -162,9 +160,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 		"head": true, "header": true, "term lengths": true, "terms": true, "document frequencies": true,
 		"row lengths": true, "columns": true, "similarities": true, "form lengths": true, "forms": true, "checksum": true,
 	}
-	if diff := cmp.Diff(want, sections); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, sections)
 }
 
 func TestDecodeFindsEveryFlippedBit(t *testing.T) {

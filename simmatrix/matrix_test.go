@@ -33,6 +33,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
 	tb.Helper()
 	m, err := New(meta, rows)
@@ -65,9 +73,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		Terms: 6, NonZeros: 5, MaxNeighbors: 3,
 		Dominant: false, // 0.25 + 0.5 + 0.25 rounds to 65536/65535
 	}
-	if diff := cmp.Diff(want, m.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, m.Meta())
 	if got := slices.Collect(m.Terms()); !slices.Equal(got, []string{"automobile", "bus", "car", "hire", "lorry", "rental"}) || m.Len() != 6 {
 		t.Errorf("terms %q", got)
 	}
@@ -77,9 +83,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		{Term: "bus", Similarity: 16384.0 / 65535, DocFreq: 6},
 		{Term: "lorry", Similarity: 16384.0 / 65535, DocFreq: 5},
 	}
-	if diff := cmp.Diff(wantCar, neighborsOf(m.Row("car"))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantCar, neighborsOf(m.Row("car")))
 	if r := m.Row("car"); r.DocFreq() != 12 {
 		t.Errorf("df of car %d", r.DocFreq())
 	}

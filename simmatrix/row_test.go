@@ -31,9 +31,7 @@ func TestRowHoldsWhatWasPacked(t *testing.T) {
 		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32, Origins: 255}, // 0.5·65535 = 32767.5, rounded up
 		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0, Origins: 128},                     // never rounded to nothing
 	}
-	if diff := cmp.Diff(want, neighborsOf(r)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, neighborsOf(r))
 	if r.DocFreq() != 300 || r.Len() != 3 || r.IsZero() {
 		t.Errorf("DocFreq %d, Len %d, IsZero %v", r.DocFreq(), r.Len(), r.IsZero())
 	}

@@ -2,8 +2,6 @@ package simmatrix
 
 import (
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // written is a matrix with a term that is what people write for another.
@@ -17,9 +15,7 @@ func written(t *testing.T) *Matrix {
 func TestWordsAreLookedUpAsPeopleWriteThemThenAsTerms(t *testing.T) {
 	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one"}
 	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, got)
 }
 
 func TestNearestSpelling(t *testing.T) {

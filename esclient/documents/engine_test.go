@@ -108,9 +108,7 @@ func (e *engine) testNamed(t *testing.T) {
 	want := []DocRef{
 		{Index: index, ID: "3", SeqNo: 3, PrimaryTerm: 1, Version: 1}, {Index: index, ID: "0", SeqNo: 10, PrimaryTerm: 1, Version: 2},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, want, got)
 	terms, err := e.DocVectors(t.Context(), []VectorRequest{{Index: index, ID: "0", Fields: []string{"title"}}})
 	if err != nil || len(terms) != 1 || terms[0].Version != 2 || !(terms[0].MeanLengths["title"] > 1.9) || terms[0].MeanLengths["title"] > 3 {
 		t.Errorf("terms %+v, %v", terms, err)
@@ -130,14 +128,10 @@ func (e *engine) testScan(t *testing.T) {
 		s := clustertest.Texts[i%len(clustertest.Texts)]
 		want[strconv.Itoa(i)] = [][]string{{s, strconv.Itoa(i)}, {"car", s}}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 	t.Run("arrays", func(t *testing.T) {
 		got := textsByID(t, e.API, ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}})
-		if diff := cmp.Diff(map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got)
 	})
 	t.Run("not text", func(t *testing.T) {
 		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, anyDoc)
@@ -169,9 +163,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 		t.Errorf("%d documents, want 50", len(got))
 	}
 	want := [][][]string{{{"boat", "boat", "boat"}}, {{"boat", "boat", "boat"}, {"car"}}}
-	if diff := cmp.Diff(want, got["2"]); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got["2"])
 	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "title.std"}}
 		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, mapping.ErrMixed) {
@@ -197,9 +189,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 			return nil
 		})
 		must(t, err)
-		if diff := cmp.Diff([][]string{{"a", "car"}}, got); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, [][]string{{"a", "car"}}, got)
 	})
 }
 

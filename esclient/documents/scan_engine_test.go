@@ -98,17 +98,13 @@ func (e *engine) testShare(t *testing.T) {
 	if len(first) < 480 || len(first) > 720 { // 600 ± 6 standard deviations of 20
 		t.Errorf("%d documents of 2000, want about 600", len(first))
 	}
-	if diff := cmp.Diff(first, e.scanned(t, o)); diff != "" {
-		t.Errorf("the choice changes: %s", diff)
-	}
+	equal(t, first, e.scanned(t, o))
 	var parts []string
 	for o.Slices, o.Slice = 4, 0; o.Slice < 4; o.Slice++ {
 		parts = append(parts, e.scanned(t, o)...)
 	}
 	slices.Sort(parts)
-	if diff := cmp.Diff(first, parts); diff != "" {
-		t.Errorf("slices of the share are another choice: %s", diff)
-	}
+	equal(t, first, parts)
 	o.Slices, o.Slice, o.Seed = 0, 0, 6
 	if slices.Equal(first, e.scanned(t, o)) {
 		t.Error("another seed makes the same choice")

@@ -43,9 +43,7 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "../testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
-			if diff := cmp.Diff(libraryTitles, textsByID(t, client(t, f), allTitles())); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
 			if f.Asked("DELETE /_search/scroll") != 1 {
 				t.Error("the scroll was left open")
 			}
@@ -332,9 +330,7 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 			// The nested list has two elements.
 			got := docs[0].texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, want, got)
 			if got := docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}

@@ -37,9 +37,7 @@ func TestRefsOfDocuments(t *testing.T) {
 		{Index: "t", ID: "2", Version: 70, PrimaryTerm: 1},
 		{Index: "t", ID: "1", Routing: "x", Version: 2, SeqNo: 5, PrimaryTerm: 3, HasValue: true},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 	for _, want := range []string{
 		`"_source":false`, `"version":true`, `"seq_no_primary_term":true`, `"docvalue_fields":["akin_norm.body"]`,
 		`"query":{"exists":{"field":"body"}}`, "hits.hits._seq_no", "hits.hits.fields",
@@ -88,9 +86,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		{Status: Refused, Err: &esclient.Error{Status: 500}},
 		{Status: Refused, Err: &esclient.Error{}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 	_, body, _ := strings.Cut(f.Calls()[0], " {")
 	lines := strings.Split("{"+body, "\n")
 	if len(lines) != 17 || lines[16] != "" {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/akin-search/akin/e2e/clustertest"
@@ -41,9 +40,7 @@ func TestTermsOfDocuments(t *testing.T) {
 		{},
 		{Found: true, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, want, got)
 	for _, part := range []string{
 		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=true",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
@@ -73,9 +70,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		{},
 		{Found: true, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, want, got)
 }
 
 func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
@@ -89,14 +84,10 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 		{Index: "t-1", ID: "b", Routing: "r", SeqNo: 9, PrimaryTerm: 2, Version: 3},
 		{Index: "t-1", ID: "a", SeqNo: 4, PrimaryTerm: 1, Version: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, want, got)
 	const call = `POST /t-1/_search?filter_path=hits.hits {"_source":false,"query":{"terms":{"_seq_no":[4,7,9]}},` +
 		`"seq_no_primary_term":true,"size":3,"track_total_hits":false,"version":true}`
-	if diff := cmp.Diff([]string{call}, f.Calls()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, []string{call}, f.Calls())
 	f.Reply("POST /t-1/_search", http.StatusOK, `{}`) // of no hits, as filter_path has it
 	if got, err := client(t, f).Named(t.Context(), "t-1", []int64{7}); err != nil || len(got) != 0 {
 		t.Errorf("none is there: got %v, %v", got, err)
@@ -167,9 +158,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{},
 		{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}

@@ -99,6 +99,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 	v, fields, hits := pets(t)
 	hits[1].Routing = "r"
@@ -111,9 +119,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
 		{Index: "i", ID: "3", Fields: []string{"body"}},
 	}}
-	if diff := cmp.Diff(want, v.calls); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, want, v.calls)
 	if s := r.Stats(); s.Hits != 6 || s.Misses != 3 || s.Bytes == 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -211,9 +217,7 @@ func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
 				asked[d.ID]++
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"1": 1, "2": 1, "3": 1}, asked); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		equal(t, map[string]int{"1": 1, "2": 1, "3": 1}, asked)
 	})
 }
 
@@ -306,9 +310,7 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if diff := cmp.Diff([]string{"i.alias"}, v.askedFields); diff != "" {
-		t.Errorf("asked for (-want +got)\n%s", diff)
-	}
+	equal(t, []string{"i.alias"}, v.askedFields)
 	four := v.add("4", map[string]map[string]int64{"alias": {"cat": 1}})
 	must(t, scored(t, r, fields, []expand.Hit{four}))
 	wantScores(t, r, fields, hits, 0, 0, 0)
@@ -347,9 +349,7 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 		v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 		time.Sleep(time.Minute)
 		wantScores(t, r, fields, hits, .5, 1, 1)
-		if diff := cmp.Diff([]string{"i", "i"}, v.askedUUIDs); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		equal(t, []string{"i", "i"}, v.askedUUIDs)
 	})
 }
 

@@ -60,20 +60,14 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	r := newReranker(t, v)
 	for range 3 {
 		got := wantBy(t, r, by, hits, .5, 1, 0)
-		if diff := cmp.Diff([]string{"1", "2", "3"}, ids(got)); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		equal(t, []string{"1", "2", "3"}, ids(got))
 	}
 	both := []string{"body", "title"}
 	want := [][]documents.VectorRequest{{
 		{Index: "i", ID: "1", Fields: both}, {Index: "i", ID: "2", Fields: both}, {Index: "i", ID: "3", Fields: both},
 	}}
-	if diff := cmp.Diff(want, v.calls); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([][]int64{{0, 1, 2}}, v.named); diff != "" {
-		t.Errorf("named (-want +got)\n%s", diff)
-	}
+	equal(t, want, v.calls)
+	equal(t, [][]int64{{0, 1, 2}}, v.named)
 	hits[1].SeqNo = 9 // it was written again
 	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
 	wantBy(t, r, by, hits, .5, 1, 0)
@@ -91,9 +85,7 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 	}
 	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
 	wantBy(t, r, by, hits, .5, 1, 0)
-	if diff := cmp.Diff([][]string{{"1", "3"}, {"2"}}, v.asked()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
 	clear(v.seqNos)
 	if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) || len(v.calls) != 2 {
 		t.Errorf("all are gone: got %v, asked for %v", err, v.asked())
@@ -152,13 +144,9 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range 2 {
 			got := wantBy(t, r, by, hits, 0, 1, .5)
-			if diff := cmp.Diff([]string{"3", "2", "1"}, ids(got)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			equal(t, []string{"3", "2", "1"}, ids(got))
 		}
-		if diff := cmp.Diff([][]int64{{0, 1, 2}, {0, 1, 2}}, v.named); diff != "" {
-			t.Errorf("named (-want +got)\n%s", diff)
-		}
+		equal(t, [][]int64{{0, 1, 2}, {0, 1, 2}}, v.named)
 	})
 }
 
@@ -222,9 +210,7 @@ func TestVectorsOfOtherDocumentsAreNotUsed(t *testing.T) {
 	for range 2 {
 		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
-	if diff := cmp.Diff([][]string{{"1", "2", "3"}}, v.asked()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	equal(t, [][]string{{"1", "2", "3"}}, v.asked())
 }
 
 // Neither a request nor an answer is held on to, and calls only join others.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 )
 
 // A client sends requests to one engine, this one or a real one.
@@ -174,6 +175,14 @@ func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // corpusWords returns the lower-case words of s without punctuation.
@@ -17,9 +15,7 @@ func corpusWords(s string) []string {
 }
 
 func TestCorpusIsOfSufficientSize(t *testing.T) {
-	if diff := cmp.Diff([]string{"help", "catalogue", "knowledge"}, Indices()); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"help", "catalogue", "knowledge"}, Indices())
 	total := 0
 	for _, index := range Indices() {
 		total += len(Docs(index))

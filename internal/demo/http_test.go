@@ -268,9 +268,7 @@ func scrollDocuments(t *testing.T) {
 		answer = c.ok(t, "POST", "/_search/scroll", map[string]any{"scroll": "1m", "scroll_id": id})
 		got = append(got, ids(answer)...)
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "5", "6"}, got); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
 	time.Sleep(2 * time.Minute)
 	if status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id}); status != http.StatusNotFound {
 		t.Errorf("an expired scroll answers with status %d, want 404", status)
@@ -362,9 +360,7 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
 	want := []any{map[string]any{"position": 0.}, map[string]any{"position": 2.}}
-	if diff := cmp.Diff(want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens")); diff != "" {
-		t.Errorf("positions of car (-want +got)\n%s", diff)
-	}
+	equal(t, want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"))
 }
 
 func TestHitsAreNamedByNumbers(t *testing.T) {

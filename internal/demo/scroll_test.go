@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // numbers fills an index "n" with the documents 0 to n-1, four of five of which
@@ -51,9 +49,7 @@ func TestSlicesHoldEachDocumentOnce(t *testing.T) {
 		got = append(got, part...)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 }
 
 // share returns a query for a random share of the documents.
@@ -75,9 +71,7 @@ func TestRandomScoresFindAShare(t *testing.T) {
 		if len(got) < want-100 || len(got) > want+100 { // 5 standard deviations of at most 20
 			t.Errorf("%d of 2000 documents score %v, want about %d", len(got), least, want)
 		}
-		if diff := cmp.Diff(got, found(least, 1)); diff != "" {
-			t.Errorf("the same seed finds others: %s", diff)
-		}
+		equal(t, got, found(least, 1))
 	}
 	if slices.Equal(found(0.5, 1), found(0.5, 2)) {
 		t.Error("another seed finds the same")

@@ -45,9 +45,7 @@ van/1:`)
 			},
 		},
 	}
-	if diff := cmp.Diff(want, d, approximately()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, d, approximately())
 }
 
 // approximately compares numbers to nine digits, similarities to a unit.

@@ -26,6 +26,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any, options ...gocmp.Option) {
+	tb.Helper()
+	if diff := gocmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // mustCombine combines without a bound on the neighbors that matters.
 func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	t.Helper()
@@ -56,9 +64,7 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 	m := mustCombine(t, RuleMaximum,
 		input("one", map[string]string{"ga": "gas", "oil": "", "tank": ""}), input("two", map[string]string{"ga": "gases", "oil": "oils", "valv": "valves"}))
 	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valves"}
-	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" {
-		t.Errorf("combined (-want +got):\n%s", diff)
-	}
+	equal(t, want, maps.Collect(m.Forms()))
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
 	must(t, err)
 	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
@@ -80,9 +86,7 @@ func TestEnsembleRules(t *testing.T) {
 	} {
 		t.Run(string(rule), func(t *testing.T) {
 			m := mustCombine(t, rule, x, y)
-			if diff := gocmp.Diff(want, shown(m)); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, want, shown(m))
 			if origins := m.Meta().Origins; !slices.Equal(origins, []string{"x", "y"}) {
 				t.Errorf("origins %v", origins)
 			}
@@ -142,13 +146,9 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		},
 		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
 	}
-	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, m.Meta())
 	wantRows := []string{"auto/3:", "car/11: jaguar=0.640(1) van=0.400(1) auto=0.200(10)", "jaguar/4: car=0.640(1)", "van/7:"}
-	if diff := gocmp.Diff(wantRows, shown(m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantRows, shown(m))
 }
 
 func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
@@ -323,9 +323,7 @@ func FuzzCombine(f *testing.F) {
 			n.Origins = 0
 			twice[d] = n
 		}
-		if diff := gocmp.Diff(similarities(m), twice); diff != "" {
-			t.Errorf("average with itself: %s", diff)
-		}
+		equal(t, similarities(m), twice)
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -58,9 +56,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 			"power": "3", "filter_min_doc_freq": "3", "filter_keep": ".", "filter_drop": "^[bc]",
 		},
 	}
-	if diff := cmp.Diff(wantMeta, got.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantMeta, got.Meta())
 	onlyBus := TermFilter{Drop: regexp.MustCompile(`^bus$`)}
 	got, dropped, err = onlyBus.Apply(m)
 	if err != nil || dropped != 1 || describeRows(got) != "automobile: car 0.50\ncar: automobile 0.50 lorry 0.25\nhire: rental 0.90\nlorry:\nrental:\n" {

@@ -61,16 +61,12 @@ pin boat ship
 		"jaguar/4:",
 		"van/7: car=0.250(10)",
 	}
-	if diff := cmp.Diff(want, shown(m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, shown(m))
 	wantCounts := OverrideCounts{Set: 3, Banned: 2, Pinned: 1, NoEffect: 2, TermsAdded: 1, Unmet: []Override{
 		{Action: ActionPin, Term: "boat", Neighbor: "ship", OneWay: true},
 		{Action: ActionPin, Term: "ship", Neighbor: "boat", OneWay: true},
 	}}
-	if diff := cmp.Diff(wantCounts, counts); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantCounts, counts)
 	if meta := m.Meta(); meta.Source != "vectors" || meta.Docs != 10 || !slices.Equal(meta.Origins, []string{"vectors", "overrides"}) {
 		t.Errorf("%+v", meta)
 	}

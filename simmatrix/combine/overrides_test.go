@@ -38,9 +38,7 @@ ban "\"" "->"
 		{Action: ActionBan, Term: "car", Neighbor: "station wagon", OneWay: true},
 		{Action: ActionBan, Term: `"`, Neighbor: "->"},
 	}
-	if diff := cmp.Diff(want, slices.Collect(o.All())); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, slices.Collect(o.All()))
 }
 
 func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
@@ -177,9 +175,7 @@ func FuzzParseOverrides(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", canonical.String(), err)
 		}
-		if diff := cmp.Diff(slices.Collect(o.All()), slices.Collect(again.All())); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, slices.Collect(o.All()), slices.Collect(again.All()))
 	})
 }
 

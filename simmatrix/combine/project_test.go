@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -50,9 +48,7 @@ func TestProjectMergesWords(t *testing.T) {
 		t.Error(diff)
 	}
 	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
-	if diff := cmp.Diff(wantCounts, counts); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantCounts, counts)
 }
 
 func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
@@ -63,9 +59,7 @@ func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
 	got, _, err := Project(m, ProjectOptions{IndexTerms: analyzed})
 	must(t, err)
 	want := map[string]string{"bu": "bus"} // "tra" may be any word: none is counted
-	if diff := cmp.Diff(want, maps.Collect(got.Forms())); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	equal(t, want, maps.Collect(got.Forms()))
 }
 
 func TestShapedMatricesKeepTheirForms(t *testing.T) {
@@ -79,12 +73,8 @@ func TestShapedMatricesKeepTheirForms(t *testing.T) {
 	sparse, err := Sparsify(m, SparsifyOptions{Neighbors: 1})
 	must(t, err)
 	all := maps.Collect(m.Forms())
-	if diff := cmp.Diff(all, maps.Collect(sparse.Forms())); diff != "" {
-		t.Errorf("sparse (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms())); diff != "" {
-		t.Errorf("filtered (-want +got):\n%s", diff)
-	}
+	equal(t, all, maps.Collect(sparse.Forms()))
+	equal(t, map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms()))
 }
 
 func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {

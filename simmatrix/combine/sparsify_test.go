@@ -129,9 +129,7 @@ c: b 0.50/100`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := describeRows(mustSparsify(t, parse(t, tt.in), tt.opts))
-			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.want+"\n", got)
 		})
 	}
 }
@@ -305,9 +303,7 @@ func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
 func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
 	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Symmetric: true, Dominant: true})
 	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
-	if diff := cmp.Diff(map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params)
 	if none := mustSparsify(t, m, SparsifyOptions{}); len(none.Meta().Params) != 0 {
 		t.Errorf("%v", none.Meta().Params)
 	}

@@ -68,17 +68,13 @@ func TestPPMIOfAHandComputedToy(t *testing.T) {
 		{"a", "b"}: 0.666884, // ln(2/(2·.513306))
 		{"a", "c"}: 0.666884, // ln(1/(1·.513306)); aa is ln(1/(4·.513306)) < 0
 	}
-	if diff := cmp.Diff(want, ppmiOf(t, v, windowOptions(2)), closeTo); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, ppmiOf(t, v, windowOptions(2)), closeTo)
 	t.Run("without smoothing", func(t *testing.T) {
 		o := windowOptions(2)
 		o.ContextPower = 1 // q = 4/7, 2/7, 1/7
 		ab, ac := math.Log(7./4), math.Log(7./4)
 		want := map[[2]string]float64{{"b", "a"}: ab, {"a", "b"}: ab, {"c", "a"}: ac, {"a", "c"}: ac}
-		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, want, ppmiOf(t, v, o), closeTo)
 	})
 }
 
@@ -171,7 +167,5 @@ func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
 		{"1", "a"}: 0.384799, {"1", "b"}: 0.923001,
 		{"2", "a"}: 0.254382, {"2", "c"}: 0.967104,
 	}
-	if diff := cmp.Diff(want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo)
 }

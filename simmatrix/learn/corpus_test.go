@@ -77,13 +77,9 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
 		t.Errorf("%d rows, terms\n%s", v.rows, diff)
 	}
-	if diff := cmp.Diff([]uint32{3, 2, 2, 2}, v.docFreqs); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, []uint32{3, 2, 2, 2}, v.docFreqs)
 	const end = endOfDocument
-	if diff := cmp.Diff([]int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, []int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence)
 }
 
 func TestTermsThatStartWithADigitAreOnlyContext(t *testing.T) {
@@ -129,9 +125,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	})
 	must(t, err)
 	n := m.Len()
-	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages)
 	meta := m.Meta()
 	meta.NonZeros, meta.Symmetric, meta.Dominant = 0, false, false
 	want := simmatrix.Meta{
@@ -140,9 +134,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 			"min_doc_freq": "3", "dimensions": "30", "window": "5", "context_power": "0.75", "neighbors": "20", "power": "3", "seed": "42",
 		},
 	}
-	if diff := cmp.Diff(want, meta); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, meta)
 	docFreqs := map[string]uint32{}
 	for _, d := range docs {
 		slices.Sort(d)
@@ -229,9 +221,7 @@ func TestFromCorpusOfSmallCorpora(t *testing.T) {
 					got[term] = append(got[term], n.Term)
 				}
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.want, got)
 		})
 	}
 }
@@ -245,9 +235,7 @@ func TestSimilarityOfAHandComputedCorpus(t *testing.T) {
 	// mean is 1/2; x has nothing in common with either.
 	want := []simmatrix.Neighbor{{Term: "b", Similarity: simmatrix.QuantizeSimilarity(0.5), DocFreq: 2}}
 	got := slices.Collect(m.Row("a").All())
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 })); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 }))
 }
 
 // TestFromCorpusAgainstAnIndependentImplementation holds the whole recipe

@@ -24,6 +24,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 	tb.Helper()
 	m, err := FromCorpus(tb.Context(), c, o, nil)

@@ -33,9 +33,7 @@ func TestTextsSplitAtWordBoundaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			texts := NewTexts()
 			texts.Add(tt.text)
-			if diff := cmp.Diff(tt.want, texts.Words()); diff != "" {
-				t.Errorf("words (-want +got):\n%s", diff)
-			}
+			equal(t, tt.want, texts.Words())
 			if want := min(len(tt.want), 1); texts.Docs() != want {
 				t.Errorf("%d documents, want %d", texts.Docs(), want)
 			}
@@ -60,16 +58,12 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	want.addDocument(nil)
 	want.addDocument([]string{"car", "wi", "wireless", "fi"})
 	want.setForms(map[string][]Form{"car": {{"car", 2}, {"cars", 1}}})
-	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
-		t.Errorf("corpus (-want +got):\n%s", diff)
-	}
+	equal(t, want, texts.Corpus(terms), unexported)
 	words := newCorpus()
 	words.addDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
 	words.addDocument([]string{"of", "the"})
 	words.addDocument([]string{"car", "Wi", "Fi"})
-	if diff := cmp.Diff(words, texts.Corpus(nil), unexported); diff != "" {
-		t.Errorf("corpus of the words themselves (-want +got):\n%s", diff)
-	}
+	equal(t, words, texts.Corpus(nil), unexported)
 }
 
 func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
@@ -91,9 +85,7 @@ func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
 		"valv": {{"valve", 1}, {"valves", 1}}, "caf": {{"cafés", 1}},
 	}
 	c := texts.Corpus(terms)
-	if diff := cmp.Diff(want, c.forms); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	equal(t, want, c.forms)
 	if c := texts.Corpus(nil); c.forms != nil {
 		t.Errorf("words as terms have the forms %v", c.forms)
 	}
@@ -109,9 +101,7 @@ func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	texts.AddTerms(nil, []string{""})
 	want := newCorpus()
 	want.addDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
-	if diff := cmp.Diff(want, texts.Corpus(nil), unexported); diff != "" {
-		t.Errorf("corpus (-want +got):\n%s", diff)
-	}
+	equal(t, want, texts.Corpus(nil), unexported)
 	if texts.Docs() != 1 {
 		t.Errorf("%d documents, want 1", texts.Docs())
 	}
@@ -144,9 +134,7 @@ func TestAppendedTextsAreThoseOfBoth(t *testing.T) {
 		}
 	}
 	first.Append(second)
-	if diff := cmp.Diff(want, first, unexported); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, first, unexported)
 }
 
 // documentsOfTexts returns the words of every text of every document.
@@ -242,9 +230,7 @@ func TestTextsSurviveWritingAndReading(t *testing.T) {
 			file := encodedTexts(t, texts)
 			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
 			must(t, err)
-			if diff := cmp.Diff(texts, got, unexported); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, texts, got, unexported)
 			if !bytes.Equal(encodedTexts(t, got), file) {
 				t.Error("other bytes the second time")
 			}

@@ -35,18 +35,14 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	for term, row := range m.Rows() {
 		got[term] = slices.Collect(row.All())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, got)
 	meta := m.Meta()
 	meta.Terms, meta.NonZeros = 0, 0
 	wantMeta := simmatrix.Meta{
 		Source: "vectors", MaxNeighbors: 2, Symmetric: true, Dominant: true,
 		Params: map[string]string{"dimensions": "2", "neighbors": "200", "power": "3", "threshold": "0"},
 	}
-	if diff := cmp.Diff(wantMeta, meta); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantMeta, meta)
 }
 
 func TestFromVectorsOptions(t *testing.T) {

@@ -50,15 +50,9 @@ func oddMatrix(tb testing.TB, seed uint64, n int) *simmatrix.Matrix {
 // sameRows compares the rows of two matrices.
 func sameRows(tb testing.TB, want, got *simmatrix.Matrix) {
 	tb.Helper()
-	if diff := cmp.Diff(want.Table().Terms, got.Table().Terms); diff != "" {
-		tb.Errorf("terms (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want.Table().DocFreqs, got.Table().DocFreqs); diff != "" {
-		tb.Errorf("document frequencies (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
-		tb.Errorf("entries (-want +got):\n%s", diff)
-	}
+	equal(tb, want.Table().Terms, got.Table().Terms)
+	equal(tb, want.Table().DocFreqs, got.Table().DocFreqs)
+	equal(tb, want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{}))
 }
 
 // asListed returns m without what a list of similarities has no place
@@ -107,9 +101,7 @@ func TestWriteTSVWritesWhatItPromises(t *testing.T) {
 	var tsv strings.Builder
 	must(t, WriteTSV(&tsv, m))
 	want := "bus\tvan\t0.000015\ncar\tbus\t1.000000\ncar\tvan\t0.500008\n" // 1/65535; 32768/65535
-	if diff := cmp.Diff(want, tsv.String()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, tsv.String())
 }
 
 func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
@@ -148,9 +140,7 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 				}
 				got[term] = strings.Join(all, ", ")
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.want, got)
 			wantParams := map[string]string{
 				"clamp": strconv.FormatBool(tt.opts.Clamp), "neighbors": "10000", "symmetric": strconv.FormatBool(tt.opts.Symmetric),
 			}

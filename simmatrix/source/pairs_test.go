@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -31,9 +29,7 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 		{Term: "hire", Similarity: 900.0 / 65535},
 		{Term: "rental", Similarity: 700.0 / 65535},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("car"))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, matrixtest.Of(m.Row("car")))
 	if meta := m.Meta(); meta.Terms != 3 || meta.NonZeros != 2 {
 		t.Errorf("%+v", meta)
 	}

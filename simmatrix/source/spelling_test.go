@@ -11,8 +11,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -120,17 +118,13 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 		{Term: "catalogs", Similarity: power(1, 8), DocFreq: 40},
 		{Term: "catalogue", Similarity: power(2, 9), DocFreq: 90},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalog"))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, matrixtest.Of(m.Row("catalog")))
 	want = []simmatrix.Neighbor{
 		{Term: "analogue", Similarity: power(2, 9), DocFreq: 20},
 		{Term: "catalog", Similarity: power(2, 9), DocFreq: 7},
 		{Term: "catalogs", Similarity: power(2, 9), DocFreq: 40},
 	}
-	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalogue"))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, matrixtest.Of(m.Row("catalogue")))
 	if m.Row("zebra").Len() != 0 || m.Row("zebra").DocFreq() != 3 {
 		t.Error("the row of a term without neighbors")
 	}
@@ -143,9 +137,7 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 			"max_distance": "2", "lengths": "runes", "neighbors": "100",
 		},
 	}
-	if diff := cmp.Diff(wantMeta, meta); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantMeta, meta)
 }
 
 func TestFromEditDistanceRefusesBadTerms(t *testing.T) {

@@ -30,9 +30,7 @@ func TestReadTermsReadsTermsAndDocumentFrequencies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ReadTerms(iotest.OneByteReader(strings.NewReader(tt.text)))
 			must(t, err)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.want, got)
 		})
 	}
 }

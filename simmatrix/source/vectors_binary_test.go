@@ -62,12 +62,8 @@ func TestReadVectorsReadsTheBinaryFormat(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.file)), ReadVectorsOptions{Format: VectorsBinary})
 			must(t, err)
-			if diff := cmp.Diff(tt.words, v.words); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tt.values, v.values); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.words, v.words)
+			equal(t, tt.values, v.values)
 		})
 	}
 }

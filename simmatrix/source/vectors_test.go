@@ -26,6 +26,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func gzipped(tb testing.TB, text string) string {
 	tb.Helper()
 	var b bytes.Buffer
@@ -70,12 +78,8 @@ func TestReadVectorsReadsEveryDialect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.text)), ReadVectorsOptions{})
 			must(t, err)
-			if diff := cmp.Diff(tt.words, v.words); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tt.values, v.values); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.words, v.words)
+			equal(t, tt.values, v.values)
 			if v.Len() != len(tt.words) || v.Dim() != len(tt.values)/len(tt.words) {
 				t.Errorf("%d words, %d dimensions", v.Len(), v.Dim())
 			}
@@ -124,15 +128,9 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 func TestReadVectorsSkipsWordsThatCannotHaveARow(t *testing.T) {
 	long := strings.Repeat("a", simmatrix.MaxTermBytes)
 	v := mustRead(t, "8 2\ncar 1 2\nbus 3 4\ncar 5 6\n\xff 7 8\n\t 9 10\n"+long+"a 11 12\n"+long+" 13 14\nbus 15 x\n")
-	if diff := cmp.Diff([]string{"car", "bus", long}, v.words); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]float32{1, 2, 3, 4, 13, 14}, v.values); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, []string{"car", "bus", long}, v.words)
+	equal(t, []float32{1, 2, 3, 4, 13, 14}, v.values)
+	equal(t, SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped())
 }
 
 func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
@@ -157,9 +155,7 @@ func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
 				if diff := cmp.Diff(tt.words, v.words); diff != "" || len(v.values) != len(tt.words) {
 					t.Errorf("%v\n%s", v.values, diff)
 				}
-				if diff := cmp.Diff(tt.skipped, v.Skipped()); diff != "" {
-					t.Error(diff)
-				}
+				equal(t, tt.skipped, v.Skipped())
 			})
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestCallsEndSoonAfterTheirContext freezes Redis in the middle of calls.
@@ -70,9 +68,7 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-		t.Errorf("Redis has changed (-before +after):\n%s", diff)
-	}
+	equal(t, before, dump(t, s))
 	if got := c.Get(t.Context(), activeKey("main")).Val(); got != active {
 		t.Errorf("active is %s, want %s", got, active)
 	}

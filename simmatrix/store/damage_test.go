@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -353,9 +352,7 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 	}
 	repair()
 	awaitServed(t, s, two)
-	if diff := cmp.Diff([]string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three)); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three))
 }
 
 // TestAVersionFoundDamagedAtStartIsLeftForTheOneBefore: nothing was served
@@ -440,9 +437,7 @@ func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	for i, df := range []uint32{2, 0, 9, 2, 5, 9, 1} {
 		rows = append(rows, simmatrix.TermRow{Term: term(i), DocFreq: df})
 	}
-	if diff := cmp.Diff([]string{term(2), term(5), term(4)}, frequent(3, rows...)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, []string{term(2), term(5), term(4)}, frequent(3, rows...))
 	if terms := frequent(0, rows...); terms != nil {
 		t.Errorf("none wanted: %q", terms)
 	}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -107,9 +105,7 @@ func TestStateChangesAreReportedOnce(t *testing.T) {
 	three := publish(t, a, "three", 10)
 	awaitServed(t, s, three)
 	wantMark(t, s, "three", term(1))
-	if diff := cmp.Diff([]string{"none " + lineNone, "A", "B", "A", "none " + lineNone, "C"}, log.lines(one, two, three)); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"none " + lineNone, "A", "B", "A", "none " + lineNone, "C"}, log.lines(one, two, three))
 }
 
 func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {

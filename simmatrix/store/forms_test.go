@@ -106,9 +106,7 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	key := formsKey("main", version)
 	terms := []string{term(0), term(3), term(6), term(9)}
 	must(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
-	if diff := cmp.Diff(map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms)); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
 	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
 		t.Errorf("all forms: %v, %v", got, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // shortTimeout is the Redis timeout where Redis is not to answer.
@@ -80,9 +78,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			var log logbook
 			wantStates := func(want ...string) {
 				t.Helper()
-				if diff := cmp.Diff(want, log.lines(id)); diff != "" {
-					t.Errorf("states (-want +got):\n%s", diff)
-				}
+				equal(t, want, log.lines(id))
 			}
 
 			o.begin(t, r)

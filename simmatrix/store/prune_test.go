@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // pushMany pushes versions of one row and returns their IDs, the oldest first.
@@ -82,9 +80,7 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 					gone = append(gone, id)
 				}
 			}
-			if diff := cmp.Diff([][]string{kept, gone}, [][]string{listed(t, a), pruned}); diff != "" {
-				t.Errorf("kept and pruned (-want +got):\n%s", diff)
-			}
+			equal(t, [][]string{kept, gone}, [][]string{listed(t, a), pruned})
 			if after := s.keys(t); len(after) != len(before) {
 				t.Errorf("keys %q, want all of %q for the time of grace", after, before)
 			}

@@ -27,15 +27,11 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	keys := s.keys(t)
 	slices.Sort(keys)
 	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions", "akin:{main}:words:" + v.ID}
-	if diff := cmp.Diff(want, keys); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	equal(t, want, keys)
 	checkComplete(t, s, v, m)
 	got, err := a.Versions(t.Context(), "main")
 	must(t, err)
-	if diff := cmp.Diff([]Version{v}, got); diff != "" {
-		t.Errorf("versions (-want +got):\n%s", diff)
-	}
+	equal(t, []Version{v}, got)
 	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) || v.By != "käthe@host" {
 		t.Errorf("pushed %+v, want checksum %s and %+v", v, m.Checksum(), m.Meta())
 	}
@@ -169,9 +165,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-				t.Errorf("Redis has changed (-before +after):\n%s", diff)
-			}
+			equal(t, before, dump(t, s))
 			got, rows, err := a.Rows(t.Context(), "main", "", []string{term(3)})
 			if err != nil || got != id || markOf(rows[0]) != "old" {
 				t.Errorf("active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
@@ -222,9 +216,7 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
 	}
 	delete(fields, completeField)
-	if diff := cmp.Diff(maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val()); diff != "" {
-		t.Errorf("forms (-want +got):\n%s", diff)
-	}
+	equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
 	if len(fields) != m.Len()+v.chunks() {
 		t.Errorf("%d rows, want %d", len(fields), m.Len())
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
@@ -41,6 +42,14 @@ func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// equal wants what was got to be what was wanted.
+func equal(tb testing.TB, want, got any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -49,9 +47,7 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 		awaitProblem(t, s, nil)
 		wantMark(t, s, "two", term(4321))
 	}
-	if diff := cmp.Diff([]string{"B", "A " + ErrMissingRows.Error(), "B"}, log.lines(one, two)); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"B", "A " + ErrMissingRows.Error(), "B"}, log.lines(one, two))
 }
 
 func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {

@@ -29,9 +29,7 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 	must(t, err)
 	got, err := parseVersion(want.ID, text)
 	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after encoding and parsing (-want +got):\n%s", diff)
-	}
+	equal(t, want, got)
 }
 
 func TestParseVersionRefuses(t *testing.T) {
