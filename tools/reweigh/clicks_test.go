@@ -7,14 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader(`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}
+func clicks(t *testing.T, log string) *ClickLog {
+	t.Helper()
+	read, err := ReadClicks(strings.NewReader(log))
+	must(t, err)
+	return read
+}
 
-{"query":"wing","shown":["a"],"clicked":[]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
+	log := clicks(t, "\ufeff"+`{"query_id":"1","query":"car hire","shown":["a","b"],"clicked":["b","c","b"],"arm":["x","y"]}`+"\n\n"+
+		`{"query":"wing","shown":["a"],"clicked":[]}`+"\r\n  \r\n")
 	want := &ClickLog{
 		Impressions: []Impression{{QueryID: "1", Query: "car hire", Shown: []string{"a", "b"}, Clicked: []string{"b"}}, {Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"c"},
@@ -25,19 +27,9 @@ func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
 }
 
 func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader(`{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := clicks(t, `{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`)
 	if got := log.Searches(1)[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
 		t.Errorf("%+v, want one click in one look", got)
-	}
-}
-
-func TestLogsOfOtherSystemsHaveMarksAndBlanks(t *testing.T) {
-	log, err := ReadClicks(strings.NewReader("\ufeff" + `{"query":"wing","shown":["a"],"clicked":["a"]}` + "\r\n  \r\n"))
-	if err != nil || len(log.Impressions) != 1 {
-		t.Errorf("%+v, %v", log, err)
 	}
 }
 
@@ -49,11 +41,9 @@ func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 		"nothing":  {`{"query":"a","shown":[]}`, "line 1"},
 		"too long": {`{"query":"` + strings.Repeat("a", maxLine), "line 1"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := ReadClicks(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-		})
+		if _, err := ReadClicks(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }
 

@@ -16,6 +16,13 @@ import (
 
 var testOptions = Options{Strength: 0.25, Added: 30, MaxShare: 0.5, Unit: "click"}
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // topics returns a collection of topics, searches for them, and S. Documents of
 // topic k that are useful have good<k>, which S knows, and new<k>, which it does
 // not; others have misleading, which S takes for a neighbor of each topic.
@@ -34,9 +41,7 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 		for d := range each {
 			for i, terms := range [][]string{{good, fresh}, {"misleading"}} {
 				id := fmt.Sprintf("%s-%d-%d", topic, d, i)
-				if err := c.Add(id, [][]string{terms, slices.Repeat([]string{"filler"}, (7*d+3*i+k)%6), {topic}}); err != nil {
-					tb.Fatal(err)
-				}
+				must(tb, c.Add(id, [][]string{terms, slices.Repeat([]string{"filler"}, (7*d+3*i+k)%6), {topic}}))
 				if useful(i == 0) && d < each/2 { // of the others nobody has an opinion
 					opinions[id] = Opinion{Gain: 1, Count: 3}
 				}
@@ -52,9 +57,7 @@ func topics(tb testing.TB, useful func(good bool) bool) (*Collection, []Search, 
 func TestMisleadingNeighborsAreLoweredAndNewOnesFound(t *testing.T) {
 	c, searches, m := topics(t, func(good bool) bool { return good })
 	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]simmatrix.Neighbor{}
 	for n := range r.Matrix.Row("topic03").All() {
 		found[n.Term] = n
@@ -129,9 +132,7 @@ func TestOverridesStayAsTheyAre(t *testing.T) {
 	}
 	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"index", simmatrix.OriginOverrides}}, rows)
 	r, err := Learn(t.Context(), m, c, searches, testOptions, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range r.Matrix.Row("topic03").All() {
 		if n.Term == "misleading" && n.Similarity != simmatrix.QuantizeSimilarity(0.42) {
 			t.Errorf("%+v", n)
@@ -223,9 +224,7 @@ func FuzzLearnedMatrices(f *testing.F) {
 		}
 		c := NewCollection()
 		for d := range docs {
-			if err := c.Add(strconv.Itoa(int(d)), [][]string{draw(8), {fmt.Sprintf("rare%d", d/3)}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Add(strconv.Itoa(int(d)), [][]string{draw(8), {fmt.Sprintf("rare%d", d/3)}}))
 		}
 		var searches []Search
 		for q := range queries {
