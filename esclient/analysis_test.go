@@ -1,7 +1,6 @@
 package esclient
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -63,18 +62,14 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 					_, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "boats")
 					must(t, err)
 				}
-				if n := f.Asked(`"boats"`); n != 1 {
-					t.Errorf("%d analyses of another text, want 1", n)
-				}
+				equal(t, 1, f.Asked(`"boats"`))
 			})
 		})
 	}
 	t.Run("the guess of a field that is no text is not used", func(t *testing.T) {
 		f := same(number, plain, german)
 		c := cached(t, f)
-		if _, err := c.Analyze(t.Context(), at("i"), "f0", "", "cars"); !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, mapping.ErrNotText, errOf(c.Analyze(t.Context(), at("i"), "f0", "", "cars")))
 		analyze(t, c, "i", "f1", "cars")
 		analyze(t, c, "i", "f2", "cars")
 	})

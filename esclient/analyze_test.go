@@ -44,9 +44,7 @@ func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
 		f := librarian(t, r, nil).Replay(t, "POST /library/_analyze", r, "analyze words")
 		wantTerms(t, f, recordedWords, recordedTerms)
 		wantTerms(t, f, nil, [][]string{})
-		if n := f.Asked("/_analyze"); n != 1 {
-			t.Errorf("%d calls, want none for no words", n)
-		}
+		equal(t, 1, f.Asked("/_analyze"))
 	}
 }
 
@@ -261,9 +259,7 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 		"no offsets":  {"Gas", []Token{{Token: "ga"}}, nil},
 		"bad offsets": {"Gas", []Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, newTerms(tt.text, tt.tokens).Written); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, tt.want, newTerms(tt.text, tt.tokens).Written, name)
 	}
 }
 

@@ -156,9 +156,7 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		if calls := f.Calls()[known:]; len(calls) != 2 || f.Asked("/_analyze") != 2 || f.Asked("/_termvectors") != 2 {
 			t.Errorf("a new text: %q, want an _analyze and a _termvectors", calls)
 		}
-		if took := time.Since(start); took != 2*time.Millisecond {
-			t.Errorf("a new text waits %v, want 2 requests of 1 ms", took)
-		}
+		equal(t, 2*time.Millisecond, time.Since(start))
 		known = len(f.Calls())
 		ask("a boat, a car", "car")
 		if calls := f.Calls()[known:]; len(calls) != 1 || f.Asked("/_analyze") != 3 {
@@ -200,9 +198,7 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		for call, want := range map[string]int{
 			"GET /library": 1, "/_analyze": 1, "_termvectors": 1, "_explanation": 1, "filter_path=_shards ": 1,
 		} {
-			if got := f.Asked(call); got != want {
-				t.Errorf("%d calls of %s, want %d", got, call, want)
-			}
+			equal(t, want, f.Asked(call), call)
 		}
 	})
 }
@@ -303,9 +299,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 							t.Errorf("%s: no error", of.call)
 						}
 					}
-					if n := f.Asked(of.call); n != 1 {
-						t.Errorf("a sick cluster was asked %d times, want 1: %s", n, of.call)
-					}
+					equal(t, 1, f.Asked(of.call), of.call)
 					time.Sleep(1100 * time.Millisecond)
 					f.Replay(t, of.call, r, of.recorded)
 					if err := of.ask(0); err != nil {
@@ -330,9 +324,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if n := f.Asked("GET /library"); n != 1 {
-			t.Errorf("asked %d times, want 1", n)
-		}
+		equal(t, 1, f.Asked("GET /library"))
 		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
 			t.Errorf("stats %+v", s)
 		}
@@ -417,9 +409,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				if n := 3*maxLoads - busy.Load(); n != maxLoads/2 {
-					t.Errorf("the greedy ones have %d loads", n)
-				}
+				equal(t, maxLoads/2, 3*maxLoads-busy.Load())
 				for i := range maxLoads {
 					ctx := context.WithValue(t.Context(), clientKey{}, "modest")
 					if _, err := c.Fields(ctx, at("quick"), fmt.Sprint("a*", i)); err != nil {
@@ -432,9 +422,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					t.Error("places are not given back")
 				}
 				synctest.Wait()
-				if n := c.loader.Taken(); n != 0 {
-					t.Errorf("%d places are left taken", n)
-				}
+				equal(t, 0, c.loader.Taken())
 			})
 		})
 	}
@@ -461,18 +449,14 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		}
 		start := time.Now()
 		c.Close()
-		if under.Load() != 0 {
-			t.Errorf("%d calls under way after Close", under.Load())
-		}
+		equal(t, 0, under.Load())
 		if err := <-failed; err == nil {
 			t.Error("a caller got an answer from a closed cache")
 		}
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, cache.ErrClosed) {
-			t.Errorf("error %v, want %v", err, cache.ErrClosed)
-		}
+		wantErr(t, cache.ErrClosed, errOf(c.Analyze(t.Context(), at("library"), "title", "", "b")))
 		if _, _, err := statistics(t.Context(), c); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("error %v, want %v", err, cache.ErrClosed)
 		}
@@ -496,9 +480,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	c.Forget("library")
 	askAll()
 	for call, want := range map[string]int{"GET /library": 2, "GET /other": 1, "_termvectors": 2, "_explanation": 2} {
-		if got := f.Asked(call); got != want {
-			t.Errorf("%d calls of %s, want %d", got, call, want)
-		}
+		equal(t, want, f.Asked(call), call)
 	}
 }
 
@@ -534,15 +516,11 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 		for range 3 {
 			wantScale(2.2) // which goes with the version
 		}
-		if n := f.Asked("_explanation"); n != 1 {
-			t.Errorf("asked %d times, want 1", n)
-		}
+		equal(t, 1, f.Asked("_explanation"))
 		time.Sleep(guessTime + time.Second)
 		explanation = "explain low"
 		wantScale(1.9)
-		if n := f.Asked("_termvectors"); n != 1 {
-			t.Errorf("terms counted %d times, want 1", n)
-		}
+		equal(t, 1, f.Asked("_termvectors"))
 	})
 }
 
@@ -611,12 +589,8 @@ func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	c.guard = recovery.New(slog.New(slog.DiscardHandler), registry)
 	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	defer cached.Close()
-	if _, err := linear(t, cached); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := cached.Analyze(t.Context(), at("library"), "title", "", "a"); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
+	wantErr(t, recovery.ErrPanic, errOf(linear(t, cached)))
+	wantErr(t, recovery.ErrPanic, errOf(cached.Analyze(t.Context(), at("library"), "title", "", "a")))
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%v, %v", families, err)
@@ -625,9 +599,7 @@ func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		counted += m.GetCounter().GetValue()
 	}
-	if counted != 2 {
-		t.Errorf("%v panics are counted, want 2", counted)
-	}
+	equal(t, 2, counted)
 }
 
 func TestMemoryIsBounded(t *testing.T) {

@@ -22,8 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -75,9 +73,7 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 	_, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}, 0)
 	must(t, err)
 	for _, name := range []string{"Accept", "Content-Type"} {
-		if diff := cmp.Diff([]string{"application/json"}, h[name]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		equal(t, []string{"application/json"}, h[name], name)
 	}
 	if h.Get("X-Elastic-Client-Meta") != "" || h.Get("User-Agent") != "akin" {
 		t.Errorf("sent %v", h)
@@ -236,9 +232,7 @@ func TestAnswerIsBounded(t *testing.T) {
 			}
 		}
 	}, nil)
-	if _, err := count(t.Context(), c, "i"); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("error %v, want %v", err, ErrTooLarge)
-	}
+	wantErr(t, ErrTooLarge, errOf(count(t.Context(), c, "i")))
 }
 
 func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
@@ -260,9 +254,7 @@ func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 		},
 	} {
 		c := serve(t, h, func(o *Options) { o.Timeout = 20 * time.Millisecond })
-		if _, err := count(t.Context(), c, "i"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: error %v, want %v", name, err, context.DeadlineExceeded)
-		}
+		wantErr(t, context.DeadlineExceeded, errOf(count(t.Context(), c, "i")), name)
 	}
 }
 
@@ -289,9 +281,7 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 		if err != nil || !strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") || !strings.Contains(got, "%2Fd") {
 			t.Errorf("prefix %q: sent %q", prefix, got)
 		}
-		if strings.Count(got, "/") != 2+strings.Count(prefix, "/") {
-			t.Errorf("prefix %q: sent %q, which has other slashes", prefix, got)
-		}
+		equal(t, 2+strings.Count(prefix, "/"), strings.Count(got, "/"), prefix, got)
 	}
 }
 
@@ -375,9 +365,7 @@ func TestAnswersToAnalyzeAreSmall(t *testing.T) {
 			}
 		}
 	}, func(o *Options) { o.Memory = m })
-	if _, err := client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("error %v, want %v", err, ErrTooLarge)
-	}
+	wantErr(t, ErrTooLarge, errOf(client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}})))
 	if m.most > decodedSize*textTokens || m.taken != 0 {
 		t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
 	}

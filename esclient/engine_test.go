@@ -197,13 +197,9 @@ func (e *engine) testRefusals(t *testing.T) {
 	for field, want := range map[string]error{
 		"title.raw": mapping.ErrNotText, "list": mapping.ErrNotText, "hidden": mapping.ErrNotText, "nowhere": mapping.ErrNotText,
 	} {
-		if _, err := e.cached(t).Analyze(t.Context(), at(e.At("main")), field, "", "x"); !errors.Is(err, want) {
-			t.Errorf("%s: error %v, want %v", field, err, want)
-		}
+		wantErr(t, want, errOf(e.cached(t).Analyze(t.Context(), at(e.At("main")), field, "", "x")), field)
 	}
-	if _, err := e.cached(t).Analyze(t.Context(), at(e.At("main", "german")), "title", "", "x"); !errors.Is(err, mapping.ErrMixed) {
-		t.Errorf("other analyzers: error %v", err)
-	}
+	wantErr(t, mapping.ErrMixed, errOf(e.cached(t).Analyze(t.Context(), at(e.At("main", "german")), "title", "", "x")))
 	for _, tt := range []struct {
 		index, analyzer string
 		status          int
@@ -223,9 +219,7 @@ func (e *engine) testRefusals(t *testing.T) {
 			"properties": Object{"title": Object{"type": "text"}},
 		})
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At("runtime")), "title", "", "x")
-		if !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
-		}
+		wantErr(t, mapping.ErrNotText, err)
 	})
 }
 
@@ -274,9 +268,7 @@ func (e *engine) testWords(t *testing.T) {
 		}
 		got, err := e.AnalyzeWords(t.Context(), e.At("main"), test.field, words)
 		must(t, err)
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("field %s: %s", test.field, diff)
-		}
+		equal(t, test.want, got, test.field)
 	}
 	t.Run("more tokens than a call may make", func(t *testing.T) {
 		many := make([]string, 2500)
@@ -400,9 +392,7 @@ func (e *engine) testScripts(t *testing.T) {
 		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
 		Body: Object{"script": Object{"source": "1"}},
 	}, nil) == nil
-	if got := ask(); got != has {
-		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
-	}
+	equal(t, has, ask())
 	bar := func(v any) {
 		e.Engine.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})

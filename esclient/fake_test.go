@@ -1,6 +1,8 @@
 package esclient
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,13 +18,23 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 // client returns a client of the fake, without a network.
 func client(tb testing.TB, f *clustertest.Fake) *Client {

@@ -59,9 +59,7 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 					t.Error(err, diff)
 				}
 			}
-			if f.Asked("") != 1 {
-				t.Errorf("%d calls, want 1", f.Asked(""))
-			}
+			equal(t, 1, f.Asked(""))
 		})
 	}
 }
@@ -109,9 +107,7 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
-		if f.Calls()[0] != "GET /i?filter_path="+escaped+"&flat_settings=true " {
-			t.Errorf("%s: %s, want %s", pattern, f.Calls()[0], escaped)
-		}
+		equal(t, "GET /i?filter_path="+escaped+"&flat_settings=true ", f.Calls()[0], pattern, escaped)
 	}
 }
 

@@ -94,9 +94,7 @@ func (e *engine) testExpressions(t *testing.T) {
 	t.Run("all indices", func(t *testing.T) {
 		for _, expression := range []string{"", "_all", "*"} {
 			_, err := e.cached(t).Analyze(t.Context(), at(expression), "no such field", "", "x")
-			if !errors.Is(err, mapping.ErrNotText) {
-				t.Errorf("%q: error %v", expression, err)
-			}
+			wantErr(t, mapping.ErrNotText, err, expression)
 		}
 	})
 }
@@ -247,8 +245,6 @@ func (e *engine) testGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.text, diff)
-		}
+		equal(t, test.want, got, test.text)
 	}
 }

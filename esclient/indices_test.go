@@ -59,9 +59,7 @@ func TestOptionsGoWithCallsForAnExpression(t *testing.T) {
 	_, fieldsErr := c.Fields(t.Context(), indices, "t*")
 	must(t, errors.Join(analysisErr, statisticsErr, fieldsErr))
 	for call, want := range map[string]int{"GET /library?": 2, "POST /library/_search?": 2} {
-		if got := f.Asked(call); got != want {
-			t.Errorf("%d calls of %s, want %d", got, call, want)
-		}
+		equal(t, want, f.Asked(call), call)
 	}
 	// The schema, the fields and the two probes; _analyze and _termvectors go to
 	// a concrete index.
@@ -83,14 +81,10 @@ func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
 	}
 	ask()
 	ask()
-	if n := f.Asked("GET /library"); n != 4 {
-		t.Errorf("%d calls, want 4", n)
-	}
+	equal(t, 4, f.Asked("GET /library"))
 	c.Forget("library")
 	ask()
-	if n := f.Asked("GET /library"); n != 8 {
-		t.Errorf("%d calls once they are forgotten, want 8", n)
-	}
+	equal(t, 8, f.Asked("GET /library"))
 }
 
 func FuzzIndicesPath(f *testing.F) {

@@ -40,9 +40,7 @@ func TestLimitsAreAskedFor(t *testing.T) {
 			c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
 			synctest.Wait()
 			close(told)
-			if got := <-told; got != tt.want {
-				t.Errorf("%s: reported %d, want %d", name, got, tt.want)
-			}
+			equal(t, tt.want, <-told, name)
 		})
 	}
 }
@@ -58,9 +56,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
 		time.Sleep(time.Second)
-		if n := f.Asked("_cluster/settings"); n != 1 {
-			t.Errorf("asked %d times", n)
-		}
+		equal(t, 1, f.Asked("_cluster/settings"))
 	})
 }
 

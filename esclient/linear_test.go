@@ -175,9 +175,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			if got.Factor = test.want.Factor; off > 1e-12 || got != test.want {
 				t.Errorf("%+v, its factor off by %g, want %+v", got, off, test.want)
 			}
-			if n := f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
-				t.Errorf("%d searches for the norms by the weights", n)
-			}
+			equal(t, 1, f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"`+weightsID+`"}`))
 		})
 	}
 }
@@ -207,9 +205,7 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 		"norms not so there": {linearIndex{body: one.body, settings: one.settings, norm: `{"type":"long"}`}, ErrNoNorms},
 	} {
 		f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
-		if _, err := linear(t, cached(t, f)); !errors.Is(err, test.err) {
-			t.Errorf("%s: %v, want %v", name, err, test.err)
-		}
+		wantErr(t, test.err, errOf(linear(t, cached(t, f))), name)
 	}
 }
 
@@ -220,9 +216,7 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 		"index.similarity.s.script.source":"`+mapping.LinearScript+`"}}}`)
 
 	_, err := cached(t, f).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
-	if !errors.Is(err, ErrNoNorms) {
-		t.Errorf("%v", err)
-	}
+	wantErr(t, ErrNoNorms, err)
 }
 
 func TestDocumentsMustHaveNorms(t *testing.T) {
@@ -259,9 +253,7 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 					t.Errorf("not asked for %s: %q", part, f.Calls())
 				}
 			}
-			if f.Asked("terminate_after") != 0 {
-				t.Error("some of the documents are counted")
-			}
+			equal(t, 0, f.Asked("terminate_after"))
 		})
 	}
 }
@@ -313,9 +305,7 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 				ask := func(want int) {
 					t.Helper()
 					_, _ = linear(t, c)
-					if n := f.Asked("GET /i?"); n != want {
-						t.Errorf("asked %d times, want %d", n, want)
-					}
+					equal(t, want, f.Asked("GET /i?"))
 				}
 				ask(1)
 				time.Sleep(test.again - time.Second)
@@ -342,9 +332,7 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 			}
 		}
 	}
-	if n := f.Asked(`"avg"`); n != 2 {
-		t.Errorf("asked %d times for the norms, want once for each of 2 weights", n)
-	}
+	equal(t, 2, f.Asked(`"avg"`))
 }
 
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
@@ -362,9 +350,7 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	f.Reply("GET /x", 200, `{"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}}}`)
-	if _, err := client(t, f).Inspect(t.Context(), "x", "body"); !errors.Is(err, mapping.ErrNotText) {
-		t.Errorf("a keyword: %v", err)
-	}
+	wantErr(t, mapping.ErrNotText, errOf(client(t, f).Inspect(t.Context(), "x", "body")))
 }
 
 func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
@@ -379,7 +365,5 @@ func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
 		t.Errorf("the norm of another question: %+v", l)
 	}
 	_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath+"\x00x", weightsID)
-	if n := f.Asked("GET /i?"); n != 3 {
-		t.Errorf("asked %d times, want 3", n)
-	}
+	equal(t, 3, f.Asked("GET /i?"))
 }

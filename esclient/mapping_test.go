@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -46,9 +44,7 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 		for _, r := range clustertest.Engines(t, "testdata") {
 			s, err := client(t, clustertest.New().Replay(t, "GET /library", r, tt.answer)).Schema(t.Context(), "library", tt.field)
 			must(t, err)
-			if diff := cmp.Diff(tt.want, summary(s)); diff != "" {
-				t.Errorf("%s, %s: %s", r.Engine, tt.field, diff)
-			}
+			equal(t, tt.want, summary(s), r.Engine, tt.field)
 		}
 	}
 }
@@ -123,9 +119,7 @@ func TestSchema(t *testing.T) {
 	} {
 		s, err := ofIndices(t, tt.field, tt.indices...)
 		must(t, err)
-		if diff := cmp.Diff(tt.want, summary(s)); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
+		equal(t, tt.want, summary(s), tt.name)
 	}
 	const plain, nested = `"f":{"properties":{"g":{"type":"text"}}}`, `"f":{"type":"nested","properties":{"g":{"type":"text"}}}`
 	multiplexer := define + `,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],` +
@@ -161,9 +155,7 @@ func TestSchema(t *testing.T) {
 			mapped(mine, define+`,"index.analysis.analyzer.mine.a=\"1\"\nindex.analysis.analyzer.mine.b":"2"`),
 		}},
 	} {
-		if _, err := ofIndices(t, tt.field, tt.indices...); !errors.Is(err, tt.err) {
-			t.Errorf("%s: error %v, want %v", tt.name, err, tt.err)
-		}
+		wantErr(t, tt.err, errOf(ofIndices(t, tt.field, tt.indices...)), tt.name)
 	}
 }
 
@@ -213,9 +205,7 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 	)
 	must(t, err)
 	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": mapping.ErrMixed, "more": mapping.ErrMixed} {
-		if _, err := s.Analyzer(name); !errors.Is(err, want) {
-			t.Errorf("analyzer %q: error %v, want %v", name, err, want)
-		}
+		wantErr(t, want, errOf(s.Analyzer(name)), name)
 	}
 }
 
@@ -236,9 +226,7 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {
-		if got := schemaPath(at(test.index), test.field); got != test.want {
-			t.Errorf("%q, %q: %s, want %s", test.index, test.field, got, test.want)
-		}
+		equal(t, test.want, schemaPath(at(test.index), test.field), test.index, test.field)
 	}
 }
 
@@ -264,9 +252,7 @@ func FuzzFindFields(f *testing.F) {
 		}
 		s, err := mapping.Merge(fields)
 		if err != nil {
-			if !errors.Is(err, mapping.ErrMixed) {
-				t.Errorf("error %v", err)
-			}
+			wantErr(t, mapping.ErrMixed, err)
 			return
 		}
 		shards := 0

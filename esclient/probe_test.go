@@ -88,9 +88,7 @@ func TestScaleByVersion(t *testing.T) {
 	}
 	for _, test := range tests {
 		s := mapping.FieldScoring{K1: 0.9, Legacy: test.legacy}
-		if got := scaleOf(s, test.info); got != test.want {
-			t.Errorf("%+v: %v, want %v", test, got, test.want)
-		}
+		equal(t, test.want, scaleOf(s, test.info), test)
 	}
 }
 

@@ -77,7 +77,5 @@ func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
 		t.Errorf("%q, %v", names, err)
 	}
-	if n := f.Asked(""); n != 1 {
-		t.Errorf("%d calls, want 1", n)
-	}
+	equal(t, 1, f.Asked(""))
 }

@@ -91,9 +91,7 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 		must(t, err)
 		return s.SearchAnalyzers
 	}
-	if got := of("default", "default"); got != "default" {
-		t.Errorf("one name: %q", got)
-	}
+	equal(t, "default", of("default", "default"))
 	if a, b := of("default", "standard"), of("standard", "default"); a == b || a == "default" {
 		t.Errorf("%q and %q", a, b)
 	}

@@ -52,9 +52,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
 	wantCount(t, client(t, f), s, "a,b", []string{"y", "x"}, termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}})
-	if f.Asked("") != 5 {
-		t.Errorf("%d calls, want one a shard", f.Asked(""))
-	}
+	equal(t, 5, f.Asked(""))
 }
 
 func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
@@ -91,9 +89,7 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 			for range 2 {
 				wantCount(t, c, s, "i", []string{"x"}, termCount{7, []int64{2}})
 			}
-			if n := f.Asked("_termvectors"); n != 1 {
-				t.Errorf("vectors asked for %d times after a refusal, want 1", n)
-			}
+			equal(t, 1, f.Asked("_termvectors"))
 		})
 	}
 }
@@ -144,7 +140,5 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 	want := make([]int64, len(terms))
 	want[0], want[2400] = 1, 2
 	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", terms, termCount{7, want})
-	if f.Asked("") != 3 {
-		t.Errorf("%d calls, want 3", f.Asked(""))
-	}
+	equal(t, 3, f.Asked(""))
 }

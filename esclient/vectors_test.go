@@ -32,9 +32,7 @@ func TestNineTenthsOfTheDocumentsMustHaveVectors(t *testing.T) {
 				if (err == nil) != (test.want == nil) || errors.Is(err, ErrNoVectors) != errors.Is(test.want, ErrNoVectors) {
 					t.Errorf("%v, want %v", err, test.want)
 				}
-				if mixed != (err == nil && test.foreign > 0) {
-					t.Errorf("mixed is %t", mixed)
-				}
+				equal(t, err == nil && test.foreign > 0, mixed)
 			}
 			if n := f.Asked(`"akin_vector_model.body":{"value":"0123456789abcdef"`); n != 1 {
 				t.Errorf("asked %d times: %q", n, f.Calls())

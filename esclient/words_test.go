@@ -51,15 +51,11 @@ func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
 	} {
 		var s mapping.Settings
 		must(t, json.Unmarshal([]byte("{"+tt.settings+"}"), &s))
-		if got := s.NotWords("a"); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		equal(t, tt.want, s.NotWords("a"), tt.name)
 	}
 	none := mapping.Settings{}
 	for name, want := range map[string]string{"default": "", "english": "", "fingerprint": "analyzer fingerprint"} {
-		if got := none.NotWords(name); got != want {
-			t.Errorf("the engine's own %s: %q, want %q", name, got, want)
-		}
+		equal(t, want, none.NotWords(name), name)
 	}
 }
 

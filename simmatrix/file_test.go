@@ -107,9 +107,7 @@ func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
 		{"too many names", strings.Split("abcdefghi", ""), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := New(Meta{Origins: tt.names}, rows(tt.origins)); !errors.Is(err, ErrInvalid) {
-				t.Errorf("error %v, want ErrInvalid", err)
-			}
+			wantErr(t, ErrInvalid, errOf(New(Meta{Origins: tt.names}, rows(tt.origins))))
 		})
 	}
 	if _, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128)); err != nil {
@@ -200,9 +198,7 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 	file := string(encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "a"}})))
 	for content, want := range map[string]bool{file: true, fileMagic: true, fileMagic[:7]: false, "": false, "akin\nakin-S\n": false} {
 		r := bufio.NewReader(strings.NewReader(content))
-		if got := IsEncoded(r); got != want {
-			t.Errorf("%.20q: %t, want %t", content, got, want)
-		}
+		equal(t, want, IsEncoded(r), content)
 		if left, err := io.ReadAll(r); err != nil || string(left) != content {
 			t.Errorf("%.20q: left to read is %.20q, %v", content, left, err)
 		}
@@ -304,12 +300,8 @@ func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
 			t.Errorf("after %d bytes: %v", read, err)
 		}
 	}
-	if err := Encode(failingWriter{broken}, m); !errors.Is(err, broken) {
-		t.Errorf("Encode: %v", err)
-	}
-	if err := Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())); !errors.Is(err, broken) {
-		t.Errorf("Encode, more than a chunk: %v", err)
-	}
+	wantErr(t, broken, Encode(failingWriter{broken}, m))
+	wantErr(t, broken, Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())))
 }
 
 type failingWriter struct{ err error }
@@ -317,9 +309,7 @@ type failingWriter struct{ err error }
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestNewRefusesAHeaderThatDecodeWouldRefuse(t *testing.T) {
-	if _, err := New(Meta{Source: strings.Repeat("s", maxHeader)}, nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v", err)
-	}
+	wantErr(t, ErrInvalid, errOf(New(Meta{Source: strings.Repeat("s", maxHeader)}, nil)))
 }
 
 func FuzzDecode(f *testing.F) {

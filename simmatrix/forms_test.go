@@ -85,16 +85,12 @@ func TestTableTakesTheFormsThatAreSome(t *testing.T) {
 		t.Errorf("%d forms are counted (-want +got):\n%s", m.Meta().Forms, diff)
 	}
 	for term, form := range map[string]string{"ga": "gas", "oil": "", "pipe": "", "none": ""} {
-		if got := m.Form(term); got != form {
-			t.Errorf("form of %s: %q, want %q", term, got, form)
-		}
+		equal(t, form, m.Form(term), term)
 	}
 }
 
 func TestMatrixRefusesFormsThatDoNotFit(t *testing.T) {
 	for name, forms := range map[string][]string{"of other terms": {"gas", "oils"}, "none": {""}, "control": {"\n"}, "too long": {strings.Repeat("s", 256)}} {
-		if _, err := (&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		wantErr(t, ErrInvalid, errOf((&Table{Terms: []string{"ga"}, DocFreqs: []uint32{1}, Forms: forms, Entries: Entries{Offsets: []int{0, 0}}}).Matrix()), name)
 	}
 }

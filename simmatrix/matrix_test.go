@@ -33,13 +33,23 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
 	tb.Helper()
@@ -172,9 +182,7 @@ func TestMatrixIsImmutable(t *testing.T) {
 	params["a"] = "2"
 	m.Meta().Params["a"] = "3"
 	rows[1].Neighbors[0].Similarity = 1
-	if rows[0].Term != "hire" {
-		t.Error("New has sorted the caller's rows")
-	}
+	equal(t, "hire", rows[0].Term)
 	if m.Meta().Params["a"] != "1" || m.Row("car") != car || m.Checksum() != sum {
 		t.Error("the matrix has changed")
 	}
@@ -236,18 +244,14 @@ func TestRowsStopWhenAsked(t *testing.T) {
 		seen++
 		break
 	}
-	if seen != 1 {
-		t.Errorf("%d rows after break", seen)
-	}
+	equal(t, 1, seen)
 }
 
 func TestChecksumDistinguishesMatrices(t *testing.T) {
 	base := mustNew(t, Meta{Source: "x"}, vehicles())
 	shuffled := vehicles()
 	slices.Reverse(shuffled)
-	if mustNew(t, Meta{Source: "x"}, shuffled).Checksum() != base.Checksum() {
-		t.Error("the order of the rows given changes the checksum")
-	}
+	equal(t, base.Checksum(), mustNew(t, Meta{Source: "x"}, shuffled).Checksum())
 	otherFreq, otherSimilarity := vehicles(), vehicles()
 	otherFreq[3].DocFreq++
 	otherSimilarity[0].Neighbors[0].Similarity = 0.8

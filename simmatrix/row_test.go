@@ -72,9 +72,7 @@ func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(tt.name, err)
 		}
-		if r.Packed() != tt.want {
-			t.Errorf("%s: packed %q, want %q", tt.name, r.Packed(), tt.want)
-		}
+		equal(t, tt.want, r.Packed(), tt.name)
 	}
 }
 
@@ -97,9 +95,7 @@ func TestAllStopsWhenAsked(t *testing.T) {
 		seen++
 		break
 	}
-	if seen != 1 {
-		t.Errorf("%d neighbors after break", seen)
-	}
+	equal(t, 1, seen)
 }
 
 func TestPackRowRefuses(t *testing.T) {
@@ -119,9 +115,7 @@ func TestPackRowRefuses(t *testing.T) {
 		{"too many neighbors", make([]Neighbor, MaxNeighbors+1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := PackRow(1, tt.neighbors); !errors.Is(err, ErrRow) {
-				t.Errorf("error %v, want ErrRow", err)
-			}
+			wantErr(t, ErrRow, errOf(PackRow(1, tt.neighbors)))
 		})
 	}
 	if _, err := PackRow(1, []Neighbor{{Term: long[1:], Similarity: 1}}); err != nil {
@@ -172,9 +166,7 @@ func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ in, want float64 }{{-1, 1}, {0, 1}, {1e-9, 1}, {2, 65535}, {0.25, 16384}} { // 0.25·65535 = 16383.75
-		if got := QuantizeSimilarity(tt.in); got != float32(tt.want)/65535 {
-			t.Errorf("QuantizeSimilarity(%v) = %v, want %v/65535", tt.in, got, tt.want)
-		}
+		equal(t, float32(tt.want)/65535, QuantizeSimilarity(tt.in), tt.in, tt.want)
 	}
 }
 
@@ -236,11 +228,9 @@ func TestReadingARowAllocatesNothing(t *testing.T) {
 	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}})
 	must(t, err)
 	var docs uint64
-	if n := testing.AllocsPerRun(100, func() {
+	equal(t, 0, testing.AllocsPerRun(100, func() {
 		for n := range r.All() {
 			docs += uint64(n.DocFreq)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	}))
 }

@@ -61,9 +61,7 @@ func TestEncodedRowHasTheDocumentedBytes(t *testing.T) {
 		t.Errorf("terms %q, %v", inflated, err)
 	}
 	short := wordyRow(t, 2)
-	if got := c.Encode(short); got != short.Packed() {
-		t.Errorf("what deflating makes longer is %q, want it as it is", got)
-	}
+	equal(t, short.Packed(), c.Encode(short))
 }
 
 func TestDecodeRefuses(t *testing.T) {

@@ -23,8 +23,6 @@ func TestNearestSpelling(t *testing.T) {
 	for word, want := range map[string]string{
 		"kidnay": "kidney", "kydnay": "kidney", "kydnays": "", "renals": "renal", "gase": "gas", "gasse": "gas", "gasses": "", "réal": "", "rénal": "renal", "zebra": "",
 	} {
-		if got := m.Nearest(word); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
-		}
+		equal(t, want, m.Nearest(word), word)
 	}
 }

@@ -135,9 +135,7 @@ func (e *engine) testScan(t *testing.T) {
 	})
 	t.Run("not text", func(t *testing.T) {
 		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, anyDoc)
-		if !errors.Is(err, mapping.ErrNotText) {
-			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
-		}
+		wantErr(t, mapping.ErrNotText, err)
 	})
 	t.Run("no source", func(t *testing.T) {
 		e.Create(t, "sourceless", object{"number_of_replicas": 0}, object{
@@ -159,16 +157,12 @@ func (e *engine) testExactTerms(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	if len(got) != 50 {
-		t.Errorf("%d documents, want 50", len(got))
-	}
+	equal(t, 50, len(got))
 	want := [][][]string{{{"boat", "boat", "boat"}}, {{"boat", "boat", "boat"}, {"car"}}}
 	equal(t, want, got["2"])
 	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "title.std"}}
-		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, mapping.ErrMixed) {
-			t.Errorf("error %v, want %v", err, mapping.ErrMixed)
-		}
+		wantErr(t, mapping.ErrMixed, e.ExactTerms(t.Context(), o, nil))
 	})
 	t.Run("of a field without text", func(t *testing.T) {
 		o := ScanOptions{Index: e.At("main"), Fields: []string{"empty", "title.std"}}
@@ -211,18 +205,14 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 	before := open()
 	stop := errors.New("enough")
 	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error { return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("error %v, want %v", err, stop)
-	}
+	wantErr(t, stop, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
 	err = e.Scan(ctx, ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string, []string) error {
 		once.Do(cancel)
 		return ctx.Err()
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
+	wantErr(t, context.Canceled, err)
 	if after := open(); after > before {
 		t.Errorf("%d scrolls open, %d before", after, before)
 	}

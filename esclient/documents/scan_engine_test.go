@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/esclient"
 )
 
@@ -51,14 +49,10 @@ func (e *engine) testSlices(t *testing.T) {
 			for o.Slices, o.Slice = n, 0; o.Slice < n; o.Slice++ {
 				part := e.scanned(t, o)
 				parts = append(parts, part...)
-				if diff := cmp.Diff(part, e.scanned(t, o)); diff != "" {
-					t.Errorf("%v: slice %d of %d changes: %s", names, o.Slice, n, diff)
-				}
+				equal(t, part, e.scanned(t, o), names, o.Slice, n)
 			}
 			slices.Sort(parts)
-			if diff := cmp.Diff(all, parts); diff != "" {
-				t.Errorf("%v in %d slices: %s", names, n, diff)
-			}
+			equal(t, all, parts, names, n)
 		}
 	}
 	t.Run("of terms", func(t *testing.T) {

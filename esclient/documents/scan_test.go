@@ -44,9 +44,7 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
 			equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
+			equal(t, 1, f.Asked("DELETE /_search/scroll"))
 			gone := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
 			if err := client(t, gone).Scan(t.Context(), allTitles(), anyDoc); err != nil {
 				t.Errorf("a scroll that is gone at its end: %v", err)
@@ -104,9 +102,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
+			equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }
@@ -358,9 +354,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
 				t.Errorf("error %v", err)
 			}
-			if f.Asked("DELETE /_search/scroll") != 1 {
-				t.Error("the scroll was left open")
-			}
+			equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }

@@ -46,9 +46,7 @@ func TestRefsOfDocuments(t *testing.T) {
 			t.Errorf("%s is not in %s", want, f.Calls()[0])
 		}
 	}
-	if f.Asked("DELETE /_search/scroll") != 1 {
-		t.Error("the scroll was left open")
-	}
+	equal(t, 1, f.Asked("DELETE /_search/scroll"))
 	o.Query = []byte(`[]`)
 	if err := client(t, f).ScanRefs(t.Context(), o, nil); err == nil || len(f.Calls()) != 3 {
 		t.Errorf("a bad query: %v, %d calls", err, len(f.Calls()))
@@ -207,9 +205,7 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
-	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, mapping.ErrNotText) {
-		t.Errorf("a number: %v", err)
-	}
+	wantErr(t, mapping.ErrNotText, errOf(c.Readable(t.Context(), "i", "n")))
 	f.Reply("GET /i", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
 	if got, err := c.Readable(t.Context(), "i", "body"); got || err != nil {
 		t.Errorf("not in _source: %v, %v", got, err)
@@ -264,9 +260,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	}
 	e.testUpdateDocs(t, docs)
 	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": mapping.ErrNotText, "none": mapping.ErrNotText} {
-		if _, err := e.Countable(t.Context(), index, field); !errors.Is(err, want) {
-			t.Errorf("%s: %v", field, err)
-		}
+		wantErr(t, want, errOf(e.Countable(t.Context(), index, field)), field)
 	}
 	countable, err := e.Countable(t.Context(), index, "body.akin")
 	if err != nil || len(countable) != 1 || countable[0].Index != index {

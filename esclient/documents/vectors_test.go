@@ -192,9 +192,7 @@ func FuzzTermsOfDocuments(f *testing.F) {
 		call := vectorCall{positions: positions, docs: vectorRequests}
 		n := 0
 		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
-			if i != n {
-				t.Errorf("document %d after %d", i, n)
-			}
+			equal(t, n, i)
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {

@@ -99,13 +99,23 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 	v, fields, hits := pets(t)
@@ -158,9 +168,7 @@ func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
 			}
 			v.docs[docName{"i", "2"}], v.versions[docName{"i", "2"}] = doc, 1 // as the search has seen it
 			wantScores(t, r, fields, hits, .5, 1, 0)
-			if n := len(v.calls[1]); n != 1 {
-				t.Errorf("asked again for %d documents, want 1", n)
-			}
+			equal(t, 1, len(v.calls[1]))
 		})
 	}
 }
@@ -179,15 +187,11 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if err := <-failed; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		wantErr(t, context.Canceled, <-failed)
 		close(v.wait)
 		synctest.Wait()
 		wantScores(t, r, fields, hits, .5, 1, 0)
-		if v.count() != 1 {
-			t.Errorf("%d calls, want 1", v.count())
-		}
+		equal(t, 1, v.count())
 	})
 }
 
@@ -247,9 +251,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 					searches.Go(func() { _ = search(greedy(i)) })
 				}
 				synctest.Wait()
-				if err := search(greedy(-1)); !errors.Is(err, cache.ErrBusy) {
-					t.Errorf("got more than half: %v", err)
-				}
+				wantErr(t, cache.ErrBusy, search(greedy(-1)))
 				for range maxFetches / 4 {
 					searches.Go(func() {
 						if err := search("modest", "other"); errors.Is(err, cache.ErrBusy) {
@@ -261,9 +263,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				close(v.wait)
 				searches.Wait()
 				synctest.Wait()
-				if n := r.loader.Taken(); n != 0 {
-					t.Errorf("%d places are left taken", n)
-				}
+				equal(t, 0, r.loader.Taken())
 			})
 		})
 	}
@@ -306,9 +306,7 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	r := newReranker(t, v)
 	fields[0].Field = "alias"
 	for range 2 {
-		if err := scored(t, r, fields, hits); !errors.Is(err, ErrNoTerms) {
-			t.Errorf("got %v", err)
-		}
+		wantErr(t, ErrNoTerms, scored(t, r, fields, hits))
 	}
 	equal(t, []string{"i.alias"}, v.askedFields)
 	four := v.add("4", map[string]map[string]int64{"alias": {"cat": 1}})
@@ -389,9 +387,7 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 			t.Errorf("asked for %d again, %d at once", all, most)
 		}
 		time.Sleep(vectorLife*3/2 + time.Second)
-		if n := search(); n != 50 {
-			t.Errorf("asked for %d documents whose time was over", n)
-		}
+		equal(t, 50, search())
 	})
 }
 
@@ -403,9 +399,7 @@ func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 	v.err = esclient.ErrTooLarge
-	if err := scored(t, newReranker(t, v), fields, hits); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, ErrTooLarge, scored(t, newReranker(t, v), fields, hits))
 }
 
 func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
@@ -418,9 +412,7 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 		v.docs[docName{"i", id}]["body"] = large
 	}
 	r := newReranker(t, v)
-	if err := scored(t, r, fields, hits); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, ErrTooLarge, scored(t, r, fields, hits))
 }
 
 func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
@@ -460,9 +452,7 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 		fields[0].Similarities = c.s
 		wantScores(t, r, fields, hits, c.want...)
 	}
-	if len(v.calls) != 1 {
-		t.Errorf("%d calls for terms, want 1", len(v.calls))
-	}
+	equal(t, 1, len(v.calls))
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -509,12 +499,8 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 		go func() { failed <- scored(t, r, fields, hits) }()
 		synctest.Wait()
 		r.Close()
-		if err := <-failed; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-		if err := scored(t, r, fields, hits); !errors.Is(err, cache.ErrClosed) {
-			t.Errorf("got %v", err)
-		}
+		wantErr(t, context.Canceled, <-failed)
+		wantErr(t, cache.ErrClosed, scored(t, r, fields, hits))
 	})
 }
 
@@ -526,13 +512,9 @@ func TestScoresEndWithTheirContext(t *testing.T) {
 	for asked := range 2 {
 		w, err := r.open(fields, hits)
 		must(t, err)
-		if _, err := w.recall(&endingContext{t.Context(), asked}); !errors.Is(err, context.Canceled) {
-			t.Errorf("asked %d times: got %v", asked, err)
-		}
+		wantErr(t, context.Canceled, errOf(w.recall(&endingContext{t.Context(), asked})), asked)
 	}
-	if _, err := r.Scores(&endingContext{t.Context(), 0}, by(fields), hits); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, context.Canceled, errOf(r.Scores(&endingContext{t.Context(), 0}, by(fields), hits)))
 }
 
 // A search that panics leaves its scratch in disorder: the next one must not

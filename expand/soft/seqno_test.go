@@ -80,9 +80,7 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.seqNos[docName{"i", "2"}] = 7
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, ErrMissing, errOf(r.Scores(t.Context(), by, hits)))
 	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
 	wantBy(t, r, by, hits, .5, 1, 0)
 	equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
@@ -110,9 +108,7 @@ func TestTermsOfAnotherStateThanTheNamedAreNotUsed(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.versions[docName{"i", "3"}] = 4
 	r := newReranker(t, staleNames{v})
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, ErrMissing, errOf(r.Scores(t.Context(), by, hits)))
 	if _, err := r.Scores(t.Context(), by, hits[:2]); err != nil || len(v.calls) != 1 {
 		t.Errorf("the others: %v, %v", err, v.asked())
 	}
@@ -122,9 +118,7 @@ func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.namedErr = errors.New("a reason")
 	r := newReranker(t, v)
-	if _, err := r.Scores(t.Context(), by, hits); !errors.Is(err, v.namedErr) {
-		t.Errorf("got %v", err)
-	}
+	wantErr(t, v.namedErr, errOf(r.Scores(t.Context(), by, hits)))
 	v.namedErr = nil
 	wantBy(t, r, by, hits, .5, 1, 0)
 }
@@ -195,9 +189,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		v.err = esclient.ErrTooLarge
-		if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("got %v", err)
-		}
+		wantErr(t, ErrTooLarge, errOf(newReranker(t, v).Scores(t.Context(), by, hits)))
 	}
 }
 

@@ -129,9 +129,7 @@ func TestSumsOfNoWordsAreNothing(t *testing.T) {
 	sums := []expand.Sum{{Fields: []expand.SumField{{Boost: 1}}}, {}}
 	got := wantBy(t, newReranker(t, v), &expand.Rerank{Fields: fields, Sums: sums}, hits, .5, 1, 0)
 	for k := range got {
-		if got[k].Sum != 0 {
-			t.Errorf("hit %d: %v", k, got[k].Sum)
-		}
+		equal(t, 0, got[k].Sum, k)
 	}
 }
 
@@ -150,9 +148,7 @@ func TestMeanLengthsAreRemembered(t *testing.T) {
 		}
 		v.means = nil
 	}
-	if len(v.calls) != 1 {
-		t.Errorf("%d calls", len(v.calls))
-	}
+	equal(t, 1, len(v.calls))
 }
 
 // ownSpaces returns a search over fields that each have their own S and W, more

@@ -99,9 +99,7 @@ func (c *comparison) both(t *testing.T, path string, body any) (theirs, ours any
 	t.Helper()
 	theirStatus, theirs := c.real.do(t, "POST", path, body)
 	ourStatus, ours := c.ours.do(t, "POST", path, body)
-	if theirStatus != ourStatus {
-		t.Errorf("%s %v: status %d, a real engine says %d\nours: %v\nreal: %v", path, body, ourStatus, theirStatus, ours, theirs)
-	}
+	equal(t, ourStatus, theirStatus, path, body, ours, theirs)
 	return theirs, ours
 }
 
@@ -114,9 +112,7 @@ func (c *comparison) search(t *testing.T, index string, query map[string]any, re
 		body["rescore"] = rescore
 	}
 	theirs, ours := c.both(t, "/"+c.prefix+index+"/_search", body)
-	if diff := cmp.Diff(at(theirs, "hits", "total"), at(ours, "hits", "total")); diff != "" {
-		t.Errorf("%s %v: total (-real +ours):\n%s", index, query, diff)
-	}
+	equal(t, at(theirs, "hits", "total"), at(ours, "hits", "total"), index, query)
 	want, got := scores(theirs), scores(ours)
 	for id, w := range want {
 		difference := math.Abs(got[id] - w)
@@ -131,9 +127,7 @@ func (c *comparison) search(t *testing.T, index string, query map[string]any, re
 			t.Errorf("%s %v: %s scores %v, in a real engine %v", index, query, id, got[id], w)
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("%s %v: found (-real +ours):\n%s", index, query, diff)
-	}
+	equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), index, query)
 }
 
 // report logs how much was compared, and fails if nothing was.
@@ -309,9 +303,7 @@ func TestTermsAreThoseOfARealEngine(t *testing.T) {
 	}
 	for _, body := range requests {
 		theirs, ours := c.both(t, "/"+c.prefix+"help/_analyze", body)
-		if diff := cmp.Diff(withoutTypes(theirs), ours); diff != "" {
-			t.Errorf("%v (-real +ours):\n%s", body, diff)
-		}
+		equal(t, withoutTypes(theirs), ours, body)
 	}
 }
 
@@ -358,17 +350,13 @@ func TestStatisticsAreThoseOfARealEngine(t *testing.T) {
 			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword", "title": "keyword"}, "term_statistics": true, "positions": false, "offsets": false}
 			maps.Copy(body, o)
 			theirs, ours := c.both(t, "/"+c.prefix+index+"/_termvectors", body)
-			if diff := cmp.Diff(at(theirs, "term_vectors"), at(ours, "term_vectors")); diff != "" {
-				t.Errorf("%s %v (-real +ours):\n%s", index, o, diff)
-			}
+			equal(t, at(theirs, "term_vectors"), at(ours, "term_vectors"), index, o)
 		}
 	}
 	for _, q := range Queries()[:5] {
 		body := map[string]any{"query": map[string]any{"match": map[string]any{"body": q.Text}}}
 		theirs, ours := c.both(t, "/"+c.prefix+"*/_count", body)
-		if diff := cmp.Diff(at(theirs, "count"), at(ours, "count")); diff != "" {
-			t.Errorf("count of %q (-real +ours):\n%s", q.Text, diff)
-		}
+		equal(t, at(theirs, "count"), at(ours, "count"), q.Text)
 	}
 }
 

@@ -33,9 +33,7 @@ func TestCorpusIsOfSufficientSize(t *testing.T) {
 				t.Errorf("%s: a title of %d words, want 1 to 12", doc.ID, n)
 			}
 			for _, text := range []string{doc.Title, doc.Body} {
-				if text != strings.Join(strings.Fields(text), " ") {
-					t.Errorf("%s: stray white space in %q", doc.ID, text)
-				}
+				equal(t, strings.Join(strings.Fields(text), " "), text, doc.ID)
 			}
 		}
 	}

@@ -82,9 +82,7 @@ func TestRefusalsNameTheCause(t *testing.T) {
 			}
 		})
 	}
-	if n := at(c.ok(t, "GET", "/toy/_count", nil), "count"); n != 3.0 {
-		t.Errorf("%v documents are left, want 3: a refused request wrote something", n)
-	}
+	equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
 }
 
 // Only searches run at the same time.
@@ -105,9 +103,7 @@ func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
 	case <-time.After(50 * time.Millisecond): // nothing tells that it waits for a mutex
 	}
 	e.mu.RUnlock()
-	if status := <-stored; status != http.StatusOK {
-		t.Errorf("status %d", status)
-	}
+	equal(t, http.StatusOK, <-stored)
 }
 
 func TestWeightsMultiplyScores(t *testing.T) {
@@ -132,9 +128,7 @@ func TestBodyHasToSayThatItIsJSON(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%q: status %d, want %d", contentType, w.Code, want)
-		}
+		equal(t, want, w.Code, contentType)
 	}
 }
 
@@ -174,9 +168,7 @@ func TestBulkReportsEachItem(t *testing.T) {
 			t.Errorf("%v documents with %q, want %v", n, value, want)
 		}
 	}
-	if n := at(c.ok(t, "GET", "/b/_count", nil), "count"); n != 2.0 {
-		t.Errorf("%v documents, want 2", n)
-	}
+	equal(t, 2.0, at(c.ok(t, "GET", "/b/_count", nil), "count"))
 }
 
 func TestIndexExpressions(t *testing.T) {
@@ -189,9 +181,7 @@ func TestIndexExpressions(t *testing.T) {
 		"/logs-*/_search": {"logs-1", "logs-2"}, "/other,logs-1/_search": {"logs-1", "other"}, "/*-2,*r/_search": {"logs-2", "other"},
 		"/none-*/_search": {}, "/other,none/_search?ignore_unavailable=true": {"other"},
 	} {
-		if diff := cmp.Diff(want, ids(c.ok(t, "GET", path, nil))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		equal(t, want, ids(c.ok(t, "GET", path, nil)), path)
 	}
 }
 
@@ -227,9 +217,7 @@ func TestSearchOptions(t *testing.T) {
 			answer := c.ok(t, "POST", tt.path, tt.body)
 			for path, want := range tt.want {
 				if path == "ids" {
-					if got := fmt.Sprint(ids(answer)); got != want {
-						t.Errorf("found %s, want %s", got, want)
-					}
+					equal(t, want, any(fmt.Sprint(ids(answer))))
 					continue
 				}
 				steps := []any{"hits"}
@@ -275,9 +263,7 @@ func scrollDocuments(t *testing.T) {
 	}
 	second := at(c.ok(t, "POST", "/s/_search?scroll=1m", nil), "_scroll_id")
 	freed := c.ok(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": []any{second}})
-	if at(freed, "num_freed") != 1.0 {
-		t.Errorf("freed %v", freed)
-	}
+	equal(t, 1.0, at(freed, "num_freed"), freed)
 	if status, _ := c.do(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": second}); status != http.StatusNotFound {
 		t.Errorf("freeing twice: status %d, want 404", status)
 	}
@@ -300,9 +286,7 @@ func TestEngineDescribesItsIndices(t *testing.T) {
 		at(answer, "toy", "mappings", "properties", "body", "type") != "text" || at(answer, "toy", "aliases") == nil {
 		t.Errorf("GET /toy: %v", answer)
 	}
-	if n := at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"); n != "1" {
-		t.Errorf("flat settings name %v shards", n)
-	}
+	equal(t, "1", at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"))
 	if v, _ := at(c.ok(t, "GET", "/", nil), "version", "number").(string); !strings.HasPrefix(v, "8.") {
 		t.Errorf("version %q", v)
 	}
@@ -328,9 +312,7 @@ func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
 		wg.Go(func() {
 			for range pairs {
 				n, _ := at(c.ok(t, "POST", "/w/_search", `{"query":{"match":{"v":"car"}},"size":100}`), "hits", "total", "value").(float64)
-				if int(n)%2 != 0 {
-					t.Errorf("a search saw %v documents, half a bulk", n)
-				}
+				equal(t, 0, int(n)%2, n)
 			}
 		})
 	}
@@ -345,21 +327,17 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	const without = "?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=false"
 	answer := c.ok(t, "POST", "/_mtermvectors"+without,
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]},{"_index":"toy","_id":"nobody","fields":["body"]}]}`)
-	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"); got != 2. {
-		t.Errorf("car is there %v times, want 2", got)
-	}
+	equal(t, 2., at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"))
 	if got := at(answer, "docs", 0, "term_vectors", "title"); got != nil {
 		t.Errorf("a field that was not asked for: %v", got)
 	}
-	if got := at(answer, "docs", 1, "found"); got != false {
-		t.Errorf("a document that is not there: %v", got)
-	}
+	equal(t, false, at(answer, "docs", 1, "found"))
 	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"); got != nil {
 		t.Errorf("positions that were not asked for: %v", got)
 	}
 	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
-	want := []any{map[string]any{"position": 0.}, map[string]any{"position": 2.}}
+	want := any([]any{map[string]any{"position": 0.}, map[string]any{"position": 2.}})
 	equal(t, want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"))
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // loadHelp loads the help center as terms into an index of that name.
@@ -46,9 +44,7 @@ func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
 		body := fmt.Sprintf(`{"size":5,"from":1,"query":{"bool":{"should":[{"match":{"body":%q}},{"term":{"body":{"value":"card","boost":0.5}}}]}},`+
 			`"rescore":{"window_size":20,"query":{"rescore_query":{"match":{"body":"order late"}}}}}`, q.Text)
 		got, want := loadedClient.ok(t, "POST", "/help/_search", body), c.ok(t, "POST", "/help/_search", body)
-		if diff := cmp.Diff(ids(want), ids(got)); diff != "" {
-			t.Errorf("%s: %s", q.Text, diff)
-		}
+		equal(t, ids(want), ids(got), q.Text)
 		for id, score := range scores(got) {
 			if !near(scores(want)[id], score) {
 				t.Errorf("%s: %s has %v, want %v", q.Text, id, score, scores(want)[id])
@@ -64,9 +60,7 @@ func TestDocumentsThatComeAsTermsScoreAsTheirTexts(t *testing.T) {
 	} {
 		want, got := c.ok(t, "POST", path, body), loadedClient.ok(t, "POST", path, body)
 		for _, member := range []string{"term_vectors", "docs"} {
-			if diff := cmp.Diff(at(want, member), at(got, member)); diff != "" {
-				t.Errorf("%s (-want +got)\n%s", path, diff)
-			}
+			equal(t, at(want, member), at(got, member), path)
 		}
 	}
 }

@@ -31,9 +31,7 @@ func TestMinimumShouldMatch(t *testing.T) {
 		{"-9", 3, 0},
 		{"7", 3, 7},
 	} {
-		if got := minimumShouldMatch(tt.spec, tt.n); got != tt.want {
-			t.Errorf("minimumShouldMatch(%q, %d) = %d, want %d", tt.spec, tt.n, got, tt.want)
-		}
+		equal(t, tt.want, minimumShouldMatch(tt.spec, tt.n), tt.spec, tt.n)
 	}
 }
 
@@ -43,9 +41,7 @@ func TestQueryStringOperatorsAreRecognized(t *testing.T) {
 		"car AND hire": true, "NOT car": true, "-car": true, "+car": true, "title:car": true, `"car hire"`: true, "ca*": true,
 		"car~": true, "car^2": true, "(car": true, "a/b": true, "a && b": true, "!x": true, ">5": true,
 	} {
-		if got := operators(text); got != want {
-			t.Errorf("operators(%q) = %v", text, got)
-		}
+		equal(t, want, operators(text), text)
 	}
 }
 
@@ -63,9 +59,7 @@ func TestEnglishTerms(t *testing.T) {
 		for _, token := range tokens {
 			terms = append(terms, token.Term)
 		}
-		if got := strings.Join(terms, " "); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		equal(t, want, strings.Join(terms, " "), text)
 	}
 }
 

@@ -12,9 +12,7 @@ func TestLengthsKeepTheirFirstFourBits(t *testing.T) {
 		0: 0, 1: 1, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 55: 54, 56: 56, 59: 56, 60: 60,
 		119: 112, 120: 120, 1000: 984, 5001: 4632, math.MaxInt32: 24 + 15<<27,
 	} {
-		if got := quantizedLength(n); got != want {
-			t.Errorf("quantizedLength(%d) = %d, want %d", n, got, want)
-		}
+		equal(t, want, quantizedLength(n), n)
 	}
 }
 
@@ -76,9 +74,7 @@ func TestScoresFollowBM25ByHand(t *testing.T) {
 		},
 	} {
 		got := scores(c.ok(t, "POST", "/toy/_search", `{"query":`+tt.query+`}`))
-		if len(got) != len(tt.want) {
-			t.Errorf("%s: found %v, want %v", name, got, tt.want)
-		}
+		equal(t, len(tt.want), len(got), name, got, tt.want)
 		for id, want := range tt.want {
 			if !near(got[id], want) {
 				t.Errorf("%s: document %s scores %v, want %v", name, id, got[id], want)

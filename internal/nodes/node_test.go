@@ -170,18 +170,14 @@ func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 		c.set("b", refuses)
 		do(p, write(t.Context(), ""))
 		for i := range p.nodes {
-			if stateOf(p, i) != down {
-				t.Errorf("node %d was not tried", i)
-			}
+			equal(t, down, stateOf(p, i), i)
 		}
 		c.count("a")
 		c.count("b")
 		if _, err := do(p, write(t.Context(), "")); err == nil {
 			t.Fatal("a dead node answered")
 		}
-		if n := c.count("a") + c.count("b"); n != 1 {
-			t.Errorf("%d nodes were asked, want 1", n)
-		}
+		equal(t, 1, c.count("a")+c.count("b"))
 		c.set("a", well)
 		c.set("b", well)
 		if _, err := do(p, write(t.Context(), "")); err != nil {
@@ -223,9 +219,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 		toB := c.count("b")
 		c.count("a")
 		load(t, p, time.Minute) // would not end if a request hung
-		if n := c.count("a"); n != 0 {
-			t.Errorf("the hung node got %d requests", n)
-		}
+		equal(t, 0, c.count("a"))
 		if toB == 0 {
 			t.Error("the other node got nothing")
 		}
@@ -251,9 +245,7 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if stateOf(p, 0) != down {
-			t.Error("the hung node is not down")
-		}
+		equal(t, down, stateOf(p, 0))
 	})
 }
 
@@ -315,9 +307,7 @@ func TestNodeThatAnswers503ToAllIsDown(t *testing.T) {
 				}
 				c.set("a", well)
 				load(t, p, maxBackoff*11/10+time.Second)
-				if stateOf(p, 0) != up {
-					t.Error("the node is not back")
-				}
+				equal(t, up, stateOf(p, 0))
 			})
 		})
 	}
@@ -386,9 +376,7 @@ func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 				load(t, p, 500*time.Millisecond)
 				c.set("a", drops)
 				load(t, p, 2*time.Second)
-				if got := stateOf(p, 0); got != tt.want {
-					t.Errorf("after a trial the state is %d, want %d", got, tt.want)
-				}
+				equal(t, tt.want, stateOf(p, 0))
 			})
 		})
 	}
@@ -467,13 +455,9 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 			waiting.Go(func() { do(p, write(t.Context(), "")) })
 		}
 		synctest.Wait()
-		if n := c.count("a"); n != 1 {
-			t.Errorf("%d requests were sent to the node on trial, want 1", n)
-		}
+		equal(t, 1, c.count("a"))
 		waiting.Wait()
-		if stateOf(p, 0) != up {
-			t.Error("the node is not up after the trial")
-		}
+		equal(t, up, stateOf(p, 0))
 	})
 }
 
@@ -508,9 +492,7 @@ func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 		for range 20 {
 			do(p, write(t.Context(), ""))
 		}
-		if n := c.count("b"); n != 20 {
-			t.Errorf("the idle node got %d of 20 requests", n)
-		}
+		equal(t, 20, c.count("b"))
 		waiting.Wait()
 	})
 }
@@ -528,13 +510,9 @@ func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 			`level=WARN msg="node is down" node=http://a cause=connect err="connection refused"`,
 			`level=INFO msg="node is up again" node=http://a`,
 		} {
-			if strings.Count(got, want) != 1 {
-				t.Errorf("not once in the log: %s", want)
-			}
+			equal(t, 1, strings.Count(got, want), want)
 		}
-		if strings.Count(got, "\n") != 2 {
-			t.Errorf("log:\n%s", got)
-		}
+		equal(t, 2, strings.Count(got, "\n"), got)
 	})
 }
 
@@ -546,9 +524,7 @@ func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 			do(p, write(t.Context(), ""))
 			synctest.Wait() // in no time
 		}
-		if n := c.count("a"); n != enoughFailures {
-			t.Errorf("%d of 200 requests went to the node that fails, want %d", n, enoughFailures)
-		}
+		equal(t, enoughFailures, c.count("a"))
 	})
 }
 

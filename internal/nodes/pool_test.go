@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -27,6 +28,14 @@ func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
 
@@ -233,9 +242,7 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 			if got, err := do(p, tt.req(t.Context())); err == nil {
 				t.Fatalf("got %q, want an error", got)
 			}
-			if n := toA.Load() + toB.Load() + toC.Load(); n != tt.want {
-				t.Errorf("the request arrived %d times, want %d", n, tt.want)
-			}
+			equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
 		})
 	}
 }
@@ -552,9 +559,7 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 			t.Fatalf("got %s %q, %v", res.Status, got, err)
 		}
 	}
-	if p.nodes[0].failed != 0 {
-		t.Errorf("%d failures of the node are counted", p.nodes[0].failed)
-	}
+	equal(t, 0, p.nodes[0].failed)
 }
 
 func TestNewRefusesUnusableURLs(t *testing.T) {

@@ -45,7 +45,9 @@ van/1:`)
 			},
 		},
 	}
-	equal(t, want, d, approximately())
+	if diff := cmp.Diff(want, d, approximately()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
 // approximately compares numbers to nine digits, similarities to a unit.

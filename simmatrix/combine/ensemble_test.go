@@ -26,13 +26,23 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any, options ...gocmp.Option) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
-	if diff := gocmp.Diff(want, got, options...); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+	if diff := gocmp.Diff(want, got); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind.
+func wantErr(tb testing.TB, want, err error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("error %v, want %v", err, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 // mustCombine combines without a bound on the neighbors that matters.
 func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
@@ -112,9 +122,7 @@ func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 		x, y := newInput(t, "x", append(others, tt.x)...), newInput(t, "y", append(others, tt.y)...)
 		m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: tt.rule, Neighbors: tt.neighbors}, nil)
 		must(t, err)
-		if got := shown(m)[0]; got != tt.want {
-			t.Errorf("%s: row %q, want %q", tt.name, got, tt.want)
-		}
+		equal(t, tt.want, shown(m)[0], tt.name)
 	}
 }
 
@@ -123,9 +131,7 @@ func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
 	opts.Neighbors, opts.Protect = 2, protecting("x c")
 	m, err := Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
 	must(t, err)
-	if got := shown(m)[3]; got != "x/0: a=0.900(11) c=0.700(11)" {
-		t.Errorf("row %q", got)
-	}
+	equal(t, "x/0: a=0.900(11) c=0.700(11)", shown(m)[3])
 }
 
 func TestEnsembleRecordsItsInputs(t *testing.T) {
@@ -183,9 +189,7 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Combine(ctx, []Input{in}, DefaultOptions(), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
+	wantErr(t, context.Canceled, errOf(Combine(ctx, []Input{in}, DefaultOptions(), nil)))
 }
 
 func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
@@ -199,13 +203,9 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(before)
 		must(t, err)
 		sums = append(sums, m.Checksum())
-		if done != m.Len() {
-			t.Errorf("progress reported %d of %d rows", done, m.Len())
-		}
+		equal(t, m.Len(), done)
 	}
-	if sums[0] != sums[1] {
-		t.Error("one processor gives other bytes than four")
-	}
+	equal(t, sums[1], sums[0])
 }
 
 // combinedSlowly is the definition of an ensemble, over maps.
@@ -298,9 +298,7 @@ func FuzzCombine(f *testing.F) {
 			return m
 		}
 		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
-			if diff := gocmp.Diff(combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c))); diff != "" {
-				t.Errorf("%s: %s", rule, diff)
-			}
+			equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c)), rule)
 		}
 		lowest, average, highest := similarities(combine(inputs, RuleMinimum, 99)), similarities(combine(inputs, RuleAverage, 99)),
 			similarities(combine(inputs, RuleMaximum, 99))

@@ -33,9 +33,7 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 		{"found by both", TermFilter{Keep: regexp.MustCompile(`shirt`), Drop: regexp.MustCompile(`-`)}, "t-shirt", 1, 9, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.filter.Match(tt.term, tt.docFreq, tt.docs); got != tt.want {
-				t.Errorf("Match(%q, %d, %d) = %v", tt.term, tt.docFreq, tt.docs, got)
-			}
+			equal(t, tt.want, tt.filter.Match(tt.term, tt.docFreq, tt.docs), tt.term, tt.docFreq, tt.docs)
 		})
 	}
 }

@@ -109,9 +109,7 @@ func TestOriginsOfOverriddenEntries(t *testing.T) {
 			if diff := cmp.Diff(tt.want, m.Meta().Origins); diff != "" || counts.Set != 2 {
 				t.Errorf("%+v, %s", counts, diff)
 			}
-			if got := shown(m)[0]; got != tt.row {
-				t.Errorf("row %q, want %q", got, tt.row)
-			}
+			equal(t, tt.row, shown(m)[0])
 			again, counts, err := set.Apply(m)
 			if err != nil || again != m || counts.NoEffect != 2 {
 				t.Errorf("applied twice: %+v, %v", counts, err)
@@ -212,15 +210,9 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			n.Origins = want[d].Origins
 			entries[d] = n
 		}
-		if diff := cmp.Diff(want, entries); diff != "" {
-			t.Errorf("seed %d: %s", seed, diff)
-		}
-		if sum := counts.Set + counts.Banned + counts.Pinned + len(counts.Unmet) + counts.NoEffect; sum != len(ruled) {
-			t.Errorf("seed %d: %+v for %d entries", seed, counts, len(ruled))
-		}
-		if got.Len() != m.Len()+counts.TermsAdded {
-			t.Errorf("seed %d: %d terms, %+v", seed, got.Len(), counts)
-		}
+		equal(t, want, entries, seed)
+		equal(t, len(ruled), counts.Set+counts.Banned+counts.Pinned+len(counts.Unmet)+counts.NoEffect, seed, counts)
+		equal(t, m.Len()+counts.TermsAdded, got.Len(), seed, counts)
 		if again, counts, err := o.Apply(got); err != nil || again != got || counts.Set+counts.Banned+counts.TermsAdded != 0 {
 			t.Errorf("seed %d: applied twice: %+v, %v", seed, counts, err)
 		}
@@ -248,9 +240,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	if !strings.HasPrefix(first, "2 rules, sha256 ") || len(first) != len("2 rules, sha256 ")+12 {
 		t.Errorf("%q", first)
 	}
-	if m.Meta().Params["overrides"] != "" {
-		t.Error("the matrix itself was changed")
-	}
+	equal(t, "", m.Meta().Params["overrides"])
 	if _, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n"); same != first {
 		t.Errorf("%q and %q", first, same)
 	}

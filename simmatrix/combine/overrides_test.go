@@ -91,9 +91,7 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"line 22: more words than a rule has",
 	}
 	problems := strings.Split(err.Error(), "\n")[1:]
-	if len(problems) != len(want) {
-		t.Errorf("%d problems, want %d:\n%v", len(problems), len(want), err)
-	}
+	equal(t, len(want), len(problems), err)
 	for k := range min(len(want), len(problems)) {
 		if !strings.HasPrefix(problems[k], want[k]) {
 			t.Errorf("problem %q, want %q", problems[k], want[k])
@@ -147,9 +145,7 @@ func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {
 	for d, want := range map[direction]bool{
 		{"a", "b"}: true, {"b", "a"}: true, {"a", "c"}: true, {"c", "a"}: false, {"a", "d"}: false, {"x", "y"}: false,
 	} {
-		if got := o.Protects(d.term, d.neighbor); got != want {
-			t.Errorf("Protects(%s, %s) = %t", d.term, d.neighbor, got)
-		}
+		equal(t, want, o.Protects(d.term, d.neighbor), d.term, d.neighbor)
 	}
 	if (&Overrides{}).Protects("a", "b") {
 		t.Error("no rules protect something")
@@ -162,9 +158,7 @@ func FuzzParseOverrides(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file string) {
 		o, err := ParseOverrides(strings.NewReader(file))
 		if err != nil {
-			if !errors.Is(err, ErrOverrides) {
-				t.Errorf("error %v", err)
-			}
+			wantErr(t, ErrOverrides, err)
 			return
 		}
 		var canonical strings.Builder

@@ -44,9 +44,7 @@ func TestProjectMergesWords(t *testing.T) {
 		{Term: "car", DocFreq: 7, Neighbors: []simmatrix.Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
 		{Term: "tram", DocFreq: 2},
 	})
-	if diff := matrixtest.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, "", matrixtest.Diff(want, got))
 	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
 	equal(t, wantCounts, counts)
 }

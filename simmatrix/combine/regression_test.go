@@ -239,9 +239,7 @@ func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		must(t, err)
 		seen = append(seen, fmt.Sprintf("%+v", *r))
 	}
-	if seen[0] != seen[1] {
-		t.Errorf("%s\n%s", seen[0], seen[1])
-	}
+	equal(t, seen[1], seen[0])
 }
 
 func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
@@ -274,9 +272,7 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := FitRegression(ctx, inputs, relations); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
+	wantErr(t, context.Canceled, errOf(FitRegression(ctx, inputs, relations)))
 }
 
 // An input made from the relations may have other similarities, more terms, and
@@ -333,9 +329,7 @@ func TestFewPairsShowNoLeak(t *testing.T) {
 	if err := checkLeaks(in, s(12), s(7)); err != nil {
 		t.Errorf("19 of both: %v", err)
 	}
-	if err := checkLeaks(in, s(12), s(8)); !errors.Is(err, ErrRegression) {
-		t.Errorf("20 of both: %v", err)
-	}
+	wantErr(t, ErrRegression, checkLeaks(in, s(12), s(8)))
 }
 
 // Worked out by hand: related pairs at 0.8 and 0.3, unrelated ones at 0.3, 0.1
@@ -436,9 +430,7 @@ held out: 224969 pairs, 1175 of them related
   Brier score  0.0051      0.0052
   AUC          0.7177      0.5000
 `
-	if got := r.String(); got != want {
-		t.Errorf("got\n%s", got)
-	}
+	equal(t, want, r.String())
 }
 
 // Probability returns the estimate, in (0, 1), for a pair's similarities.

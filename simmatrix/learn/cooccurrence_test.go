@@ -97,13 +97,9 @@ func TestWindowEndsWithTheText(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // only b and c meet
 		t.Error(diff)
 	}
-	if len(ppmiOf(t, v, windowOptions(5))) != 2 {
-		t.Error("terms of different texts co-occur")
-	}
+	equal(t, 2, len(ppmiOf(t, v, windowOptions(5))))
 	weights := documentsOf(t, v)
-	if len(cells(weights, []string{"1"}, v.terms)) != 3 {
-		t.Error("the texts are not one document")
-	}
+	equal(t, 3, len(cells(weights, []string{"1"}, v.terms)))
 }
 
 // TestPPMIAgainstPairCounting computes the definition the slow way.

@@ -69,9 +69,7 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 		[]string{"a", "b", "2nd", "١st", ""},
 		[]string{"a", "é"},
 	)
-	if c.docs != 3 {
-		t.Errorf("%d documents, want the 3 with a term", c.docs)
-	}
+	equal(t, 3, c.docs)
 	v := vocabularyOf(t, c, 2)
 	// é is rare; the last two start with a digit and get no row.
 	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
@@ -114,9 +112,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	var last string
 	m, err := FromCorpus(t.Context(), c, o, func(stage string, done, total int) {
 		if stage != last {
-			if done != 0 {
-				t.Errorf("stage %q begins with %d", stage, done)
-			}
+			equal(t, 0, done, stage)
 			last = stage
 		} else if done <= stages[stage] || done > total {
 			t.Errorf("stage %q: %d of %d after %d", stage, done, total, stages[stage])
@@ -147,9 +143,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 			t.Errorf("df of %q is %d, want %d", term, row.DocFreq(), docFreqs[term])
 		}
 		for n := range row.All() {
-			if n.DocFreq != docFreqs[n.Term] {
-				t.Errorf("df of neighbor %q is %d, want %d", n.Term, n.DocFreq, docFreqs[n.Term])
-			}
+			equal(t, docFreqs[n.Term], n.DocFreq, n.Term)
 		}
 	}
 }
@@ -272,9 +266,7 @@ func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
 func TestFromCorpusRefuses(t *testing.T) {
 	rare := corpusOf([]string{"a", "1b"}, []string{"c", "1b"}, []string{"1b"})
 	for name, c := range map[string]*Corpus{"empty": newCorpus(), "too rare or digits": rare} {
-		if _, err := FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantErr(t, simmatrix.ErrNoVocabulary, errOf(FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil)), name)
 	}
 	for _, tt := range []struct {
 		message string
@@ -329,9 +321,7 @@ func TestMeanLengthCountsTheTermsOfAllTexts(t *testing.T) {
 	c.addDocument([]string{"a", "b"}, []string{"a"})
 	c.addDocument([]string{"c", "c"})
 	c.addDocument(nil) // no document
-	if got := c.MeanLength(); got != 2.5 {
-		t.Errorf("%v terms on average, want 2.5", got)
-	}
+	equal(t, 2.5, c.MeanLength())
 }
 
 // addDocument adds a document that is given by the terms of its texts.

@@ -2,7 +2,6 @@ package learn
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -84,15 +83,9 @@ func TestDenseProductsHeedTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := newDense(1000, 10)
-	if err := orthonormalize(ctx, a); !errors.Is(err, context.Canceled) {
-		t.Errorf("orthonormalize: %v", err)
-	}
-	if _, err := crossProduct(ctx, a, a); !errors.Is(err, context.Canceled) {
-		t.Errorf("crossProduct: %v", err)
-	}
-	if _, err := timesSmall(ctx, a, newDense(10, 3)); !errors.Is(err, context.Canceled) {
-		t.Errorf("timesSmall: %v", err)
-	}
+	wantErr(t, context.Canceled, orthonormalize(ctx, a))
+	wantErr(t, context.Canceled, errOf(crossProduct(ctx, a, a)))
+	wantErr(t, context.Canceled, errOf(timesSmall(ctx, a, newDense(10, 3))))
 }
 
 func TestCrossProduct(t *testing.T) {

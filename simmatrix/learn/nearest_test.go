@@ -162,9 +162,7 @@ func TestUnitsOfACosine(t *testing.T) {
 		{0.01, 0}, // 1e-6·65535 rounds to 0
 		{float32(math.NaN()), 0},
 	} {
-		if got := (nearestOptions{power: 3}).units(tt.cos); got != tt.want {
-			t.Errorf("cos %v: %d units, want %d", tt.cos, got, tt.want)
-		}
+		equal(t, tt.want, (nearestOptions{power: 3}).units(tt.cos), tt.cos)
 	}
 }
 

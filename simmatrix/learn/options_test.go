@@ -24,13 +24,32 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any, options ...cmp.Option) {
+// equal wants what was got to be what was wanted, by options of cmp. Of what it
+// is may be told, too.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
+	var options []cmp.Option
+	of = slices.DeleteFunc(of, func(a any) bool {
+		option, ok := a.(cmp.Option)
+		if ok {
+			options = append(options, option)
+		}
+		return ok
+	})
 	if diff := cmp.Diff(want, got, options...); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 	tb.Helper()
@@ -62,9 +81,7 @@ func TestFromCorpusDoesNotDependOnProcessorsOrTheOrderOfDocuments(t *testing.T) 
 		previous := runtime.GOMAXPROCS(processors)
 		m := mustLearn(t, corpusOf(docs...), o)
 		runtime.GOMAXPROCS(previous)
-		if encoded(t, m) != encoded(t, first) {
-			t.Errorf("another order on %d processors gives other bytes", processors)
-		}
+		equal(t, encoded(t, first), encoded(t, m), processors)
 	}
 }
 
@@ -77,9 +94,7 @@ func TestMaxTermsKeepsTheMostFrequent(t *testing.T) {
 	} {
 		v, err := c.vocabulary(1, limit)
 		must(t, err)
-		if diff := cmp.Diff(want, v.terms); diff != "" {
-			t.Errorf("at most %d: %s", limit, diff)
-		}
+		equal(t, want, v.terms, limit)
 	}
 	o := smallOptions()
 	o.MinDocFreq, o.MaxTerms = 1, 3
@@ -138,9 +153,7 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 		switch {
 		case err == nil:
 			learned = true
-			if encoded(t, m) != want {
-				t.Error("the bound changes the matrix")
-			}
+			equal(t, want, encoded(t, m))
 		case !errors.Is(err, simmatrix.ErrMemory):
 			t.Fatal(err)
 		default:
@@ -178,9 +191,7 @@ func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := makeSparse(ctx, rows, perRow, all/4, fill, simmatrix.NewStage(nil, "", 0)); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: %v", err)
-	}
+	wantErr(t, context.Canceled, errOf(makeSparse(ctx, rows, perRow, all/4, fill, simmatrix.NewStage(nil, "", 0))))
 }
 
 func TestCorpusCountsItsBytes(t *testing.T) {

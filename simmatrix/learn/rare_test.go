@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -35,9 +33,7 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 	rare := 0
 	for term, row := range with.Rows() {
 		if !without.Row(term).IsZero() {
-			if diff := cmp.Diff(matrixtest.Of(without.Row(term)), matrixtest.Of(row)); diff != "" {
-				t.Errorf("row of %s: %s", term, diff)
-			}
+			equal(t, matrixtest.Of(without.Row(term)), matrixtest.Of(row), term)
 			continue
 		}
 		rare++
@@ -92,9 +88,7 @@ func TestRareTermsAreBounded(t *testing.T) {
 	} {
 		o := smallOptions()
 		o.MaxTerms = maxTerms
-		if diff := cmp.Diff(want, slices.Collect(mustLearn(t, corpusOf(docs...), o).Terms())); diff != "" {
-			t.Errorf("at most %d: %s", maxTerms, diff)
-		}
+		equal(t, want, slices.Collect(mustLearn(t, corpusOf(docs...), o).Terms()), maxTerms)
 	}
 }
 

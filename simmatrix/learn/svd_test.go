@@ -2,7 +2,6 @@ package learn
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -148,9 +147,7 @@ func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 			}
 		}, "", Products)
 		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended after %d products: %v", product, err)
-		}
+		wantErr(t, context.Canceled, err, product)
 	}
 }
 

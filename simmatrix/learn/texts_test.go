@@ -102,9 +102,7 @@ func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	want := newCorpus()
 	want.addDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
 	equal(t, want, texts.Corpus(nil), unexported)
-	if texts.Docs() != 1 {
-		t.Errorf("%d documents, want 1", texts.Docs())
-	}
+	equal(t, 1, texts.Docs())
 }
 
 // randomTexts returns documents of letters; equal seeds give equal ones.
@@ -179,9 +177,7 @@ func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 	}
 	smaller := sample(10)
 	for _, limit := range []int{0, 1, 10, 100, 1000} {
-		if diff := cmp.Diff(sample(limit), sample(limit)); diff != "" {
-			t.Errorf("limit %d: %s", limit, diff)
-		}
+		equal(t, sample(limit), sample(limit), limit)
 	}
 	for _, d := range smaller {
 		if !slices.Contains(sample(100), d) {
@@ -243,9 +239,7 @@ func TestDamagedTextsAreRefused(t *testing.T) {
 	file := encodedTexts(t, texts)
 	refused := func(what string, b []byte) {
 		t.Helper()
-		if _, err := DecodeTexts(bytes.NewReader(b)); !errors.Is(err, ErrTexts) {
-			t.Errorf("%s: error %v", what, err)
-		}
+		wantErr(t, ErrTexts, errOf(DecodeTexts(bytes.NewReader(b))), what)
 	}
 	for n := range file {
 		refused(fmt.Sprintf("cut to %d bytes", n), file[:n])
@@ -269,9 +263,7 @@ func TestErrorsOfReadingAndWritingTextsArePassedOn(t *testing.T) {
 	file := encodedTexts(t, randomTexts(7, 10))
 	for n := range file {
 		r := io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken))
-		if _, err := DecodeTexts(r); !errors.Is(err, broken) {
-			t.Errorf("after %d bytes: %v", n, err)
-		}
+		wantErr(t, broken, errOf(DecodeTexts(r)), n)
 	}
 	for n := range 3 {
 		if err := EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)); !errors.Is(err, broken) {

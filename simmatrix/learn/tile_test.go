@@ -72,9 +72,7 @@ func TestMultiplyGivesDotProductsAndWhichAreAboveTheFloor(t *testing.T) {
 					want = want || above
 				}
 			}
-			if some != want {
-				t.Errorf("%s, %d dimensions: %v, want %v", name, dim, some, want)
-			}
+			equal(t, want, some, name, dim)
 		}
 	}
 }
@@ -113,15 +111,11 @@ func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 			first := dots([]int{0, 1, 2, 3, 4, 5}, 0)
 			for i := range first {
 				for k := range first {
-					if first[i][k] != first[k][i] {
-						t.Errorf("%s: %d·%d = %v, %d·%d = %v", name, i, k, first[i][k], k, i, first[k][i])
-					}
+					equal(t, first[k][i], first[i][k], name, i, k, k, i)
 				}
 			}
 			for shift := range tileCols {
-				if got := dots(random.Perm(tileRows), shift); got != first {
-					t.Errorf("%s: other dot products in another place: %v, %v", name, got, first)
-				}
+				equal(t, first, dots(random.Perm(tileRows), shift), name)
 			}
 		}
 	}
@@ -160,9 +154,7 @@ func FuzzMultiply(f *testing.F) {
 		for name, multiply := range multiplies() {
 			got := tile{floors: want.floors}
 			some := multiply(&got, c.rows, c.panel)
-			if some != slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }) {
-				t.Errorf("%s: %v", name, some)
-			}
+			equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
 			if math.IsNaN(float64(floor)) {
 				got.floors = want.floors // never equal to themselves
 				if got.dots != want.dots || got.above != want.above {

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/source"
 )
@@ -65,9 +63,7 @@ func TestFromVectorsOptions(t *testing.T) {
 				got[term] += n.Term
 			}
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		equal(t, tt.want, got, name)
 	}
 }
 
@@ -127,9 +123,7 @@ func TestFromVectorsRefuses(t *testing.T) {
 	v := mustRead(t, "a 1\nb 1\n")
 	none := DefaultVectorOptions()
 	none.Keep = func(string) bool { return false }
-	if _, err := FromVectors(t.Context(), v, none, nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("no word kept: %v", err)
-	}
+	wantErr(t, simmatrix.ErrNoVocabulary, errOf(FromVectors(t.Context(), v, none, nil)))
 	_, err := FromVectors(t.Context(), v, VectorOptions{Recall: 1, Power: -1}, nil)
 	for _, name := range []string{"neighbors: 0", "power: -1", "recall: 1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {

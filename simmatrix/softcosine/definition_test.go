@@ -1,9 +1,13 @@
 package softcosine
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // propertyCases is how many random cases a property is tried on.
@@ -169,3 +173,21 @@ func must(tb testing.TB, err error) {
 		tb.Fatal(err)
 	}
 }
+
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
+	}
+}
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

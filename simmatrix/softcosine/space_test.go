@@ -1,7 +1,6 @@
 package softcosine
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -151,9 +150,7 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 	sp := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
 	bad, good := NewVector(map[int32]float64{0: 1, 1: 1}), NewVector(map[int32]float64{0: 1})
 	for name, pair := range map[string][2]Vector{"left": {bad, good}, "right": {good, bad}} {
-		if _, err := sp.Soft(pair[0], pair[1]); !errors.Is(err, ErrNotReal) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		wantErr(t, ErrNotReal, errOf(sp.Soft(pair[0], pair[1])), name)
 	}
 	if soft, err := sp.Soft(good, good); err != nil || soft != 1 {
 		t.Errorf("of vectors whose norm is real: %v, %v", soft, err)
@@ -191,16 +188,12 @@ func TestASpaceRefusesWhatIsNoWeight(t *testing.T) {
 	for name, weights := range map[string][]float64{
 		"too few": {1}, "negative": {1, -1}, "NaN": {math.NaN(), 1}, "infinite": {1, math.Inf(1)},
 	} {
-		if _, err := NewSpace(weights, Identity(2)); !errors.Is(err, ErrWeights) {
-			t.Errorf("%s: error %v", name, err)
-		}
+		wantErr(t, ErrWeights, errOf(NewSpace(weights, Identity(2))), name)
 	}
 	weights := ones(2)
 	sp := mustSpace(t, weights, Identity(2))
 	weights[0] = 7
-	if sp.Weight(0) != 1 {
-		t.Error("the weights are those of the caller")
-	}
+	equal(t, 1, sp.Weight(0))
 }
 
 func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
@@ -219,9 +212,7 @@ func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
 				}()
 				call()
 			}()
-			if got := sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})); got != 1 {
-				t.Errorf("after it, the inner product is %v, want 1", got)
-			}
+			equal(t, 1, sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})))
 		}
 	}
 }

@@ -56,9 +56,7 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 		if sp.HardNorm(x) > 0 && !near(query.Norm(), 1, 1e-12) {
 			t.Errorf("the query has length %v", query.Norm())
 		}
-		if query.At(int32(sp.Len())) != 0 {
-			t.Errorf("the query has the added coordinate %v", query.At(int32(sp.Len())))
-		}
+		equal(t, 0, query.At(int32(sp.Len())))
 		var got, want []float64
 		for _, y := range docs {
 			stored, err := sp.CosineDocument(y)
@@ -122,9 +120,7 @@ func TestExpandAddsWhatTheFormulaSays(t *testing.T) {
 func TestStoresRefuseWhatBreaksTheirTheorem(t *testing.T) {
 	negative := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
 	x := NewVector(map[int32]float64{0: 1, 1: 1})
-	if _, err := negative.DotDocument(x); !errors.Is(err, ErrNotReal) {
-		t.Errorf("theorem 4.2 with ⟨y, y⟩ < 0: error %v", err)
-	}
+	wantErr(t, ErrNotReal, errOf(negative.DotDocument(x)))
 	if _, err := negative.CosineDocument(x); !errors.Is(err, ErrNegative) || !strings.Contains(err.Error(), "in S") {
 		t.Errorf("theorem 4.3 with a negative S: error %v", err)
 	}
@@ -162,9 +158,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if got := recover(); got != panicFinite {
-					t.Errorf("recovered %v", got)
-				}
+				equal(t, panicFinite, recover())
 			}()
 			call()
 		})

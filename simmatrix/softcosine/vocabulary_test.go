@@ -32,8 +32,6 @@ func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
 		i, j int
 		want float32
 	}{{0, 2, 1}, {2, 0, simmatrix.QuantizeSimilarity(0.5)}, {2, 1, simmatrix.QuantizeSimilarity(0.75)}, {1, 2, 0}, {3, 0, 0}} {
-		if got := s.At(e.i, e.j); got != float64(e.want) {
-			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
-		}
+		equal(t, float64(e.want), s.At(e.i, e.j), e.i, e.j, e.want)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func mustSMART(tb testing.TB, letters string) SMART {
@@ -116,12 +114,8 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 func TestStatisticsAreCounted(t *testing.T) {
 	nuggets := []Nugget{{Terms: []int32{0, 0, 0, 2}, Bytes: 30}, {}, {Terms: []int32{2, 2}, Bytes: 15}}
 	want := &Statistics{Docs: 2, DocFreqs: []int64{1, 0, 2, 0}, MeanTerms: 1.5, MeanBytes: 22.5, MeanTokens: 3}
-	if diff := gocmp.Diff(want, Count(4, nuggets)); diff != "" {
-		t.Errorf("statistics (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff(&Statistics{DocFreqs: []int64{0}}, Count(1, nil)); diff != "" {
-		t.Errorf("of no nuggets (-want +got):\n%s", diff)
-	}
+	equal(t, want, Count(4, nuggets))
+	equal(t, &Statistics{DocFreqs: []int64{0}}, Count(1, nil))
 }
 
 func TestUnknownLettersAreRefusedWithThoseThatAreKnown(t *testing.T) {
@@ -164,9 +158,7 @@ func TestWeightingsRefuseStatisticsOutOfRange(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.change(st)
-			if _, err := NewStandard(w, w, st, Identity(2)); !errors.Is(err, ErrWeighting) {
-				t.Errorf("error %v", err)
-			}
+			wantErr(t, ErrWeighting, errOf(NewStandard(w, w, st, Identity(2))))
 		})
 	}
 }

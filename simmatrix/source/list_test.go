@@ -52,7 +52,9 @@ func sameRows(tb testing.TB, want, got *simmatrix.Matrix) {
 	tb.Helper()
 	equal(tb, want.Table().Terms, got.Table().Terms)
 	equal(tb, want.Table().DocFreqs, got.Table().DocFreqs)
-	equal(tb, want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{}))
+	if diff := cmp.Diff(want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
+		tb.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
 // asListed returns m without what a list of similarities has no place
@@ -188,9 +190,7 @@ func TestReadTSVNamesTheBadLine(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ReadTSV(strings.NewReader("\n\n"), ListOptions{}); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("no line: %v", err)
-	}
+	wantErr(t, simmatrix.ErrNoVocabulary, errOf(ReadTSV(strings.NewReader("\n\n"), ListOptions{})))
 }
 
 // manyRepeats is so many that the entries of all, 16 bytes each, are more than
@@ -231,9 +231,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestErrorsOfWritersComeBack(t *testing.T) {
 	m := oddMatrix(t, 1, 40)
 	for _, n := range []int{0, 5000} {
-		if err := WriteTSV(&fullDisk{n}, m); !errors.Is(err, errFull) {
-			t.Errorf("TSV: %v", err)
-		}
+		wantErr(t, errFull, WriteTSV(&fullDisk{n}, m))
 	}
 }
 

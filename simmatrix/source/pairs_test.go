@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -62,9 +61,7 @@ func TestPairsRefuseTermsThatCannotHaveARow(t *testing.T) {
 			t.Errorf("%.10q: error %v, want %s", term, err, message)
 		}
 	}
-	if _, err := p.matrix(simmatrix.Meta{}, 1); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("no terms: %v", err)
-	}
+	wantErr(t, simmatrix.ErrNoVocabulary, errOf(p.matrix(simmatrix.Meta{}, 1)))
 }
 
 func TestSimilaritiesFromOutsideAreCutAndRounded(t *testing.T) {
@@ -73,8 +70,6 @@ func TestSimilaritiesFromOutsideAreCutAndRounded(t *testing.T) {
 		0.49 / 65535: 0, // unlike QuantizeSimilarity
 		0.51 / 65535: 1,
 	} {
-		if got := units(in); got != want {
-			t.Errorf("%v: %d, want %d", in, got, want)
-		}
+		equal(t, want, units(in), in)
 	}
 }

@@ -109,9 +109,7 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	for _, neighbors := range []int{3, 40, 2000} {
 		o := wideEdit(2)
 		o.Neighbors = neighbors
-		if diff := gocmp.Diff(allEditRows(o, words), neighborRows(mustEdit(t, o, words...))); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
 	}
 }
 
@@ -189,9 +187,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 		if len(got) != 3 || got[0].Term != words[0] || got[1].Term != words[1] || got[2].Term != words[2] {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if m.Meta().NonZeros != 3*n {
-			t.Errorf("%s: %d entries", name, m.Meta().NonZeros)
-		}
+		equal(t, 3*n, m.Meta().NonZeros, name)
 	}
 }
 
@@ -210,9 +206,7 @@ func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
 		if len(tree.nodes) >= 2*len(words) {
 			t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
 		}
-		if diff := gocmp.Diff(words, tree.below(0, "")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		equal(t, words, tree.below(0, ""), name)
 	}
 }
 
@@ -242,7 +236,5 @@ func TestEditSearchAllocatesNothing(t *testing.T) {
 		s.find(i)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }); n != 0 {
-		t.Errorf("%v allocations a term", n)
-	}
+	equal(t, 0, testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }))
 }

@@ -75,9 +75,7 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 		{wide, "naïve", "naive", 4.0 / 5},
 	} {
 		t.Run(tt.i, func(t *testing.T) {
-			if got := similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
-				t.Errorf("%v, want %v", got, tt.want)
-			}
+			equal(t, simmatrix.QuantizeSimilarity(tt.want), similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j), tt.want)
 		})
 	}
 }
@@ -174,9 +172,7 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(before)
 		slices.Reverse(words) // nor on the order
 	}
-	if len(sums) != 1 {
-		t.Error("different matrices")
-	}
+	equal(t, 1, len(sums))
 }
 
 func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {

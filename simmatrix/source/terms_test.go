@@ -57,9 +57,7 @@ func TestReadTermsNamesTheBadLine(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ReadTerms(strings.NewReader("")); !errors.Is(err, simmatrix.ErrNoVocabulary) {
-		t.Errorf("error %v", err)
-	}
+	wantErr(t, simmatrix.ErrNoVocabulary, errOf(ReadTerms(strings.NewReader(""))))
 }
 
 func FuzzReadTerms(f *testing.F) {

@@ -72,9 +72,7 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := mustThesaurus(t, DefaultThesaurusOptions(), tt.text)
-			if diff := gocmp.Diff(tt.want, neighborLists(m)); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, tt.want, neighborLists(m))
 		})
 	}
 }
@@ -94,13 +92,9 @@ s(104167661,4,'auto',n,1,10).
 		"car": "auto automobile", "automobile": "auto car", "auto": "automobile car",
 		"o'clock": "'clock", "'clock": "o'clock",
 	}
-	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, neighborLists(m))
 	wantCounts := ThesaurusCounts{Format: formatWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
-	if diff := gocmp.Diff(wantCounts, counts); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, wantCounts, counts)
 }
 
 func TestReadThesaurusTakesASimilarityFromALine(t *testing.T) {
@@ -116,9 +110,7 @@ g, h
 	want := map[string]string{
 		"a": "b", "b": "a", "c": "d:0.8", "d": "c:0.8", "e": "f:0.8", "f": "", "g": "h:1", "h": "g:1",
 	} // behind a blank a # is an entry, here of four words
-	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, neighborLists(m))
 	o := DefaultThesaurusOptions()
 	o.Similarity = 0.25
 	m, counts := mustThesaurus(t, o, "x, y\n# akin: similarity 0.1\ny, x, z\nx => y\n")
@@ -172,9 +164,7 @@ func TestReadThesaurusCutsLongRows(t *testing.T) {
 		"a": "y:0.9 z:0.9", "b": "a c", "c": "a b", "d": "a b", "e": "a b",
 		"x": "a:0.9 b:0.9", "y": "a:0.9 z:0.9", "z": "a:0.9 y:0.9",
 	}
-	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, neighborLists(m))
 	// 20 pairs of the first line, 6 and 4 of the others; 16 of 30 are kept.
 	if counts.Pairs != 16 || counts.Duplicates != 0 || counts.Terms != 8 {
 		t.Errorf("%+v", counts)
@@ -288,9 +278,7 @@ func TestThesaurusMetaHasItsSettings(t *testing.T) {
 		Source: "thesaurus", Terms: 2, NonZeros: 2, MaxNeighbors: 1, Symmetric: true, Dominant: true,
 		Params: map[string]string{"format": "solr", "similarity": "0.2", "neighbors": "200"},
 	}
-	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, want, m.Meta())
 }
 
 // solrRules returns m as a file of Solr's format that gives it again.

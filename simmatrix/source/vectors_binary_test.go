@@ -167,9 +167,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	for _, n := range []int{3, 6, 10, 17, len(good)} {
 		for name, keep := range map[string]func(string) bool{"kept": nil, "not kept": func(string) bool { return false }} {
 			r := io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken))
-			if _, err := ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep}); !errors.Is(err, broken) {
-				t.Errorf("%s, after %d bytes: %v", name, n, err)
-			}
+			wantErr(t, broken, errOf(ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep})), name, n)
 		}
 	}
 }

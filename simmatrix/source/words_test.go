@@ -139,9 +139,7 @@ func TestNearestIsByItsDefinition(t *testing.T) {
 		if len(got) == 2 { // a compound
 			got = nil
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("nearest to %q is %q (%v), want %q", asked, got, similarity, want)
-		}
+		equal(t, want, strings.Join(got, " "), asked, got, similarity)
 		if want != "" {
 			found++
 		}

@@ -33,9 +33,7 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 				s.hang()
 				time.AfterFunc(100*time.Millisecond, func() { canceled = time.Now(); cancel() })
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v", err)
-			}
+			wantErr(t, context.Canceled, err)
 			must(t, a.Close()) // waits for what was left behind
 			if took := time.Since(canceled); took > adminTimeout-time.Second {
 				t.Errorf("ended %v after its context", took)
@@ -64,14 +62,10 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 		{"no key part", "a{b}", ErrName},
 		{"empty", "", ErrName},
 	} {
-		if err := a.Activate(t.Context(), "main", tt.version); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-		}
+		wantErr(t, tt.want, a.Activate(t.Context(), "main", tt.version), tt.name)
 	}
 	equal(t, before, dump(t, s))
-	if got := c.Get(t.Context(), activeKey("main")).Val(); got != active {
-		t.Errorf("active is %s, want %s", got, active)
-	}
+	equal(t, active, c.Get(t.Context(), activeKey("main")).Val())
 }
 
 func TestRollbackGoesBackStepByStep(t *testing.T) {
@@ -98,9 +92,7 @@ func TestRollbackGoesBackStepByStep(t *testing.T) {
 			t.Errorf("active is %s, %v; want %s", active, err, last)
 		}
 	}
-	if _, err := a.Rollback(t.Context(), "other"); !errors.Is(err, ErrNoHistory) {
-		t.Errorf("a matrix that never was: %v", err)
-	}
+	wantErr(t, ErrNoHistory, errOf(a.Rollback(t.Context(), "other")))
 }
 
 func TestHistoryIsBounded(t *testing.T) {
@@ -110,9 +102,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		must(t, a.Activate(t.Context(), "main", one))
 		must(t, a.Activate(t.Context(), "main", two))
 	}
-	if n := c.LLen(t.Context(), historyKey("main")).Val(); n != maxHistory {
-		t.Errorf("history of %d, want %d", n, maxHistory)
-	}
+	equal(t, maxHistory, c.LLen(t.Context(), historyKey("main")).Val())
 }
 
 func TestVersionsAreListedNewestFirst(t *testing.T) {

@@ -194,9 +194,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 				t.Errorf("state %+v", state)
 			}
 			time.Sleep(3 * followEvery) // some polls: it is not taken up again before it is repaired
-			if got := served(s); got != one {
-				t.Errorf("version %s before the repair", got)
-			}
+			equal(t, one, served(s))
 			repair()
 			awaitServed(t, s, two)
 			for k := range damagedTerms {
@@ -324,9 +322,7 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	awaitServed(t, s, one)
 	c.HSet(t.Context(), key, term(1), first)
 	time.Sleep(3 * followEvery) // some polls that must not take it up
-	if got := served(s); got != one {
-		t.Errorf("version %s with one of two bad rows repaired", got)
-	}
+	equal(t, one, served(s))
 	c.HSet(t.Context(), key, term(2), second)
 	awaitServed(t, s, two)
 }
@@ -347,9 +343,7 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 		t.Fatalf("rolled back to %s, %v", back, err)
 	}
 	awaitProblem(t, s, ErrMissingRows)
-	if got := served(s); got != three {
-		t.Errorf("version %s, want the sound one that was served", got)
-	}
+	equal(t, three, served(s))
 	repair()
 	awaitServed(t, s, two)
 	equal(t, []string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three))
@@ -407,9 +401,7 @@ func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {
 	s := open(t, Options{Redis: r.at()})
 	r.kill()
 	wantMark(t, s, "one", v.Frequent...)
-	if _, err := rowsOf(t, s, term(1)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a rare term without Redis: %v", err)
-	}
+	wantErr(t, ErrUnavailable, errOf(rowsOf(t, s, term(1))))
 }
 
 func TestAVersionIsServedWhereFrequentTermsCannotBeReadInTime(t *testing.T) {
@@ -444,9 +436,7 @@ func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	for i := range 10 {
 		long = append(long, simmatrix.TermRow{Term: strings.Repeat("x", maxFrequentBytes/4) + term(i), DocFreq: 1})
 	}
-	if n := len(frequent(10, long...)); n != 3 {
-		t.Errorf("%d long terms, want those that fit", n)
-	}
+	equal(t, 3, len(frequent(10, long...)))
 }
 
 // TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "pull".

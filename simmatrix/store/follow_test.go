@@ -128,9 +128,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 		tt.spoil(metaKey("main", v.ID), rowsKey("main", v.ID))
 		c.Set(t.Context(), activeKey("main"), v.ID, 0) // Activate would refuse
 		awaitProblem(t, s, tt.want)
-		if got := served(s); got != one {
-			t.Errorf("%s: version %q, want the last good one", tt.name, got)
-		}
+		equal(t, one, served(s), tt.name)
 		c.Set(t.Context(), activeKey("main"), one, 0)
 		awaitProblem(t, s, nil)
 	}

@@ -34,18 +34,14 @@ func TestFormsGoWithTheirVersion(t *testing.T) {
 		{store, "other@" + first, nil},
 		{store, "main@a b", nil},
 	} {
-		if diff := cmp.Diff(tt.want, tt.of.Forms(t.Context(), tt.version, terms)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.version, diff)
-		}
+		equal(t, tt.want, tt.of.Forms(t.Context(), tt.version, terms), tt.version)
 	}
 	_, err := a.Prune(t.Context(), "main", 1)
 	must(t, err)
 	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("forms of a pruned version expire in %v", ttl)
 	}
-	if ttl := c.PTTL(t.Context(), formsKey("main", second)).Val(); ttl != -1 {
-		t.Errorf("forms of the active version expire in %v", ttl)
-	}
+	equal(t, -1, c.PTTL(t.Context(), formsKey("main", second)).Val())
 }
 
 func TestPushThatEndsAfterItsFormsLeavesNone(t *testing.T) {

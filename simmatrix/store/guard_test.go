@@ -75,9 +75,7 @@ func FuzzReplyScannerDoesNotDependOnPieces(f *testing.F) {
 			t.Skip("pieces have at least one byte")
 		}
 		whole, pieces := feed(new(replyScanner), stream, len(stream)), feed(new(replyScanner), stream, n)
-		if (whole == nil) != (pieces == nil) {
-			t.Errorf("%q at once: %v, in pieces of %d: %v", stream, whole, n, pieces)
-		}
+		equal(t, pieces == nil, whole == nil, stream, whole, n, pieces)
 	})
 }
 

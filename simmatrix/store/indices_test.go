@@ -48,9 +48,7 @@ func TestCoversNeedsEveryPartOfAnIndexExpression(t *testing.T) {
 		{"date math under a pattern", []string{"logs-*"}, "<logs-{now/d}>", false},
 	} {
 		set := newIndexSet(tt.patterns)
-		if got := set.covers(tt.expression); got != tt.want {
-			t.Errorf("%s: %q covers %q: %v, want %v", tt.name, tt.patterns, tt.expression, got, tt.want)
-		}
+		equal(t, tt.want, set.covers(tt.expression), tt.name, tt.patterns, tt.expression)
 	}
 }
 
@@ -75,9 +73,7 @@ func TestExpressionStandsForIndicesOfABinding(t *testing.T) {
 		{"another alias", []string{"docs*", "-tenant-*"}, "live", []string{"docs1"}, true},
 	} {
 		set := newIndexSet(tt.patterns)
-		if got := set.holds(tt.expression, tt.names); got != tt.want {
-			t.Errorf("%s: %q holds %q, which is %q: %v, want %v", tt.name, tt.patterns, tt.expression, tt.names, got, tt.want)
-		}
+		equal(t, tt.want, set.holds(tt.expression, tt.names), tt.name, tt.patterns, tt.expression, tt.names)
 	}
 }
 

@@ -119,9 +119,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 				return err == nil && markOf(rows[0]) == "one"
 			})
 			awaitProblem(t, s, nil)
-			if got := s.Stats().Breaker; got != "closed" {
-				t.Errorf("breaker %s", got)
-			}
+			equal(t, "closed", s.Stats().Breaker)
 			wantStates("none "+lineAway, "A", "A "+lineAway, "A")
 		})
 	}
@@ -143,9 +141,7 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 		_, err = rowsOf(t, s, term(1))
 		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
 	})
-	if !errors.Is(err, ErrUnavailable) {
-		t.Errorf("error %v", err)
-	}
+	wantErr(t, ErrUnavailable, err)
 	r.resume()
 	// No search asks: the poll of the active version finds Redis well.
 	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -77,10 +76,6 @@ func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	t.Cleanup(c.loader.Close)
 	t.Cleanup(c.kept.Close)
 	r := &remote{timeout: time.Minute, cache: c} // its breaker is missing
-	if _, err := r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"}); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("error %v", err)
-	}
-	if n := panicsCounted(t, registry); n != 1 {
-		t.Errorf("counted %v", n)
-	}
+	wantErr(t, recovery.ErrPanic, errOf(r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"})))
+	equal(t, 1, panicsCounted(t, registry))
 }

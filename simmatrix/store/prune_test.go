@@ -112,9 +112,7 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 	if err != nil || markOf(rows[0]) != "one" {
 		t.Errorf("a request that began before: %v, %v", rows, err)
 	}
-	if err := a.Activate(t.Context(), "main", one); !errors.Is(err, ErrUnknownVersion) {
-		t.Errorf("activate: %v", err)
-	}
+	wantErr(t, ErrUnknownVersion, a.Activate(t.Context(), "main", one))
 	if back, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) || c.Exists(t.Context(), historyKey("main")).Val() != 0 {
 		t.Errorf("rolled back to %s, %v; or the history still has it", back, err)
 	}
@@ -129,9 +127,7 @@ func TestActiveVersionIsNotPrunedEvenUnlisted(t *testing.T) {
 	if err != nil || pruned != nil {
 		t.Errorf("pruned %q, %v", pruned, err)
 	}
-	if ttl := c.PTTL(t.Context(), rowsKey("main", id)).Val(); ttl != -1 {
-		t.Errorf("its rows expire in %v", ttl)
-	}
+	equal(t, -1, c.PTTL(t.Context(), rowsKey("main", id)).Val())
 }
 
 func TestPruneRefuses(t *testing.T) {
@@ -141,8 +137,6 @@ func TestPruneRefuses(t *testing.T) {
 		keep int
 		want error
 	}{{"main", 0, errKeep}, {"main", -1, errKeep}, {"a b", 1, ErrName}, {"main", 1, os.ErrNotExist}} {
-		if _, err := a.Prune(t.Context(), tt.name, tt.keep); !errors.Is(err, tt.want) {
-			t.Errorf("keep %d of %q: %v, want %v", tt.keep, tt.name, err, tt.want)
-		}
+		wantErr(t, tt.want, errOf(a.Prune(t.Context(), tt.name, tt.keep)), tt.keep, tt.name)
 	}
 }

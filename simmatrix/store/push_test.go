@@ -64,9 +64,7 @@ func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 		{"no UTF-8 in who pushes", "main", "\xff", one, ErrName},
 		{"who pushes is too long", "main", strings.Repeat("a", maxByBytes+1), one, ErrName},
 	} {
-		if _, err := a.Push(t.Context(), tt.name, tt.m, tt.by, nil); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v", tt.what, err)
-		}
+		wantErr(t, tt.want, errOf(a.Push(t.Context(), tt.name, tt.m, tt.by, nil)), tt.what)
 	}
 	start := time.Now()
 	if _, err := a.Push(t.Context(), "main", one, "", nil); err == nil || time.Since(start) > patience/2 {
@@ -207,14 +205,10 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 	t.Helper()
 	c := s.client(t)
 	for _, key := range s.keys(t) {
-		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
-			t.Errorf("%s expires in %v", key, ttl)
-		}
+		equal(t, -1, c.PTTL(t.Context(), key).Val(), key)
 	}
 	fields := c.HGetAll(t.Context(), rowsKey("main", v.ID)).Val()
-	if fields[completeField] != v.ID {
-		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
-	}
+	equal(t, v.ID, fields[completeField])
 	delete(fields, completeField)
 	equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
 	if len(fields) != m.Len()+v.chunks() {
@@ -289,9 +283,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 			t.Errorf("before %s %d: no error", cut.before, cut.nth)
 		}
 		keys := s.keys(t)
-		if len(keys) != cut.keys {
-			t.Errorf("before %s %d: keys %q, want %d", cut.before, cut.nth, keys, cut.keys)
-		}
+		equal(t, cut.keys, len(keys), cut.before, cut.nth, keys)
 		for _, key := range keys {
 			if ttl := s.client(t).PTTL(t.Context(), key).Val(); ttl < 0 || ttl > unfinishedFor {
 				t.Errorf("before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)

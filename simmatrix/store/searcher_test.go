@@ -83,9 +83,7 @@ func (c *searcher) request(ctx context.Context, t *testing.T, rng *rand.Rand, te
 		}
 		c.mu.Unlock()
 	}
-	if versions[0] != versions[1] {
-		t.Errorf("one request has rows of %v", versions)
-	}
+	equal(t, versions[1], versions[0], versions)
 }
 
 // count returns how many look-ups have found rows of a version.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -45,13 +46,23 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 // A server is a real redis-server on a unix socket of its own, or on a port.
 type server struct {

@@ -91,8 +91,6 @@ func TestSoundAnswersOfASentinelAreTaken(t *testing.T) {
 		s.sent(subscribes)
 		must(t, feed(&s, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n"+
 			">3\r\n"+message+"$12\r\nmain a 1 b 2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n", n))
-		if err := feed(&s, "*3\r\n"+message+"$8\r\nmain a 1\r\n", n); !errors.Is(err, errReply) {
-			t.Error(err)
-		}
+		wantErr(t, errReply, feed(&s, "*3\r\n"+message+"$8\r\nmain a 1\r\n", n))
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -79,9 +77,7 @@ func TestFirstBindingThatMatchesDecides(t *testing.T) {
 		{"all indices go to the last", "", "title", languages, "main"},
 		{"the rest", "logs", "title.en", languages, "main"},
 	} {
-		if got := nameOf(tt.of.Pin().For(tt.index, tt.field)); got != tt.want {
-			t.Errorf("%s: index %q, field %q: matrix %q, want %q", tt.name, tt.index, tt.field, got, tt.want)
-		}
+		equal(t, tt.want, nameOf(tt.of.Pin().For(tt.index, tt.field)), tt.name, tt.index, tt.field)
 	}
 }
 
@@ -237,9 +233,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 	} {
 		m, written, failure = step.m, step.written, step.failure
 		poll(t.Context(), s.report)
-		if diff := cmp.Diff(step.reported, states); diff != "" {
-			t.Errorf("%s: states (-want +got):\n%s", step.name, diff)
-		}
+		equal(t, step.reported, states, step.name)
 		if got, want := served(s), step.reported[len(step.reported)-1].Version; got != want {
 			t.Errorf("%s: version %s, want %s", step.name, got, want)
 		}

@@ -61,9 +61,7 @@ func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {
-			if !errors.Is(err, ErrBadVersion) {
-				t.Errorf("error %v does not wrap ErrBadVersion", err)
-			}
+			wantErr(t, ErrBadVersion, err)
 			return
 		}
 		again, err := encodeVersion(v)

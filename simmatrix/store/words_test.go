@@ -53,18 +53,14 @@ func TestKnownWordsComeFromRedisAndFromFiles(t *testing.T) {
 			t.Errorf("%s: near to 1,000 letters %s, to nene %s, no words: %q", name, nearest(store, long), nearest(store, "nene"), store.State()[0].NoWords)
 		}
 	}
-	if got := nearest(open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}), "craem"); got != "[]" {
-		t.Errorf("nobody asks, and nearest is %s", got)
-	}
+	equal(t, "[]", nearest(open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}), "craem"))
 	second := publishMatrix(t, a, wordy(t, 1))
 	_, err := a.Prune(t.Context(), "main", 1)
 	must(t, err)
 	if ttl := c.PTTL(t.Context(), wordsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("words of a pruned version expire in %v", ttl)
 	}
-	if ttl := c.PTTL(t.Context(), wordsKey("main", second)).Val(); ttl != -1 {
-		t.Errorf("words of the active version expire in %v", ttl)
-	}
+	equal(t, -1, c.PTTL(t.Context(), wordsKey("main", second)).Val())
 }
 
 func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
@@ -109,9 +105,7 @@ func TestDamagedWordsLeaveTheRowsServed(t *testing.T) {
 		if err := store.Pin().Of("main").Rows(t.Context(), []string{"cream"}, rows); err != nil || rows[0].DocFreq() != 7 || nearest(store, "craem") != "[]" {
 			t.Errorf("row %v, error %v, nearest %s", rows[0], err, nearest(store, "craem"))
 		}
-		if n := store.Stats().BadRows; n != 1 {
-			t.Errorf("%d bad answers are counted, want 1", n)
-		}
+		equal(t, 1, store.Stats().BadRows)
 		const all = 1 << 20
 		fill(t, store.cache, store.Pin().Of("main").version)
 		waitFor(t, 5*time.Second, "rows that take the place of the words", func() bool { return store.cache.kept.Stats().Bytes > all*3/4 })

@@ -101,9 +101,7 @@ func TestWhatIsWrittenIsSentInParts(t *testing.T) {
 			t.Errorf("%d bytes in one of %d calls, for %d documents", c.most, c.calls, len(c.writes))
 		}
 		for id, n := range c.writes {
-			if n != 1 {
-				t.Errorf("%s was written %d times", id, n)
-			}
+			equal(t, 1, n, id)
 		}
 	})
 }

@@ -51,9 +51,7 @@ func TestSecondBackfillWritesNothing(t *testing.T) {
 		if _, err := fill(t.Context(), x, w, o); err != nil {
 			t.Fatal(err)
 		}
-		if x.written() != 700 {
-			t.Errorf("%+v: %d written", o, x.written())
-		}
+		equal(t, 700, x.written(), o)
 	}
 }
 
@@ -178,9 +176,7 @@ func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 {
 			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
 		}
-		if x.calls != 3 {
-			t.Errorf("%d calls, want those of three workers and none after the interruption", x.calls)
-		}
+		equal(t, 3, x.calls)
 	})
 }
 
@@ -190,9 +186,7 @@ func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
 		if want := (Counts{Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
 			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
 		}
-		if x.took != normsLastCallTime {
-			t.Errorf("took %v, want %v", x.took, normsLastCallTime)
-		}
+		equal(t, normsLastCallTime, x.took)
 	})
 }
 

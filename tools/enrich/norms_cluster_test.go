@@ -300,20 +300,26 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// wantErr wants an error of this kind.
+func wantErr(tb testing.TB, want, err error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("error %v, want %v", err, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
 var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
 	err := each(t.Context(), x, documents.RefOptions{Query: []byte(`{}`)}, 2, func(_ context.Context, docs []documents.DocRef) error {
-		if len(docs) != normsBatchDocs {
-			t.Errorf("a batch of %d", len(docs))
-		}
+		equal(t, normsBatchDocs, len(docs))
 		return broken
 	})
-	if !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
+	wantErr(t, broken, err)
 }
 
 // largeTexts returns n texts of so many different terms each.

@@ -42,9 +42,7 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if diff := cmp.Diff(tt.want, docFreqs(m)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		equal(t, tt.want, docFreqs(m), name)
 		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
 			t.Errorf("%s: %+v", name, meta)
 		}
@@ -62,9 +60,7 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
-		if made[0].Weight(term) != made[1].Weight(term) {
-			t.Errorf("%s weighs %v and %v", term, made[0].Weight(term), made[1].Weight(term))
-		}
+		equal(t, made[1].Weight(term), made[0].Weight(term), term)
 	}
 	if made[1].matrix.Len() >= made[0].matrix.Len() {
 		t.Error("nothing was left out")
@@ -80,9 +76,7 @@ func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 		must(t, simmatrix.Encode(&b, m))
 		return b.String()
 	}
-	if encoded(1) != encoded(4) {
-		t.Error("the file depends on the order of the documents")
-	}
+	equal(t, encoded(4), encoded(1))
 }
 
 func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
@@ -106,21 +100,15 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 
 func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	x := newFakeIndex(manyTexts(100)...)
-	if _, err := snapshotOf(t, x, SnapshotOptions{MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
-		t.Errorf("too little memory: %v", err)
-	}
-	if _, err := snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{}); !errors.Is(err, ErrNoTerms) {
-		t.Errorf("no terms: %v", err)
-	}
+	wantErr(t, simmatrix.ErrMemory, errOf(snapshotOf(t, x, SnapshotOptions{MaxMemory: 500})))
+	wantErr(t, ErrNoTerms, errOf(snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{})))
 	no := errors.New("no")
 	x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
 	}
-	if _, err := snapshotOf(t, x, SnapshotOptions{}); !errors.Is(err, no) {
-		t.Errorf("a document that fails: %v", err)
-	}
+	wantErr(t, no, errOf(snapshotOf(t, x, SnapshotOptions{})))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
@@ -144,5 +132,13 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	must(t, err)
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
+	}
+}
+
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }

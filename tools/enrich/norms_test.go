@@ -2,7 +2,6 @@ package enrich
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -37,12 +36,8 @@ func TestNamesOfAField(t *testing.T) {
 	for field, want := range map[string]string{
 		"body": "body", "body.akin": "body__akin", "a.b.c": "a__b__c", "a__b": "a__b",
 	} {
-		if got := esclient.NormPath(field); got != "akin_norm."+want {
-			t.Errorf("norm of %s is %s", field, got)
-		}
-		if got := esclient.NormWeightsPath(field); got != "akin_norm_weights."+want {
-			t.Errorf("id of %s is %s", field, got)
-		}
+		equal(t, "akin_norm."+want, esclient.NormPath(field), field)
+		equal(t, "akin_norm_weights."+want, esclient.NormWeightsPath(field), field)
 	}
 }
 
@@ -77,9 +72,7 @@ func TestMembersOfADocument(t *testing.T) {
 		{0, false, `{"akin_norm_weights":{"a__b":"id"}}`},
 		{0, true, `{"akin_norm":{"a__b":null},"akin_norm_weights":{"a__b":"id"}}`},
 	} {
-		if got := string(newPart(normMembers("a.b", "id", tt.norm, tt.stale), false).JSON); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt, got, tt.want)
-		}
+		equal(t, tt.want, string(newPart(normMembers("a.b", "id", tt.norm, tt.stale), false).JSON), tt)
 	}
 }
 
@@ -125,18 +118,14 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 	if math.Abs(got-want) > 1e-14 {
 		t.Errorf("norm %v, want %v", got, want)
 	}
-	if got := w.Norm(nil); got != 0 {
-		t.Errorf("norm of nothing is %v", got)
-	}
+	equal(t, 0, w.Norm(nil))
 }
 
 func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
 	one := w.Norm([]documents.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
 	two := w.Norm([]documents.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
-	if one != two {
-		t.Errorf("%v and %v", one, two)
-	}
+	equal(t, two, one)
 }
 
 func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
@@ -145,12 +134,8 @@ func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 	if err != nil || w.ID() != m.Checksum()[:16] || w.docs != 10 {
 		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
 	}
-	if got := esclient.NormWeightsID("abc"); got != "abc" {
-		t.Errorf("a short checksum gives %q", got)
-	}
-	if _, err := NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3})); !errors.Is(err, ErrNoDocs) {
-		t.Errorf("without a number of documents: %v", err)
-	}
+	equal(t, "abc", esclient.NormWeightsID("abc"))
+	wantErr(t, ErrNoDocs, errOf(NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3}))))
 }
 
 func TestNormIsWrittenAsAFloat(t *testing.T) {

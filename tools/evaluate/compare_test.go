@@ -33,9 +33,7 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		both("none", "", ""),
 	}
 	c := Compare([2]string{"direct", "akin"}, log, answered)
-	if len(c.Each) != 5 {
-		t.Errorf("%d queries one by one", len(c.Each))
-	}
+	equal(t, 5, len(c.Each))
 	c.Each = nil
 	// Of 20 searches, 3 and 10 have overlap 1, and so have the 2 of the same two
 	// documents.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestDocumentsThatOnlyOneArmRanksHighDifferMost(t *testing.T) {
@@ -81,7 +79,5 @@ func TestDifferencesAreJudgedAndReadAgain(t *testing.T) {
 	got, err := ReadJudged(nil, &JudgedFile{Name: "f", Content: strings.NewReader(text)})
 	must(t, err)
 	want := &Set{Queries: []Query{{ID: q.ID, Text: q.Text}}, Grades: map[string]map[string]float64{"=1+1": {"-a": 3}}, Ungraded: 2}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s\n%s", diff, text)
-	}
+	equal(t, want, got, text)
 }

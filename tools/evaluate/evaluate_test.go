@@ -42,9 +42,7 @@ func TestRankingHasTheTiesOfTrecEval(t *testing.T) {
 		"each document once":       {hits("a b a", 3, 2, 1), "a 3, b 2"},
 		"nothing":                  {nil, ""},
 	} {
-		if got := ids(Ranking(test.hits)); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		equal(t, test.want, ids(Ranking(test.hits)), name)
 	}
 }
 
@@ -195,10 +193,20 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any) {
+// equal wants what was got to be what was wanted. Of what it is may be told.
+func equal[T any](tb testing.TB, want, got T, of ...any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
+		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }
+
+// wantErr wants an error of this kind. Of what it is may be told.
+func wantErr(tb testing.TB, want, err error, of ...any) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

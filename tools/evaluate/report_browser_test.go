@@ -113,9 +113,7 @@ func TestPageInABrowser(t *testing.T) {
 			backgrounds[background] = true
 		}
 	}
-	if len(backgrounds) != 2 {
-		t.Errorf("light and dark have the backgrounds %v", backgrounds)
-	}
+	equal(t, 2, len(backgrounds), backgrounds)
 	texts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('h5 bdi')].map(e => e.textContent)`))
 	if want := clip(hostile, 300); err != nil || !slices.Contains(texts, want) {
 		t.Errorf("no query reads %q, %v; there are %q", want, err, texts)

@@ -110,9 +110,7 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 					t.Errorf("a value is %s", bad)
 				}
 			}
-			if got := strings.Count(page, `class="changes"`); got != test.changes {
-				t.Errorf("%d figures, want %d", got, test.changes)
-			}
+			equal(t, test.changes, strings.Count(page, `class="changes"`))
 		})
 	}
 }
@@ -190,13 +188,9 @@ func shown(c *comparison) [2][]string {
 
 func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
 	for gain, want := range map[float64]string{0.03: " (+10.0 %)", -0.03: " (-10.0 %)", 0: " (+0.0 %)"} {
-		if got := percent(gain, 0.3); got != want {
-			t.Errorf("%v more: %q, want %q", gain, got, want)
-		}
+		equal(t, want, percent(gain, 0.3), gain)
 	}
-	if got := percent(0.3, 0); got != "" {
-		t.Errorf("of nothing: %q", got)
-	}
+	equal(t, "", percent(0.3, 0))
 }
 
 func TestListsSayWhatMoved(t *testing.T) {

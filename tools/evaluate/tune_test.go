@@ -177,9 +177,7 @@ func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 		})
 	}
 	away := errors.New("the cluster is away")
-	if _, err := Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away }); !errors.Is(err, away) {
-		t.Errorf("%v", err)
-	}
+	wantErr(t, away, errOf(Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away })))
 }
 
 // Every setting that may be recommended loads as the profile that it is.
