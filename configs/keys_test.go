@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -27,7 +28,7 @@ const required = "required"
 func content(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	check.OK(t, err)
 	return data
 }
 
@@ -106,8 +107,8 @@ func sameYAML(t *testing.T, a, b string) bool {
 
 func TestReferenceFileIsTheDefault(t *testing.T) {
 	c, err := Parse("akin.yml", content(t, "akin.yml"))
-	must(t, err)
-	equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
+	check.OK(t, err)
+	check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestReferenceFileExplainsEveryKey reads the comments: that above a key names
@@ -217,14 +218,14 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
-	equal(t, want, c, secrets, cmpopts.EquateEmpty())
+	check.Equal(t, want, c, secrets, cmpopts.EquateEmpty())
 }
 
 // TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in
 // backquotes and begins like a key.
 func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
-	must(t, err)
+	check.OK(t, err)
 	all := map[string]bool{}
 	for key := range keys(t) {
 		for at := range len(key) {
@@ -273,9 +274,7 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 		}
 	}
 	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]
-	if stated[1] != want {
-		t.Errorf("it says %s, the code %s", stated[1], want)
-	}
+	check.Equal(t, want, stated[1])
 	if own := names[len(names)-1:]; len(names)+len(lack) != len(all)+len(own) || own[0] != "matrices" {
 		t.Errorf("profiles have %s", names)
 	}
@@ -284,23 +283,21 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 func TestDefaultIsOwnedByTheCaller(t *testing.T) {
 	a, b := Default(), Default()
 	a.Cluster.URLs[0] = "http://elsewhere:9200"
-	if b.Cluster.URLs[0] != "http://127.0.0.1:9200" {
-		t.Error("two defaults share their slices")
-	}
+	check.Equal(t, "http://127.0.0.1:9200", b.Cluster.URLs[0])
 }
 
 func TestLimitsAreReadable(t *testing.T) {
 	limits := 0
-	var check func(v reflect.Value)
-	check = func(v reflect.Value) {
+	var look func(v reflect.Value)
+	look = func(v reflect.Value) {
 		fields, names := fieldsOf(v)
 		for _, name := range names {
 			f := fields[name]
 			if f.isSection() {
-				check(f.Value)
+				look(f.Value)
 			}
 			if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
-				check(reflect.New(f.Type().Elem()).Elem())
+				look(reflect.New(f.Type().Elem()).Elem())
 			}
 			if f.is != "" && rules[f.is] == nil {
 				t.Errorf("%s: there is no rule %s", name, f.is)
@@ -312,9 +309,7 @@ func TestLimitsAreReadable(t *testing.T) {
 			if f.isWord() {
 				continue
 			}
-			if len(f.allowed) != 2 {
-				t.Errorf("%s: %d bounds", name, len(f.allowed))
-			}
+			check.Equal(t, 2, len(f.allowed), name)
 			for _, text := range f.allowed {
 				text = strings.TrimPrefix(text, "(")
 				bound := field{Value: reflect.New(f.Type()).Elem()}
@@ -324,8 +319,6 @@ func TestLimitsAreReadable(t *testing.T) {
 			}
 		}
 	}
-	check(reflect.ValueOf(*Default()))
-	if limits != 43 {
-		t.Errorf("%d keys with limits", limits)
-	}
+	look(reflect.ValueOf(*Default()))
+	check.Equal(t, 43, limits)
 }

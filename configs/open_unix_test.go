@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // readAll reads a whole file, and fails the test where that does not end.
@@ -46,7 +48,7 @@ func readAll(ctx context.Context, t *testing.T, path string) (string, error) {
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p")
-	must(t, syscall.Mkfifo(path, 0o600))
+	check.OK(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -55,12 +57,12 @@ func TestANamedPipeWithoutAWriterEndsWithTheContext(t *testing.T) {
 		path := fifo(t)
 		if strings.Contains(name, "link") {
 			link := path + ".link"
-			must(t, os.Symlink(path, link))
+			check.OK(t, os.Symlink(path, link))
 			path = link
 		}
 		if open {
 			w, err := os.OpenFile(path, os.O_RDWR, 0)
-			must(t, err)
+			check.OK(t, err)
 			defer w.Close()
 		}
 		cause := errors.New("the end")
@@ -88,7 +90,7 @@ func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
 func TestProcessSubstitutionsAreRead(t *testing.T) {
 	for _, want := range []string{"", "x", "content"} {
 		r, w, err := os.Pipe()
-		must(t, err)
+		check.OK(t, err)
 		go func() {
 			time.Sleep(10 * time.Millisecond) // so that the reader comes first
 			io.WriteString(w, want)
@@ -105,11 +107,9 @@ func TestProcessSubstitutionsAreRead(t *testing.T) {
 
 func TestFilesAreReadAndMissingOnesReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if _, err := readAll(t.Context(), t, path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
+	check.Error(t, os.ErrNotExist, check.ErrOf(readAll(t.Context(), t, path)))
 	for _, want := range []string{"", "content"} {
-		must(t, os.WriteFile(path, []byte(want), 0o600))
+		check.OK(t, os.WriteFile(path, []byte(want), 0o600))
 		if got, err := readAll(t.Context(), t, path); err != nil || got != want {
 			t.Errorf("%q, %v", got, err)
 		}

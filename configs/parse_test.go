@@ -14,36 +14,22 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted.
-func equal(tb testing.TB, want, got any, options ...cmp.Option) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
-	}
-}
 
 // TestBadFilesListEveryProblem reads testdata/NAME.bad.yml, one for each class of
 // failure. NAME.bad.txt has everything that is wrong in it, in order. The files
 // have hunter2 wherever a credential could be put by mistake.
 func TestBadFilesListEveryProblem(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.bad.yml")
-	must(t, err)
+	check.OK(t, err)
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
-		must(t, err)
+		check.OK(t, err)
 		want, err := os.ReadFile(strings.TrimSuffix(path, ".yml") + ".txt")
-		must(t, err)
+		check.OK(t, err)
 		c, err := Parse(filepath.Base(path), data)
 		if err == nil {
 			t.Fatalf("%s: no error, but %+v", path, c)
@@ -73,17 +59,17 @@ func TestEmptyFilesAreTheDefault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Parse("a.yml", []byte(data))
-			must(t, err)
-			equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
+			check.OK(t, err)
+			check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
 		})
 	}
 }
 
 func TestEveryKeyIsRead(t *testing.T) {
 	data, err := os.ReadFile("testdata/full.yml")
-	must(t, err)
+	check.OK(t, err)
 	got, err := Parse("full.yml", data)
-	must(t, err)
+	check.OK(t, err)
 	common := expand.Profile{
 		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, VectorCandidates: 10000, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
@@ -144,7 +130,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Log:     Log{Level: "error", Format: "text", Queries: true, Access: true},
 		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
 	}
-	equal(t, want, got, secrets, cmpopts.EquateEmpty())
+	check.Equal(t, want, got, secrets, cmpopts.EquateEmpty())
 }
 
 // FuzzParse checks that any input gives an error of problems or a
@@ -153,10 +139,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"akin.yml", "testdata/*.yml", "../deploy/*.yml"} {
 		paths, err := filepath.Glob(pattern)
-		must(f, err)
+		check.OK(f, err)
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
-			must(f, err)
+			check.OK(f, err)
 			f.Add(data)
 		}
 	}
@@ -172,7 +158,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a valid configuration is refused when written down: %v", err)
 		}
-		equal(t, c, again, secrets, cmpopts.EquateEmpty())
+		check.Equal(t, c, again, secrets, cmpopts.EquateEmpty())
 	})
 }
 
@@ -187,9 +173,9 @@ func written(t *testing.T, c *Config) []byte {
 	keys["profiles"] = profiles
 	keys["expansion"].(map[string]any)["hide_from"] = hidden(c.Expansion.HideFrom)
 	out, err := yaml.Marshal(keys)
-	must(t, err)
+	check.OK(t, err)
 	url, err := yaml.Marshal(c.Redis.URL.Reveal())
-	must(t, err)
+	check.OK(t, err)
 	return bytes.Replace(out, []byte("'[redacted]'"), bytes.TrimSpace(url), 1)
 }
 
@@ -231,9 +217,7 @@ func TestWordsStandForWhatTheirConstantsDo(t *testing.T) {
 			t.Errorf("%s: %v", setting, err)
 		}
 		change(&want)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", setting, diff)
-		}
+		check.Equal(t, want, got, setting)
 	}
 }
 
@@ -254,7 +238,7 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	want := expand.DefaultProfile()
 	want.Strength.Linear, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
 	want.NameAdded = true
-	equal(t, want, p)
+	check.Equal(t, want, p)
 	for setting, problem := range map[string]string{
 		"mode=best":           "mode: must be one of bm25, hard, soft, vectors",
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",

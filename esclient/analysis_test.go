@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -60,16 +61,16 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 				// With the fields known, another text is one call at most for each analyzer.
 				for i := range test.fields {
 					_, err := c.Analyze(t.Context(), at("i"), fmt.Sprint("f", i), test.analyzer, "boats")
-					must(t, err)
+					check.OK(t, err)
 				}
-				equal(t, 1, f.Asked(`"boats"`))
+				check.Equal(t, 1, f.Asked(`"boats"`))
 			})
 		})
 	}
 	t.Run("the guess of a field that is no text is not used", func(t *testing.T) {
 		f := same(number, plain, german)
 		c := cached(t, f)
-		wantErr(t, mapping.ErrNotText, errOf(c.Analyze(t.Context(), at("i"), "f0", "", "cars")))
+		check.Error(t, mapping.ErrNotText, check.ErrOf(c.Analyze(t.Context(), at("i"), "f0", "", "cars")))
 		analyze(t, c, "i", "f1", "cars")
 		analyze(t, c, "i", "f2", "cars")
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -44,7 +45,7 @@ func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
 		f := librarian(t, r, nil).Replay(t, "POST /library/_analyze", r, "analyze words")
 		wantTerms(t, f, recordedWords, recordedTerms)
 		wantTerms(t, f, nil, [][]string{})
-		equal(t, 1, f.Asked("/_analyze"))
+		check.Equal(t, 1, f.Asked("/_analyze"))
 	}
 }
 
@@ -100,7 +101,7 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 		t.Fatalf("%d words, error %v", len(got), err)
 	}
 	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
-	equal(t, want, sent)
+	check.Equal(t, want, sent)
 }
 
 func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
@@ -111,7 +112,7 @@ func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
 
 	got, err := client(t, f).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
-	must(t, err)
+	check.OK(t, err)
 	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.Asked("/_analyze") != 3 {
 		t.Errorf("%d calls: %s", f.Asked("/_analyze"), diff)
 	}
@@ -175,7 +176,7 @@ func tokensOf(t *testing.T, words []string, l lucene) []Token {
 	var answer struct {
 		Tokens []Token `json:"tokens"`
 	}
-	must(t, Decode(analyzeLikeLucene(words, l), &answer))
+	check.OK(t, Decode(analyzeLikeLucene(words, l), &answer))
 	return answer.Tokens
 }
 
@@ -259,12 +260,12 @@ func TestAnalysisKnowsWhatTermsAreMadeOf(t *testing.T) {
 		"no offsets":  {"Gas", []Token{{Token: "ga"}}, nil},
 		"bad offsets": {"Gas", []Token{{Token: "a", Start: -1, End: 2}, {Token: "b", Start: 2, End: 4, Position: 1}, {Token: "c", Start: 2, End: 1, Position: 2}}, nil},
 	} {
-		equal(t, tt.want, newTerms(tt.text, tt.tokens).Written, name)
+		check.Equal(t, tt.want, newTerms(tt.text, tt.tokens).Written, name)
 	}
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
 	got := newTerms("Ab", []Token{{Token: "b", Position: 1, Start: 1, End: 2}, {Token: "a", End: 1}, {Token: "c", Position: 1, Start: 1, End: 2}}).in(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "")
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Written: []string{"A", "", ""}, Analyzer: "own", Shards: 1}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/cache"
@@ -148,7 +149,7 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		ask := func(text, term string) {
 			analyze(t, c, "library", "title", text)
 			_, err := c.Statistics(t.Context(), at("library"), "title", []string{term}, make([]int64, 1))
-			must(t, err)
+			check.OK(t, err)
 		}
 		ask("The Running Cars", "car")
 		known, start := len(f.Calls()), time.Now()
@@ -156,7 +157,7 @@ func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
 		if calls := f.Calls()[known:]; len(calls) != 2 || f.Asked("/_analyze") != 2 || f.Asked("/_termvectors") != 2 {
 			t.Errorf("a new text: %q, want an _analyze and a _termvectors", calls)
 		}
-		equal(t, 2*time.Millisecond, time.Since(start))
+		check.Equal(t, 2*time.Millisecond, time.Since(start))
 		known = len(f.Calls())
 		ask("a boat, a car", "car")
 		if calls := f.Calls()[known:]; len(calls) != 1 || f.Asked("/_analyze") != 3 {
@@ -171,7 +172,7 @@ func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	dfs := make([]int64, 2)
 	for _, terms := range [][]string{{"car", "none"}, {"boat", "car"}} {
 		_, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs)
-		must(t, err)
+		check.OK(t, err)
 	}
 	if f.Asked(`"doc":{"title":["car","none"]}`) != 1 || f.Asked(`"doc":{"title":["boat"]}`) != 1 ||
 		f.Asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
@@ -198,7 +199,7 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		for call, want := range map[string]int{
 			"GET /library": 1, "/_analyze": 1, "_termvectors": 1, "_explanation": 1, "filter_path=_shards ": 1,
 		} {
-			equal(t, want, f.Asked(call), call)
+			check.Equal(t, want, f.Asked(call), call)
 		}
 	})
 }
@@ -256,7 +257,7 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		askAll := func() {
 			analyze(t, c, "library", "title", "The Running Cars")
 			_, _, err := statistics(t.Context(), c)
-			must(t, err)
+			check.OK(t, err)
 		}
 		askAll()
 		cold := f.Asked("")
@@ -299,7 +300,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 							t.Errorf("%s: no error", of.call)
 						}
 					}
-					equal(t, 1, f.Asked(of.call), of.call)
+					check.Equal(t, 1, f.Asked(of.call), of.call)
 					time.Sleep(1100 * time.Millisecond)
 					f.Replay(t, of.call, r, of.recorded)
 					if err := of.ask(0); err != nil {
@@ -324,7 +325,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		equal(t, 1, f.Asked("GET /library"))
+		check.Equal(t, 1, f.Asked("GET /library"))
 		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
 			t.Errorf("stats %+v", s)
 		}
@@ -409,7 +410,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				equal(t, maxLoads/2, 3*maxLoads-busy.Load())
+				check.Equal(t, maxLoads/2, 3*maxLoads-busy.Load())
 				for i := range maxLoads {
 					ctx := context.WithValue(t.Context(), clientKey{}, "modest")
 					if _, err := c.Fields(ctx, at("quick"), fmt.Sprint("a*", i)); err != nil {
@@ -422,7 +423,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					t.Error("places are not given back")
 				}
 				synctest.Wait()
-				equal(t, 0, c.loader.Taken())
+				check.Equal(t, 0, c.loader.Taken())
 			})
 		})
 	}
@@ -449,14 +450,14 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		}
 		start := time.Now()
 		c.Close()
-		equal(t, 0, under.Load())
+		check.Equal(t, 0, under.Load())
 		if err := <-failed; err == nil {
 			t.Error("a caller got an answer from a closed cache")
 		}
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		wantErr(t, cache.ErrClosed, errOf(c.Analyze(t.Context(), at("library"), "title", "", "b")))
+		check.Error(t, cache.ErrClosed, check.ErrOf(c.Analyze(t.Context(), at("library"), "title", "", "b")))
 		if _, _, err := statistics(t.Context(), c); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("error %v, want %v", err, cache.ErrClosed)
 		}
@@ -471,7 +472,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 		analyze(t, c, "library", "title", "The Running Cars")
 		analyze(t, c, "other", "title", "The Running Cars")
 		_, _, err := statistics(t.Context(), c)
-		must(t, err)
+		check.OK(t, err)
 	}
 	askAll()
 	if c.generations.slot("library") == c.generations.slot("other") {
@@ -480,7 +481,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	c.Forget("library")
 	askAll()
 	for call, want := range map[string]int{"GET /library": 2, "GET /other": 1, "_termvectors": 2, "_explanation": 2} {
-		equal(t, want, f.Asked(call), call)
+		check.Equal(t, want, f.Asked(call), call)
 	}
 }
 
@@ -516,11 +517,11 @@ func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 		for range 3 {
 			wantScale(2.2) // which goes with the version
 		}
-		equal(t, 1, f.Asked("_explanation"))
+		check.Equal(t, 1, f.Asked("_explanation"))
 		time.Sleep(guessTime + time.Second)
 		explanation = "explain low"
 		wantScale(1.9)
-		equal(t, 1, f.Asked("_termvectors"))
+		check.Equal(t, 1, f.Asked("_termvectors"))
 	})
 }
 
@@ -589,8 +590,8 @@ func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	c.guard = recovery.New(slog.New(slog.DiscardHandler), registry)
 	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	defer cached.Close()
-	wantErr(t, recovery.ErrPanic, errOf(linear(t, cached)))
-	wantErr(t, recovery.ErrPanic, errOf(cached.Analyze(t.Context(), at("library"), "title", "", "a")))
+	check.Error(t, recovery.ErrPanic, check.ErrOf(linear(t, cached)))
+	check.Error(t, recovery.ErrPanic, check.ErrOf(cached.Analyze(t.Context(), at("library"), "title", "", "a")))
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%v, %v", families, err)
@@ -599,7 +600,7 @@ func TestPanicOfALoadIsAnErrorAndCounted(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		counted += m.GetCounter().GetValue()
 	}
-	equal(t, 2, counted)
+	check.Equal(t, 2, counted)
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -609,7 +610,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 2000 {
 		analyze(t, c, "library", "title", fmt.Sprint("text ", i))
 		_, err := c.Statistics(t.Context(), at("library"), "title", []string{fmt.Sprint("term ", i)}, make([]int64, 1))
-		must(t, err)
+		check.OK(t, err)
 	}
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
@@ -660,17 +661,17 @@ func warm(tb testing.TB) (analysis, counts func() error) {
 		return err
 	}
 	counts = func() error { _, err := c.Statistics(ctx, at("library"), "title", terms, dfs); return err }
-	must(tb, analysis())
-	must(tb, counts())
+	check.OK(tb, analysis())
+	check.OK(tb, counts())
 	return analysis, counts
 }
 
 func TestWarmAnswersDoNotAllocate(t *testing.T) {
 	analysis, counts := warm(t)
-	if n := testing.AllocsPerRun(100, func() { must(t, analysis()) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { check.OK(t, analysis()) }); n > 1 {
 		t.Errorf("Analyze allocates %v times, want 1 at most", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { must(t, counts()) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { check.OK(t, counts()) }); n > 0 {
 		t.Errorf("Statistics allocates %v times, want none", n)
 	}
 }
@@ -681,7 +682,7 @@ func BenchmarkWarm(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				must(b, ask())
+				check.OK(b, ask())
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -35,7 +36,7 @@ func serve(t *testing.T, h http.HandlerFunc, change func(*Options)) *Client {
 		change(&o)
 	}
 	c, err := New(o)
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -71,9 +72,9 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	}, nil)
 	_, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}, 0)
-	must(t, err)
+	check.OK(t, err)
 	for _, name := range []string{"Accept", "Content-Type"} {
-		equal(t, []string{"application/json"}, h[name], name)
+		check.Equal(t, []string{"application/json"}, h[name], name)
 	}
 	if h.Get("X-Elastic-Client-Meta") != "" || h.Get("User-Agent") != "akin" {
 		t.Errorf("sent %v", h)
@@ -97,9 +98,9 @@ func TestCallsGoThroughTheTransportThatIsGiven(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.RequestURI())
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	})})
-	must(t, err)
+	check.OK(t, err)
 	defer c.Close()
-	must(t, c.Ping(t.Context()))
+	check.OK(t, c.Ping(t.Context()))
 	if len(asked) != 1 || !strings.Contains(asked[0], " /") {
 		t.Errorf("the transport got %q", asked)
 	}
@@ -154,7 +155,7 @@ func TestCertificateOfTheClusterIsVerified(t *testing.T) {
 	signed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	for _, ca := range [][]byte{nil, signed} {
 		c, err := New(Options{URL: s.URL, CA: ca})
-		must(t, err)
+		check.OK(t, err)
 		if err := c.Ping(t.Context()); (err == nil) != (ca != nil) {
 			t.Errorf("with the authority %t: error %v", ca != nil, err)
 		}
@@ -232,7 +233,7 @@ func TestAnswerIsBounded(t *testing.T) {
 			}
 		}
 	}, nil)
-	wantErr(t, ErrTooLarge, errOf(count(t.Context(), c, "i")))
+	check.Error(t, ErrTooLarge, check.ErrOf(count(t.Context(), c, "i")))
 }
 
 func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
@@ -254,7 +255,7 @@ func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 		},
 	} {
 		c := serve(t, h, func(o *Options) { o.Timeout = 20 * time.Millisecond })
-		wantErr(t, context.DeadlineExceeded, errOf(count(t.Context(), c, "i")), name)
+		check.Error(t, context.DeadlineExceeded, check.ErrOf(count(t.Context(), c, "i")), name)
 	}
 }
 
@@ -281,7 +282,7 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 		if err != nil || !strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") || !strings.Contains(got, "%2Fd") {
 			t.Errorf("prefix %q: sent %q", prefix, got)
 		}
-		equal(t, 2+strings.Count(prefix, "/"), strings.Count(got, "/"), prefix, got)
+		check.Equal(t, 2+strings.Count(prefix, "/"), strings.Count(got, "/"), prefix, got)
 	}
 }
 
@@ -365,7 +366,7 @@ func TestAnswersToAnalyzeAreSmall(t *testing.T) {
 			}
 		}
 	}, func(o *Options) { o.Memory = m })
-	wantErr(t, ErrTooLarge, errOf(client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}})))
+	check.Error(t, ErrTooLarge, check.ErrOf(client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}})))
 	if m.most > decodedSize*textTokens || m.taken != 0 {
 		t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
 	}
@@ -387,7 +388,7 @@ func TestOutsideServersAreReachedAsTheEnvironmentSays(t *testing.T) {
 		for _, outside := range []bool{true, false} {
 			for _, server := range []string{signed, "http://behind-the-proxy.invalid"} {
 				c, err := New(Options{URL: server, CA: []byte(os.Getenv("AKIN_TEST_CA")), Outside: outside})
-				must(t, err)
+				check.OK(t, err)
 				if err := c.Ping(t.Context()); (err == nil) != outside {
 					t.Errorf("%s, outside %v: %v", server, outside, err)
 				}
@@ -403,11 +404,11 @@ func TestOutsideServersAreReachedAsTheEnvironmentSays(t *testing.T) {
 	signed.Config.ErrorLog = log.New(io.Discard, "", 0)
 	asPEM := func(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
 	system := filepath.Join(t.TempDir(), "system.pem")
-	must(t, os.WriteFile(system, asPEM(signed.Certificate().Raw), 0o600))
+	check.OK(t, os.WriteFile(system, asPEM(signed.Certificate().Raw), 0o600))
 	public, private, _ := ed25519.GenerateKey(nil)
 	another := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(nil, another, another, public, private)
-	must(t, err)
+	check.OK(t, err)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = []string{"HTTP_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + system, "AKIN_TEST_SIGNED=" + signed.URL, "AKIN_TEST_CA=" + string(asPEM(der))}
 	if out, err := child.CombinedOutput(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -33,7 +34,7 @@ func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
 	c, err := New(Options{URL: e.URL, Timeout: 30 * time.Second})
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(c.Close)
 	e.Client = c
 	e.Make = func(ctx context.Context, method, path string, body any) error {
@@ -197,9 +198,9 @@ func (e *engine) testRefusals(t *testing.T) {
 	for field, want := range map[string]error{
 		"title.raw": mapping.ErrNotText, "list": mapping.ErrNotText, "hidden": mapping.ErrNotText, "nowhere": mapping.ErrNotText,
 	} {
-		wantErr(t, want, errOf(e.cached(t).Analyze(t.Context(), at(e.At("main")), field, "", "x")), field)
+		check.Error(t, want, check.ErrOf(e.cached(t).Analyze(t.Context(), at(e.At("main")), field, "", "x")), field)
 	}
-	wantErr(t, mapping.ErrMixed, errOf(e.cached(t).Analyze(t.Context(), at(e.At("main", "german")), "title", "", "x")))
+	check.Error(t, mapping.ErrMixed, check.ErrOf(e.cached(t).Analyze(t.Context(), at(e.At("main", "german")), "title", "", "x")))
 	for _, tt := range []struct {
 		index, analyzer string
 		status          int
@@ -219,7 +220,7 @@ func (e *engine) testRefusals(t *testing.T) {
 			"properties": Object{"title": Object{"type": "text"}},
 		})
 		_, err := e.cached(t).Analyze(t.Context(), at(e.At("runtime")), "title", "", "x")
-		wantErr(t, mapping.ErrNotText, err)
+		check.Error(t, mapping.ErrNotText, err)
 	})
 }
 
@@ -235,9 +236,9 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 			Method: http.MethodPost, Path: IndexPath(e.At("search"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"match": Object{field: "Running"}}},
 		}, &answer)
-		must(t, err)
+		check.OK(t, err)
 		got, err := e.cached(t).Analyze(t.Context(), at(e.At("search")), field, "", "Running")
-		must(t, err)
+		check.OK(t, err)
 		if want := answer.Explanations[0].Explanation; field+":"+strings.Join(got.Terms, " ") != want {
 			t.Errorf("field %s: terms %q, the engine searches for %s", field, got.Terms, want)
 		}
@@ -267,8 +268,8 @@ func (e *engine) testWords(t *testing.T) {
 			continue
 		}
 		got, err := e.AnalyzeWords(t.Context(), e.At("main"), test.field, words)
-		must(t, err)
-		equal(t, test.want, got, test.field)
+		check.OK(t, err)
+		check.Equal(t, test.want, got, test.field)
 	}
 	t.Run("more tokens than a call may make", func(t *testing.T) {
 		many := make([]string, 2500)
@@ -277,7 +278,7 @@ func (e *engine) testWords(t *testing.T) {
 		}
 		many[1234] = strings.Repeat("x-", 10_001)
 		got, err := e.AnalyzeWords(t.Context(), e.At("main"), "body", many)
-		must(t, err)
+		check.OK(t, err)
 		for i, terms := range got {
 			switch {
 			case i == 1234 && terms != nil, i != 1234 && (len(terms) != 15 || terms[0] != "a"+strconv.Itoa(i)):
@@ -337,15 +338,13 @@ func (e *engine) testStatistics(t *testing.T) {
 func (e *engine) testCountBySearch(t *testing.T) {
 	for _, field := range []string{"title", "title.std", "low", "empty"} {
 		s, err := e.Schema(t.Context(), e.At("main"), field)
-		must(t, err)
+		check.OK(t, err)
 		terms := []string{"car", "cars", "boat", "the", "x.y", "none"}
 		vectors, err := e.about(e.At("main"), field).countByVectors(t.Context(), s, terms)
-		must(t, err)
+		check.OK(t, err)
 		search, err := e.about(e.At("main"), field).countBySearch(t.Context(), s, terms)
-		must(t, err)
-		if diff := cmp.Diff(vectors, search, cmp.AllowUnexported(termCount{})); diff != "" {
-			t.Errorf("field %s: %s", field, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, vectors, search, cmp.AllowUnexported(termCount{}), field)
 	}
 }
 
@@ -384,7 +383,7 @@ func (e *engine) testScale(t *testing.T) {
 func (e *engine) testScripts(t *testing.T) {
 	ask := func() bool {
 		st, err := e.cached(t).Statistics(t.Context(), at(e.At("main")), "title", []string{"car"}, make([]int64, 1))
-		must(t, err)
+		check.OK(t, err)
 		return st.Scripts
 	}
 	// Elasticsearch 8 and later as built for these tests has no painless.
@@ -392,7 +391,7 @@ func (e *engine) testScripts(t *testing.T) {
 		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
 		Body: Object{"script": Object{"source": "1"}},
 	}, nil) == nil
-	equal(t, has, ask())
+	check.Equal(t, has, ask())
 	bar := func(v any) {
 		e.Engine.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})

@@ -1,46 +1,18 @@
 package esclient
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 // client returns a client of the fake, without a network.
 func client(tb testing.TB, f *clustertest.Fake) *Client {
 	tb.Helper()
 	c, err := New(Options{Transport: f})
-	must(tb, err)
+	check.OK(tb, err)
 	return c
 }
 
@@ -56,7 +28,7 @@ func cached(tb testing.TB, f *clustertest.Fake) *Cached {
 func analyze(tb testing.TB, c *Cached, index, field, text string) *Analysis {
 	tb.Helper()
 	a, err := c.Analyze(tb.Context(), at(index), field, "", text)
-	must(tb, err)
+	check.OK(tb, err)
 	return a
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -59,7 +60,7 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 					t.Error(err, diff)
 				}
 			}
-			equal(t, 1, f.Asked(""))
+			check.Equal(t, 1, f.Asked(""))
 		})
 	}
 }
@@ -107,7 +108,7 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
-		equal(t, "GET /i?filter_path="+escaped+"&flat_settings=true ", f.Calls()[0], pattern, escaped)
+		check.Equal(t, "GET /i?filter_path="+escaped+"&flat_settings=true ", f.Calls()[0], pattern, escaped)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 
 	c := client(t, f)
 	s, err := c.Schema(t.Context(), "i", "to")
-	must(t, err)
+	check.OK(t, err)
 	want := wantSchema{
 		Targets: []mapping.Target{{Index: "i", Shards: 2, Source: "body", AliasOf: "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
 	}

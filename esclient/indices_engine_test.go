@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -94,7 +95,7 @@ func (e *engine) testExpressions(t *testing.T) {
 	t.Run("all indices", func(t *testing.T) {
 		for _, expression := range []string{"", "_all", "*"} {
 			_, err := e.cached(t).Analyze(t.Context(), at(expression), "no such field", "", "x")
-			wantErr(t, mapping.ErrNotText, err, expression)
+			check.Error(t, mapping.ErrNotText, err, expression)
 		}
 	})
 }
@@ -164,7 +165,7 @@ func (e *engine) testFields(t *testing.T) {
 		"*", "t*", "title*", "title.*", "*.text", "o*.t*", "o*", "ti*r", "list.*", "l*s", "n*", "*a*e*", "p*", "ty*", "none*", "object.o*",
 	} {
 		names, err := e.cached(t).Fields(t.Context(), at(e.At("fields")), pattern)
-		must(t, err)
+		check.OK(t, err)
 		got, failed := map[string]bool{}, 0
 		for _, name := range names {
 			switch target := aliases[name]; {
@@ -245,6 +246,6 @@ func (e *engine) testGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
 		}
-		equal(t, test.want, got, test.text)
+		check.Equal(t, test.want, got, test.text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -57,9 +58,9 @@ func TestOptionsGoWithCallsForAnExpression(t *testing.T) {
 	_, analysisErr := c.Analyze(t.Context(), indices, "title", "", "The Running Cars")
 	_, statisticsErr := c.Statistics(t.Context(), indices, "title", searchTerms, make([]int64, len(searchTerms)))
 	_, fieldsErr := c.Fields(t.Context(), indices, "t*")
-	must(t, errors.Join(analysisErr, statisticsErr, fieldsErr))
+	check.OK(t, errors.Join(analysisErr, statisticsErr, fieldsErr))
 	for call, want := range map[string]int{"GET /library?": 2, "POST /library/_search?": 2} {
-		equal(t, want, f.Asked(call), call)
+		check.Equal(t, want, f.Asked(call), call)
 	}
 	// The schema, the fields and the two probes; _analyze and _termvectors go to
 	// a concrete index.
@@ -76,15 +77,15 @@ func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
 		for _, indices := range all {
 			_, analysisErr := c.Analyze(t.Context(), indices, "title", "", "The Running Cars")
 			_, fieldsErr := c.Fields(t.Context(), indices, "t*")
-			must(t, errors.Join(analysisErr, fieldsErr))
+			check.OK(t, errors.Join(analysisErr, fieldsErr))
 		}
 	}
 	ask()
 	ask()
-	equal(t, 4, f.Asked("GET /library"))
+	check.Equal(t, 4, f.Asked("GET /library"))
 	c.Forget("library")
 	ask()
-	equal(t, 8, f.Asked("GET /library"))
+	check.Equal(t, 8, f.Asked("GET /library"))
 }
 
 func FuzzIndicesPath(f *testing.F) {
@@ -93,7 +94,7 @@ func FuzzIndicesPath(f *testing.F) {
 	f.Add("../_cluster", "a=%zz&ignore_throttled=%26pretty")
 	f.Fuzz(func(t *testing.T, expression, options string) {
 		u, err := url.Parse((Indices{expression, options}).path("/_search", url.Values{"filter_path": {"x"}}))
-		must(t, err)
+		check.OK(t, err)
 		for name := range u.Query() {
 			if name != "filter_path" && !isOption(name) {
 				t.Errorf("parameter %q", name)

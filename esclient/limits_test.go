@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 )
 
@@ -40,7 +41,7 @@ func TestLimitsAreAskedFor(t *testing.T) {
 			c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
 			synctest.Wait()
 			close(told)
-			equal(t, tt.want, <-told, name)
+			check.Equal(t, tt.want, <-told, name)
 		})
 	}
 }
@@ -56,7 +57,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
 		time.Sleep(time.Second)
-		equal(t, 1, f.Asked("_cluster/settings"))
+		check.Equal(t, 1, f.Asked("_cluster/settings"))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -175,7 +176,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			if got.Factor = test.want.Factor; off > 1e-12 || got != test.want {
 				t.Errorf("%+v, its factor off by %g, want %+v", got, off, test.want)
 			}
-			equal(t, 1, f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"`+weightsID+`"}`))
+			check.Equal(t, 1, f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"`+weightsID+`"}`))
 		})
 	}
 }
@@ -205,7 +206,7 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 		"norms not so there": {linearIndex{body: one.body, settings: one.settings, norm: `{"type":"long"}`}, ErrNoNorms},
 	} {
 		f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
-		wantErr(t, test.err, errOf(linear(t, cached(t, f))), name)
+		check.Error(t, test.err, check.ErrOf(linear(t, cached(t, f))), name)
 	}
 }
 
@@ -216,7 +217,7 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 		"index.similarity.s.script.source":"`+mapping.LinearScript+`"}}}`)
 
 	_, err := cached(t, f).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
-	wantErr(t, ErrNoNorms, err)
+	check.Error(t, ErrNoNorms, err)
 }
 
 func TestDocumentsMustHaveNorms(t *testing.T) {
@@ -253,7 +254,7 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 					t.Errorf("not asked for %s: %q", part, f.Calls())
 				}
 			}
-			equal(t, 0, f.Asked("terminate_after"))
+			check.Equal(t, 0, f.Asked("terminate_after"))
 		})
 	}
 }
@@ -305,7 +306,7 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 				ask := func(want int) {
 					t.Helper()
 					_, _ = linear(t, c)
-					equal(t, want, f.Asked("GET /i?"))
+					check.Equal(t, want, f.Asked("GET /i?"))
 				}
 				ask(1)
 				time.Sleep(test.again - time.Second)
@@ -332,7 +333,7 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 			}
 		}
 	}
-	equal(t, 2, f.Asked(`"avg"`))
+	check.Equal(t, 2, f.Asked(`"avg"`))
 }
 
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
@@ -350,7 +351,7 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	f.Reply("GET /x", 200, `{"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}}}`)
-	wantErr(t, mapping.ErrNotText, errOf(client(t, f).Inspect(t.Context(), "x", "body")))
+	check.Error(t, mapping.ErrNotText, check.ErrOf(client(t, f).Inspect(t.Context(), "x", "body")))
 }
 
 func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
@@ -365,5 +366,5 @@ func TestNamesThatJoinAlikeAreOtherQuestions(t *testing.T) {
 		t.Errorf("the norm of another question: %+v", l)
 	}
 	_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath+"\x00x", weightsID)
-	equal(t, 3, f.Asked("GET /i?"))
+	check.Equal(t, 3, f.Asked("GET /i?"))
 }

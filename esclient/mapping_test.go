@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -43,8 +44,8 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 	} {
 		for _, r := range clustertest.Engines(t, "testdata") {
 			s, err := client(t, clustertest.New().Replay(t, "GET /library", r, tt.answer)).Schema(t.Context(), "library", tt.field)
-			must(t, err)
-			equal(t, tt.want, summary(s), r.Engine, tt.field)
+			check.OK(t, err)
+			check.Equal(t, tt.want, summary(s), r.Engine, tt.field)
 		}
 	}
 }
@@ -118,8 +119,8 @@ func TestSchema(t *testing.T) {
 		{"boolean", "f", []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")}, scored(mapping.Boolean)},
 	} {
 		s, err := ofIndices(t, tt.field, tt.indices...)
-		must(t, err)
-		equal(t, tt.want, summary(s), tt.name)
+		check.OK(t, err)
+		check.Equal(t, tt.want, summary(s), tt.name)
 	}
 	const plain, nested = `"f":{"properties":{"g":{"type":"text"}}}`, `"f":{"type":"nested","properties":{"g":{"type":"text"}}}`
 	multiplexer := define + `,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],` +
@@ -155,7 +156,7 @@ func TestSchema(t *testing.T) {
 			mapped(mine, define+`,"index.analysis.analyzer.mine.a=\"1\"\nindex.analysis.analyzer.mine.b":"2"`),
 		}},
 	} {
-		wantErr(t, tt.err, errOf(ofIndices(t, tt.field, tt.indices...)), tt.name)
+		check.Error(t, tt.err, check.ErrOf(ofIndices(t, tt.field, tt.indices...)), tt.name)
 	}
 }
 
@@ -185,7 +186,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 		`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
 
 	s, err := client(t, f).Schema(t.Context(), "i", "a.f")
-	must(t, err)
+	check.OK(t, err)
 	if s.IndexAnalyzer != "english" || s.SearchAnalyzer != "default_search" {
 		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	}
@@ -203,9 +204,9 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
 			`"index.analysis.analyzer.more.tokenizer":"standard"`),
 	)
-	must(t, err)
+	check.OK(t, err)
 	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": mapping.ErrMixed, "more": mapping.ErrMixed} {
-		wantErr(t, want, errOf(s.Analyzer(name)), name)
+		check.Error(t, want, check.ErrOf(s.Analyzer(name)), name)
 	}
 }
 
@@ -226,7 +227,7 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {
-		equal(t, test.want, schemaPath(at(test.index), test.field), test.index, test.field)
+		check.Equal(t, test.want, schemaPath(at(test.index), test.field), test.index, test.field)
 	}
 }
 
@@ -252,7 +253,7 @@ func FuzzFindFields(f *testing.F) {
 		}
 		s, err := mapping.Merge(fields)
 		if err != nil {
-			wantErr(t, mapping.ErrMixed, err)
+			check.Error(t, mapping.ErrMixed, err)
 			return
 		}
 		shards := 0

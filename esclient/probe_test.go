@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -56,7 +57,7 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 	}
 	for _, test := range tests {
 		var e ScoreExplanation
-		must(t, Decode([]byte(test.explanation), &e))
+		check.OK(t, Decode([]byte(test.explanation), &e))
 		if got, ok := e.Scale(); got != test.want || ok != test.ok {
 			t.Errorf("%s: scale %v, %v, want %v, %v", test.name, got, ok, test.want, test.ok)
 		}
@@ -88,7 +89,7 @@ func TestScaleByVersion(t *testing.T) {
 	}
 	for _, test := range tests {
 		s := mapping.FieldScoring{K1: 0.9, Legacy: test.legacy}
-		equal(t, test.want, scaleOf(s, test.info), test)
+		check.Equal(t, test.want, scaleOf(s, test.info), test)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -77,5 +78,5 @@ func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
 		t.Errorf("%q, %v", names, err)
 	}
-	equal(t, 1, f.Asked(""))
+	check.Equal(t, 1, f.Asked(""))
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -88,10 +89,10 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 			fields[i] = mapping.Field{Target: mapping.Target{Index: string(rune('a' + i))}, Analyzers: mapping.Analyzers{SearchAnalyzer: name}}
 		}
 		s, err := mapping.Merge(fields)
-		must(t, err)
+		check.OK(t, err)
 		return s.SearchAnalyzers
 	}
-	equal(t, "default", of("default", "default"))
+	check.Equal(t, "default", of("default", "default"))
 	if a, b := of("default", "standard"), of("standard", "default"); a == b || a == "default" {
 		t.Errorf("%q and %q", a, b)
 	}
@@ -111,7 +112,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
 	} {
 		a, err := e.cached(t).Analyze(t.Context(), at(index+suffix), "title", "", "x")
-		must(t, err)
+		check.OK(t, err)
 		if a.Routed != want || a.Shards != shards {
 			t.Errorf("%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
 		}
@@ -121,7 +122,7 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 			} `json:"_shards"`
 		}
 		r := Call{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
-		must(t, e.Client.Do(t.Context(), r, &found))
+		check.OK(t, e.Client.Do(t.Context(), r, &found))
 		if !a.Routed && found.Shards.Total != shards {
 			t.Errorf("%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -52,7 +53,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
 	wantCount(t, client(t, f), s, "a,b", []string{"y", "x"}, termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}})
-	equal(t, 5, f.Asked(""))
+	check.Equal(t, 5, f.Asked(""))
 }
 
 func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
@@ -89,7 +90,7 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 			for range 2 {
 				wantCount(t, c, s, "i", []string{"x"}, termCount{7, []int64{2}})
 			}
-			equal(t, 1, f.Asked("_termvectors"))
+			check.Equal(t, 1, f.Asked("_termvectors"))
 		})
 	}
 }
@@ -140,5 +141,5 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 	want := make([]int64, len(terms))
 	want[0], want[2400] = 1, 2
 	wantCount(t, client(t, f), ofOne("i", "f", ""), "i", terms, termCount{7, want})
-	equal(t, 3, f.Asked(""))
+	check.Equal(t, 3, f.Asked(""))
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
@@ -50,12 +51,12 @@ func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
 		{"a circle", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["m"]`, ""},
 	} {
 		var s mapping.Settings
-		must(t, json.Unmarshal([]byte("{"+tt.settings+"}"), &s))
-		equal(t, tt.want, s.NotWords("a"), tt.name)
+		check.OK(t, json.Unmarshal([]byte("{"+tt.settings+"}"), &s))
+		check.Equal(t, tt.want, s.NotWords("a"), tt.name)
 	}
 	none := mapping.Settings{}
 	for name, want := range map[string]string{"default": "", "english": "", "fingerprint": "analyzer fingerprint"} {
-		equal(t, want, none.NotWords(name), name)
+		check.Equal(t, want, none.NotWords(name), name)
 	}
 }
 

@@ -21,12 +21,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func encoded(tb testing.TB, m *Matrix) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	must(tb, Encode(&b, m))
+	check.OK(tb, Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -58,7 +60,7 @@ func TestFileHasTheDocumentedBytes(t *testing.T) {
 	want = append(want, 1, 0, 0, 0)             // column of c
 	want = append(want, 255, 255)               // similarity 1
 	want = signed(want)
-	equal(t, want, encoded(t, m))
+	check.Equal(t, want, encoded(t, m))
 	if got := hex.EncodeToString(want[len(want)-32:]); m.Checksum() != got {
 		t.Errorf("Checksum %s, the file ends with %s", m.Checksum(), got)
 	}
@@ -107,7 +109,7 @@ func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
 		{"too many names", strings.Split("abcdefghi", ""), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			wantErr(t, ErrInvalid, errOf(New(Meta{Origins: tt.names}, rows(tt.origins))))
+			check.Error(t, ErrInvalid, check.ErrOf(New(Meta{Origins: tt.names}, rows(tt.origins))))
 		})
 	}
 	if _, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128)); err != nil {
@@ -133,7 +135,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 			t.Fatal("the same matrix gives other bytes")
 		}
 		got, err := Decode(iotest.HalfReader(bytes.NewReader(file)))
-		must(t, err)
+		check.OK(t, err)
 		if diff := same(m, got); diff != "" {
 			t.Fatal(diff)
 		}
@@ -158,7 +160,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 		"head": true, "header": true, "term lengths": true, "terms": true, "document frequencies": true,
 		"row lengths": true, "columns": true, "similarities": true, "form lengths": true, "forms": true, "checksum": true,
 	}
-	equal(t, want, sections)
+	check.Equal(t, want, sections)
 }
 
 func TestDecodeFindsEveryFlippedBit(t *testing.T) {
@@ -198,7 +200,7 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 	file := string(encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "a"}})))
 	for content, want := range map[string]bool{file: true, fileMagic: true, fileMagic[:7]: false, "": false, "akin\nakin-S\n": false} {
 		r := bufio.NewReader(strings.NewReader(content))
-		equal(t, want, IsEncoded(r), content)
+		check.Equal(t, want, IsEncoded(r), content)
 		if left, err := io.ReadAll(r); err != nil || string(left) != content {
 			t.Errorf("%.20q: left to read is %.20q, %v", content, left, err)
 		}
@@ -300,8 +302,8 @@ func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
 			t.Errorf("after %d bytes: %v", read, err)
 		}
 	}
-	wantErr(t, broken, Encode(failingWriter{broken}, m))
-	wantErr(t, broken, Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())))
+	check.Error(t, broken, Encode(failingWriter{broken}, m))
+	check.Error(t, broken, Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())))
 }
 
 type failingWriter struct{ err error }
@@ -309,7 +311,7 @@ type failingWriter struct{ err error }
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestNewRefusesAHeaderThatDecodeWouldRefuse(t *testing.T) {
-	wantErr(t, ErrInvalid, errOf(New(Meta{Source: strings.Repeat("s", maxHeader)}, nil)))
+	check.Error(t, ErrInvalid, check.ErrOf(New(Meta{Source: strings.Repeat("s", maxHeader)}, nil)))
 }
 
 func FuzzDecode(f *testing.F) {
@@ -364,10 +366,10 @@ func termRows(m *Matrix) []TermRow {
 // read as it was: three pairs of words, by akin at 09d4d11.
 func TestFilesOfEarlierVersionsStayReadable(t *testing.T) {
 	file, err := os.Open(filepath.Join("testdata", "before_models.akin"))
-	must(t, err)
+	check.OK(t, err)
 	defer file.Close()
 	m, err := Decode(file)
-	must(t, err)
+	check.OK(t, err)
 	var got []string
 	for _, term := range []string{"car", "gas"} {
 		for n := range m.Row(term).All() {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestFromRowsRestoresTheMatrix(t *testing.T) {
@@ -30,7 +32,7 @@ func TestFromRowsRestoresTheMatrix(t *testing.T) {
 func TestFromRowsRefuses(t *testing.T) {
 	row := func(docFreq uint32, neighbors ...Neighbor) Row {
 		r, err := PackRow(docFreq, neighbors)
-		must(t, err)
+		check.OK(t, err)
 		return r
 	}
 	b := Neighbor{Term: "b", Similarity: 0.5, DocFreq: 7}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // vehicles are the rows of a small matrix, in no order.
@@ -26,35 +26,10 @@ func vehicles() []TermRow {
 	}
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
-
 func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
 	tb.Helper()
 	m, err := New(meta, rows)
-	must(tb, err)
+	check.OK(tb, err)
 	return m
 }
 
@@ -83,7 +58,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		Terms: 6, NonZeros: 5, MaxNeighbors: 3,
 		Dominant: false, // 0.25 + 0.5 + 0.25 rounds to 65536/65535
 	}
-	equal(t, want, m.Meta())
+	check.Equal(t, want, m.Meta())
 	if got := slices.Collect(m.Terms()); !slices.Equal(got, []string{"automobile", "bus", "car", "hire", "lorry", "rental"}) || m.Len() != 6 {
 		t.Errorf("terms %q", got)
 	}
@@ -93,7 +68,7 @@ func TestNewSortsAndCounts(t *testing.T) {
 		{Term: "bus", Similarity: 16384.0 / 65535, DocFreq: 6},
 		{Term: "lorry", Similarity: 16384.0 / 65535, DocFreq: 5},
 	}
-	equal(t, wantCar, neighborsOf(m.Row("car")))
+	check.Equal(t, wantCar, neighborsOf(m.Row("car")))
 	if r := m.Row("car"); r.DocFreq() != 12 {
 		t.Errorf("df of car %d", r.DocFreq())
 	}
@@ -182,7 +157,7 @@ func TestMatrixIsImmutable(t *testing.T) {
 	params["a"] = "2"
 	m.Meta().Params["a"] = "3"
 	rows[1].Neighbors[0].Similarity = 1
-	equal(t, "hire", rows[0].Term)
+	check.Equal(t, "hire", rows[0].Term)
 	if m.Meta().Params["a"] != "1" || m.Row("car") != car || m.Checksum() != sum {
 		t.Error("the matrix has changed")
 	}
@@ -208,7 +183,7 @@ func TestRowsOfRandomMatricesKeepTheirPromises(t *testing.T) {
 			}
 			want := expectedRow(byTerm, term)
 			packed, err := PackRow(byTerm[term].DocFreq, want)
-			must(t, err)
+			check.OK(t, err)
 			if packed != row {
 				t.Fatalf("row of %q: %v, want %v", term, neighborsOf(row), want)
 			}
@@ -244,14 +219,14 @@ func TestRowsStopWhenAsked(t *testing.T) {
 		seen++
 		break
 	}
-	equal(t, 1, seen)
+	check.Equal(t, 1, seen)
 }
 
 func TestChecksumDistinguishesMatrices(t *testing.T) {
 	base := mustNew(t, Meta{Source: "x"}, vehicles())
 	shuffled := vehicles()
 	slices.Reverse(shuffled)
-	equal(t, base.Checksum(), mustNew(t, Meta{Source: "x"}, shuffled).Checksum())
+	check.Equal(t, base.Checksum(), mustNew(t, Meta{Source: "x"}, shuffled).Checksum())
 	otherFreq, otherSimilarity := vehicles(), vehicles()
 	otherFreq[3].DocFreq++
 	otherSimilarity[0].Neighbors[0].Similarity = 0.8

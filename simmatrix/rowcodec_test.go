@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // wordyRow returns a row of n neighbors with English letters.
@@ -24,14 +26,14 @@ func wordyRow(tb testing.TB, n int) Row {
 		}
 	}
 	r, err := PackRow(77, neighbors)
-	must(tb, err)
+	check.OK(tb, err)
 	return r
 }
 
 func TestEncodedRowIsTheSameRow(t *testing.T) {
 	var c RowCodec
 	empty, err := PackRow(4, nil)
-	must(t, err)
+	check.OK(t, err)
 	for _, r := range []Row{{}, empty, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
 		encoded := c.Encode(r)
 		got, err := c.Decode(encoded, 1<<20)
@@ -61,7 +63,7 @@ func TestEncodedRowHasTheDocumentedBytes(t *testing.T) {
 		t.Errorf("terms %q, %v", inflated, err)
 	}
 	short := wordyRow(t, 2)
-	equal(t, short.Packed(), c.Encode(short))
+	check.Equal(t, short.Packed(), c.Encode(short))
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -72,7 +74,7 @@ func TestDecodeRefuses(t *testing.T) {
 	deflate := func(text string) string {
 		var b bytes.Buffer
 		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		must(t, err)
+		check.OK(t, err)
 		io.WriteString(w, text)
 		w.Close()
 		return good[:h.terms] + b.String()

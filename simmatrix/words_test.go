@@ -2,6 +2,8 @@ package simmatrix
 
 import (
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // written is a matrix with a term that is what people write for another.
@@ -15,7 +17,7 @@ func written(t *testing.T) *Matrix {
 func TestWordsAreLookedUpAsPeopleWriteThemThenAsTerms(t *testing.T) {
 	want := map[string]string{"kidney": "kidnei", "kidnei": "kidnei", "renal": "renal", "gas": "ga", "ga": "gaa", "same": "one"}
 	got := written(t).TermsOf("kidney", "kidnei", "renal", "gas", "ga", "same", "liver", "kidney")
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }
 
 func TestNearestSpelling(t *testing.T) {
@@ -23,6 +25,6 @@ func TestNearestSpelling(t *testing.T) {
 	for word, want := range map[string]string{
 		"kidnay": "kidney", "kydnay": "kidney", "kydnays": "", "renals": "renal", "gase": "gas", "gasse": "gas", "gasses": "", "réal": "", "rénal": "renal", "zebra": "",
 	} {
-		equal(t, want, m.Nearest(word), word)
+		check.Equal(t, want, m.Nearest(word), word)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
@@ -43,8 +44,8 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 	for _, r := range clustertest.Engines(t, "../testdata") {
 		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
-			equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
-			equal(t, 1, f.Asked("DELETE /_search/scroll"))
+			check.Equal(t, libraryTitles, textsByID(t, client(t, f), allTitles()))
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 			gone := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
 			if err := client(t, gone).Scan(t.Context(), allTitles(), anyDoc); err != nil {
 				t.Errorf("a scroll that is gone at its end: %v", err)
@@ -102,7 +103,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
-			equal(t, 1, f.Asked("DELETE /_search/scroll"))
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }
@@ -164,7 +165,7 @@ func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
 	} {
 		f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
 		tt.o.Index, tt.o.Fields = "library", []string{"title"}
-		must(t, client(t, f).Scan(t.Context(), tt.o, anyDoc))
+		check.OK(t, client(t, f).Scan(t.Context(), tt.o, anyDoc))
 		if f.Asked("/library/_search?scroll=") != 1 || f.Asked(` {"_source":["title"],`+tt.want) != 1 {
 			t.Errorf("%s: asked %q", tt.name, f.Calls())
 		}
@@ -198,7 +199,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			server := httptest.NewServer(f) // a real one, for the connection that breaks
 			defer server.Close()
 			c, err := esclient.New(esclient.Options{URL: server.URL})
-			must(t, err)
+			check.OK(t, err)
 			defer c.Close()
 			err = (API{c}).Scan(t.Context(), allTitles(), anyDoc)
 			if err == nil || Interrupted(err) != test.want {
@@ -209,7 +210,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		server := httptest.NewServer(http.NotFoundHandler())
 		c, err := esclient.New(esclient.Options{URL: server.URL})
-		must(t, err)
+		check.OK(t, err)
 		defer c.Close()
 		server.Close()
 		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
@@ -219,7 +220,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("a call takes too long", func(t *testing.T) {
 		f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).On("GET /library", clustertest.Hang)
 		c, err := esclient.New(esclient.Options{Transport: f, Timeout: time.Millisecond})
-		must(t, err)
+		check.OK(t, err)
 		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
@@ -322,11 +323,11 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 				docs = append(docs, d)
 				return nil
 			})
-			must(t, err)
+			check.OK(t, err)
 			// The nested list has two elements.
 			got := docs[0].texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
-			equal(t, want, got)
+			check.Equal(t, want, got)
 			if got := docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
@@ -340,7 +341,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			var answer struct {
 				Docs []map[string]any `json:"docs"`
 			}
-			must(t, esclient.Decode(r.Body(t, "term vectors"), &answer))
+			check.OK(t, esclient.Decode(r.Body(t, "term vectors"), &answer))
 			refused := answer.Docs[2] // asked for in another index
 			f := scrolling(t, r).On("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
@@ -351,10 +352,8 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			})
 
 			err := client(t, f).ExactTerms(t.Context(), allTitles(), func(string, [][]string, [][]string) error { return nil })
-			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
-				t.Errorf("error %v", err)
-			}
-			equal(t, 1, f.Asked("DELETE /_search/scroll"))
+			check.Message(t, "index_not_found_exception", err)
+			check.Equal(t, 1, f.Asked("DELETE /_search/scroll"))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
@@ -34,13 +35,13 @@ var vectorRequests = []VectorRequest{
 func TestTermsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
 	got, err := client(t, f).DocVectors(t.Context(), vectorRequests)
-	must(t, err)
+	check.OK(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{Term: "cars", Freq: 2}}, "title.en": {{Term: "car", Freq: 2}, {Term: `d"og`, Freq: 1}}}},
 		{},
 		{Found: true, Version: 1},
 	}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 	for _, part := range []string{
 		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=true",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
@@ -61,7 +62,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		"empty":{"field_statistics":{"sum_doc_freq":0,"doc_count":0,"sum_ttf":0},"terms":{}}}},
 		{"_index":"t","_id":"2","found":false},{"_index":"t","_id":"3","_version":1,"found":true}]}`
 	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests)
-	must(t, err)
+	check.OK(t, err)
 	want := []DocTerms{
 		{
 			Found: true, Version: 3, MeanLengths: map[string]float64{"title": 2.5, "body": 3},
@@ -70,7 +71,7 @@ func TestMeanLengthsOfFields(t *testing.T) {
 		{},
 		{Found: true, Version: 1},
 	}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }
 
 func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
@@ -79,15 +80,15 @@ func TestDocumentsAreNamedByTheirNumbers(t *testing.T) {
 		{"_index":"t-1","_id":"a","_version":1,"_seq_no":4,"_primary_term":1,"_score":1.0}]}}`
 	f := clustertest.New().Reply("POST /t-1/_search", http.StatusOK, answer)
 	got, err := client(t, f).Named(t.Context(), "t-1", []int64{4, 7, 9})
-	must(t, err)
+	check.OK(t, err)
 	want := []DocRef{
 		{Index: "t-1", ID: "b", Routing: "r", SeqNo: 9, PrimaryTerm: 2, Version: 3},
 		{Index: "t-1", ID: "a", SeqNo: 4, PrimaryTerm: 1, Version: 1},
 	}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 	const call = `POST /t-1/_search?filter_path=hits.hits {"_source":false,"query":{"terms":{"_seq_no":[4,7,9]}},` +
 		`"seq_no_primary_term":true,"size":3,"track_total_hits":false,"version":true}`
-	equal(t, []string{call}, f.Calls())
+	check.Equal(t, []string{call}, f.Calls())
 	f.Reply("POST /t-1/_search", http.StatusOK, `{}`) // of no hits, as filter_path has it
 	if got, err := client(t, f).Named(t.Context(), "t-1", []int64{7}); err != nil || len(got) != 0 {
 		t.Errorf("none is there: got %v, %v", got, err)
@@ -106,7 +107,7 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	_, searched := c.DocVectors(t.Context(), nil)
 	_, now := c.TermFreqs(t.Context(), []string{"body"}, nil)
 	_, all := c.allTerms(t.Context(), vectorCall{positions: true})
-	must(t, errors.Join(searched, now, all))
+	check.OK(t, errors.Join(searched, now, all))
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
 	if f.Asked("field_statistics=true") != 1 || f.Asked("field_statistics=false") != 2 || !strings.Contains(f.Calls()[0], "field_statistics=true") {
 		t.Errorf("statistics are for the searched documents: %q", f.Calls())
@@ -151,14 +152,14 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)
 	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
 	got, err := client(t, f).TermFreqs(t.Context(), []string{"body.akin"}, docs)
-	must(t, err)
+	check.OK(t, err)
 	want := []DocTerms{
 		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
 		{},
 		{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
 		t.Errorf("asked %q", f.Calls())
 	}
@@ -192,7 +193,7 @@ func FuzzTermsOfDocuments(f *testing.F) {
 		call := vectorCall{positions: positions, docs: vectorRequests}
 		n := 0
 		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
-			equal(t, n, i)
+			check.Equal(t, n, i)
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/clustertest"
 	"github.com/akin-search/akin/esclient"
 )
@@ -36,7 +37,7 @@ func TestDocumentsAreIndexedInBulk(t *testing.T) {
 	f := clustertest.New().Reply("POST /docs/_bulk", http.StatusOK, `{"errors":false,"items":[{"index":{"_id":"1","status":201}},{"index":{"_id":"2","status":201}}]}`)
 	c := client(t, f)
 	docs := []Document{{"1", map[string]string{"body": "a car"}}, {"2", map[string]string{"body": "line\nbreak"}}}
-	must(t, c.Index(t.Context(), "docs", docs))
+	check.OK(t, c.Index(t.Context(), "docs", docs))
 	want := `{"index":{"_id":"1"}}` + "\n" + `{"body":"a car"}` + "\n" + `{"index":{"_id":"2"}}` + "\n" + `{"body":"line\nbreak"}` + "\n"
 	if _, sent, _ := strings.Cut(f.Calls()[0], " {"); "{"+sent != want {
 		t.Errorf("sent\n%s\nwant\n%s", f.Calls()[0], want)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -59,7 +60,7 @@ func (m *fakeMatrix) set(tb testing.TB, term string, docFreq uint32, similar map
 		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Term, b.Term))
 	})
 	row, err := simmatrix.PackRow(docFreq, list)
-	must(tb, err)
+	check.OK(tb, err)
 	if m.rows == nil {
 		m.rows = map[string]simmatrix.Row{}
 	}
@@ -198,7 +199,7 @@ func softs(scores []expand.HitScore) []float64 {
 func recalled(t *testing.T, r *Reranker, fields []expand.RerankField, hits []expand.Hit) *window {
 	t.Helper()
 	w, err := r.open(fields, hits)
-	must(t, err)
+	check.OK(t, err)
 	if known, err := w.recall(t.Context()); !known || err != nil {
 		t.Fatalf("remembered: %v, %v", known, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -29,7 +30,7 @@ func TestAnotherSearchMayMeetNewTermsMeanwhile(t *testing.T) {
 	wolf.SeqNo = 4
 	r := newReranker(t, v)
 	want, err := r.Scores(t.Context(), by(fields), hits)
-	must(t, err)
+	check.OK(t, err)
 	w := recalled(t, r, fields, hits)
 	met := false
 	ctx := &meanwhileContext{t.Context(), func() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -80,7 +81,7 @@ func wantScores(t *testing.T, r *Reranker, fields []expand.RerankField, hits []e
 func wantBy(t *testing.T, r *Reranker, search *expand.Rerank, hits []expand.Hit, want ...float64) []expand.HitScore {
 	t.Helper()
 	got, err := r.Scores(t.Context(), search, hits)
-	must(t, err)
+	check.OK(t, err)
 	checkScores(t, got, want...)
 	return got
 }
@@ -91,31 +92,6 @@ func scored(t *testing.T, r *Reranker, fields []expand.RerankField, hits []expan
 	_, err := r.Scores(t.Context(), by(fields), hits)
 	return err
 }
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 	v, fields, hits := pets(t)
@@ -129,7 +105,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
 		{Index: "i", ID: "3", Fields: []string{"body"}},
 	}}
-	equal(t, want, v.calls)
+	check.Equal(t, want, v.calls)
 	if s := r.Stats(); s.Hits != 6 || s.Misses != 3 || s.Bytes == 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -141,7 +117,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 	v.versions[docName{"i", "3"}] = 2
 	hits[2].SeqNo, hits[2].Version = 9, 2
@@ -168,7 +144,7 @@ func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
 			}
 			v.docs[docName{"i", "2"}], v.versions[docName{"i", "2"}] = doc, 1 // as the search has seen it
 			wantScores(t, r, fields, hits, .5, 1, 0)
-			equal(t, 1, len(v.calls[1]))
+			check.Equal(t, 1, len(v.calls[1]))
 		})
 	}
 }
@@ -187,11 +163,11 @@ func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		wantErr(t, context.Canceled, <-failed)
+		check.Error(t, context.Canceled, <-failed)
 		close(v.wait)
 		synctest.Wait()
 		wantScores(t, r, fields, hits, .5, 1, 0)
-		equal(t, 1, v.count())
+		check.Equal(t, 1, v.count())
 	})
 }
 
@@ -221,7 +197,7 @@ func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
 				asked[d.ID]++
 			}
 		}
-		equal(t, map[string]int{"1": 1, "2": 1, "3": 1}, asked)
+		check.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1}, asked)
 	})
 }
 
@@ -251,7 +227,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 					searches.Go(func() { _ = search(greedy(i)) })
 				}
 				synctest.Wait()
-				wantErr(t, cache.ErrBusy, search(greedy(-1)))
+				check.Error(t, cache.ErrBusy, search(greedy(-1)))
 				for range maxFetches / 4 {
 					searches.Go(func() {
 						if err := search("modest", "other"); errors.Is(err, cache.ErrBusy) {
@@ -263,7 +239,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				close(v.wait)
 				searches.Wait()
 				synctest.Wait()
-				equal(t, 0, r.loader.Taken())
+				check.Equal(t, 0, r.loader.Taken())
 			})
 		})
 	}
@@ -306,11 +282,11 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	r := newReranker(t, v)
 	fields[0].Field = "alias"
 	for range 2 {
-		wantErr(t, ErrNoTerms, scored(t, r, fields, hits))
+		check.Error(t, ErrNoTerms, scored(t, r, fields, hits))
 	}
-	equal(t, []string{"i.alias"}, v.askedFields)
+	check.Equal(t, []string{"i.alias"}, v.askedFields)
 	four := v.add("4", map[string]map[string]int64{"alias": {"cat": 1}})
-	must(t, scored(t, r, fields, []expand.Hit{four}))
+	check.OK(t, scored(t, r, fields, []expand.Hit{four}))
 	wantScores(t, r, fields, hits, 0, 0, 0)
 }
 
@@ -341,13 +317,13 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
 		for range 2 {
-			must(t, scored(t, r, fields, hits))
+			check.OK(t, scored(t, r, fields, hits))
 		}
 		v.uuids["i"] = "second"
 		v.docs[docName{"i", "3"}]["body"] = map[string]int64{"cat": 1}
 		time.Sleep(time.Minute)
 		wantScores(t, r, fields, hits, .5, 1, 1)
-		equal(t, []string{"i", "i"}, v.askedUUIDs)
+		check.Equal(t, []string{"i", "i"}, v.askedUUIDs)
 	})
 }
 
@@ -365,7 +341,7 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 		defer r.Close()
 		search := func() int {
 			before := v.count()
-			must(t, scored(t, r, fields, hits))
+			check.OK(t, scored(t, r, fields, hits))
 			if v.count() == before {
 				return 0
 			}
@@ -387,7 +363,7 @@ func TestVectorsThatAreUsedStay(t *testing.T) {
 			t.Errorf("asked for %d again, %d at once", all, most)
 		}
 		time.Sleep(vectorLife*3/2 + time.Second)
-		equal(t, 50, search())
+		check.Equal(t, 50, search())
 	})
 }
 
@@ -399,7 +375,7 @@ func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 	v.err = esclient.ErrTooLarge
-	wantErr(t, ErrTooLarge, scored(t, newReranker(t, v), fields, hits))
+	check.Error(t, ErrTooLarge, scored(t, newReranker(t, v), fields, hits))
 }
 
 func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
@@ -412,7 +388,7 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 		v.docs[docName{"i", id}]["body"] = large
 	}
 	r := newReranker(t, v)
-	wantErr(t, ErrTooLarge, scored(t, r, fields, hits))
+	check.Error(t, ErrTooLarge, scored(t, r, fields, hits))
 }
 
 func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
@@ -425,7 +401,7 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 		hits = append(hits, v.add(id, map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}))
 	}
 	got, err := newReranker(t, v).Scores(t.Context(), by(fields), hits)
-	must(t, err)
+	check.OK(t, err)
 	var asked []int
 	for _, call := range v.calls {
 		asked = append(asked, len(call))
@@ -438,7 +414,7 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 func TestVersionsOfSAreToldApart(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	next := &fakeMatrix{version: "pets@2", docs: 100}
 	next.set(t, "cat", 10, map[string]float64{"fish": 0.25})
 	next.set(t, "fish", 10, nil)
@@ -452,7 +428,7 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 		fields[0].Similarities = c.s
 		wantScores(t, r, fields, hits, c.want...)
 	}
-	equal(t, 1, len(v.calls))
+	check.Equal(t, 1, len(v.calls))
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -467,7 +443,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			hits = append(hits, v.add(id, map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}))
 		}
 		got, err := r.Scores(t.Context(), by(fields), hits)
-		must(t, err)
+		check.OK(t, err)
 		if all := softs(got); slices.Max(all) != slices.Min(all) || all[0] <= 0 {
 			t.Fatalf("got %v", got)
 		}
@@ -499,8 +475,8 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 		go func() { failed <- scored(t, r, fields, hits) }()
 		synctest.Wait()
 		r.Close()
-		wantErr(t, context.Canceled, <-failed)
-		wantErr(t, cache.ErrClosed, scored(t, r, fields, hits))
+		check.Error(t, context.Canceled, <-failed)
+		check.Error(t, cache.ErrClosed, scored(t, r, fields, hits))
 	})
 }
 
@@ -508,13 +484,13 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 func TestScoresEndWithTheirContext(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	for asked := range 2 {
 		w, err := r.open(fields, hits)
-		must(t, err)
-		wantErr(t, context.Canceled, errOf(w.recall(&endingContext{t.Context(), asked})), asked)
+		check.OK(t, err)
+		check.Error(t, context.Canceled, check.ErrOf(w.recall(&endingContext{t.Context(), asked})), asked)
 	}
-	wantErr(t, context.Canceled, errOf(r.Scores(&endingContext{t.Context(), 0}, by(fields), hits)))
+	check.Error(t, context.Canceled, check.ErrOf(r.Scores(&endingContext{t.Context(), 0}, by(fields), hits)))
 }
 
 // A search that panics leaves its scratch in disorder: the next one must not
@@ -522,7 +498,7 @@ func TestScoresEndWithTheirContext(t *testing.T) {
 func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	bad := []expand.RerankField{fields[0]}
 	bad[0].Terms, bad[0].Freqs = []string{"cat", "dog"}, []float64{1} // none for the dog
 	fish := []expand.RerankField{fields[0]}
@@ -556,7 +532,7 @@ func (c *endingContext) Err() error {
 func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	asked, ended := 0, true
 	for ; ended; asked++ {
 		forgetSquares(r, fields, hits) // to be computed with the scratch again
@@ -587,7 +563,7 @@ func TestTermsLeavesOutHits(t *testing.T) {
 	v.docs[docName{"i", hits[1].ID}]["body"] = large
 	v.failed = map[docName]error{{"i", hits[0].ID}: errors.New("this document only")}
 	got, err := newReranker(t, v).Terms(t.Context(), []string{"body"}, hits)
-	must(t, err)
+	check.OK(t, err)
 	for k, fields := range got {
 		if (fields == nil) != (k < 2) {
 			t.Errorf("hit %d: %d terms", k, len(fields["body"].Terms))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
@@ -60,14 +61,14 @@ func TestHitsAreNamedByTheirNumbersOnce(t *testing.T) {
 	r := newReranker(t, v)
 	for range 3 {
 		got := wantBy(t, r, by, hits, .5, 1, 0)
-		equal(t, []string{"1", "2", "3"}, ids(got))
+		check.Equal(t, []string{"1", "2", "3"}, ids(got))
 	}
 	both := []string{"body", "title"}
 	want := [][]documents.VectorRequest{{
 		{Index: "i", ID: "1", Fields: both}, {Index: "i", ID: "2", Fields: both}, {Index: "i", ID: "3", Fields: both},
 	}}
-	equal(t, want, v.calls)
-	equal(t, [][]int64{{0, 1, 2}}, v.named)
+	check.Equal(t, want, v.calls)
+	check.Equal(t, [][]int64{{0, 1, 2}}, v.named)
 	hits[1].SeqNo = 9 // it was written again
 	v.seqNos[docName{"i", "2"}], v.versions[docName{"i", "2"}] = 9, 6
 	wantBy(t, r, by, hits, .5, 1, 0)
@@ -80,10 +81,10 @@ func TestNumbersOfDocumentsThatAreGoneAreMissing(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.seqNos[docName{"i", "2"}] = 7
 	r := newReranker(t, v)
-	wantErr(t, ErrMissing, errOf(r.Scores(t.Context(), by, hits)))
+	check.Error(t, ErrMissing, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	v.seqNos[docName{"i", "2"}] = 1 // as the search has seen it
 	wantBy(t, r, by, hits, .5, 1, 0)
-	equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
+	check.Equal(t, [][]string{{"1", "3"}, {"2"}}, v.asked())
 	clear(v.seqNos)
 	if _, err := newReranker(t, v).Scores(t.Context(), by, hits); !errors.Is(err, ErrMissing) || len(v.calls) != 2 {
 		t.Errorf("all are gone: got %v, asked for %v", err, v.asked())
@@ -108,7 +109,7 @@ func TestTermsOfAnotherStateThanTheNamedAreNotUsed(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.versions[docName{"i", "3"}] = 4
 	r := newReranker(t, staleNames{v})
-	wantErr(t, ErrMissing, errOf(r.Scores(t.Context(), by, hits)))
+	check.Error(t, ErrMissing, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	if _, err := r.Scores(t.Context(), by, hits[:2]); err != nil || len(v.calls) != 1 {
 		t.Errorf("the others: %v, %v", err, v.asked())
 	}
@@ -118,7 +119,7 @@ func TestFailuresOfNamingAreToldAndNotRemembered(t *testing.T) {
 	v, by, hits := numbered(t)
 	v.namedErr = errors.New("a reason")
 	r := newReranker(t, v)
-	wantErr(t, v.namedErr, errOf(r.Scores(t.Context(), by, hits)))
+	check.Error(t, v.namedErr, check.ErrOf(r.Scores(t.Context(), by, hits)))
 	v.namedErr = nil
 	wantBy(t, r, by, hits, .5, 1, 0)
 }
@@ -138,9 +139,9 @@ func TestNumbersAreOfOneIndex(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range 2 {
 			got := wantBy(t, r, by, hits, 0, 1, .5)
-			equal(t, []string{"3", "2", "1"}, ids(got))
+			check.Equal(t, []string{"3", "2", "1"}, ids(got))
 		}
-		equal(t, [][]int64{{0, 1, 2}, {0, 1, 2}}, v.named)
+		check.Equal(t, [][]int64{{0, 1, 2}, {0, 1, 2}}, v.named)
 	})
 }
 
@@ -172,7 +173,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		got, err := r.Scores(t.Context(), by, there)
-		must(t, err)
+		check.OK(t, err)
 		if diff := cmp.Diff([]string{"d1", "d2", "d5", "d6", "d7"}, ids(got)); diff != "" || len(v.calls) > 0 {
 			t.Errorf("asked again for %v (-want +got)\n%s", v.asked(), diff)
 		}
@@ -189,7 +190,7 @@ func TestTooLargeAnswersAreHalvedWithSomeDocumentsMissing(t *testing.T) {
 			}
 		}
 		v.err = esclient.ErrTooLarge
-		wantErr(t, ErrTooLarge, errOf(newReranker(t, v).Scores(t.Context(), by, hits)))
+		check.Error(t, ErrTooLarge, check.ErrOf(newReranker(t, v).Scores(t.Context(), by, hits)))
 	}
 }
 
@@ -202,7 +203,7 @@ func TestVectorsOfOtherDocumentsAreNotUsed(t *testing.T) {
 	for range 2 {
 		wantScores(t, r, fields, hits, .5, 1, 0)
 	}
-	equal(t, [][]string{{"1", "2", "3"}}, v.asked())
+	check.Equal(t, [][]string{{"1", "2", "3"}}, v.asked())
 }
 
 // Neither a request nor an answer is held on to, and calls only join others.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // randomVector returns a vector of some terms, or of none.
@@ -319,7 +321,7 @@ func TestFieldsOfManyIndicesAreForgotten(t *testing.T) {
 	for n := range maxNumbers {
 		r.memory.fields.of(fieldKey{index: strconv.Itoa(n)})
 	}
-	must(t, scored(t, r, fields, hits))
+	check.OK(t, scored(t, r, fields, hits))
 	if n := len(r.memory.fields.known); r.Stats().Forgotten != 1 || n != 1 {
 		t.Errorf("forgotten %d times, %d fields are left", r.Stats().Forgotten, n)
 	}

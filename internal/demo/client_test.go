@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A client sends requests to one engine, this one or a real one.
@@ -50,10 +51,10 @@ func (c *client) do(tb testing.TB, method, path string, body any) (int, any) {
 	default:
 		var err error
 		data, err = json.Marshal(b, json.Deterministic(true))
-		must(tb, err)
+		check.OK(tb, err)
 	}
 	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, bytes.NewReader(data))
-	must(tb, err)
+	check.OK(tb, err)
 	if body != nil {
 		request.Header.Set("Content-Type", contentType)
 	}
@@ -96,9 +97,9 @@ func (c *client) load(tb testing.TB, index string, properties map[string]any, do
 	var bulk strings.Builder
 	for _, d := range docs {
 		action, err := json.Marshal(map[string]any{"index": map[string]any{"_id": d.id}})
-		must(tb, err)
+		check.OK(tb, err)
 		source, err := json.Marshal(d.source)
-		must(tb, err)
+		check.OK(tb, err)
 		bulk.Write(append(append(append(action, '\n'), source...), '\n'))
 	}
 	if len(docs) == 0 {
@@ -171,25 +172,10 @@ func corpus(index string) (docs []loaded) {
 	return docs
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
 // normalized returns v as it looks once it went through JSON.
 func normalized(tb testing.TB, v any) any {
 	tb.Helper()
 	data, err := json.Marshal(v)
-	must(tb, err)
+	check.OK(tb, err)
 	return decodeJSON(data)
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // tolerance is the largest relative difference of two scores that counts as
@@ -86,9 +88,9 @@ func (c *comparison) load(t *testing.T, index string, properties map[string]any,
 	c.real.load(t, name, properties, docs...)
 	t.Cleanup(func() {
 		request, err := http.NewRequest(http.MethodDelete, c.real.base+"/"+name, http.NoBody)
-		must(t, err)
+		check.OK(t, err)
 		response, err := c.real.http.Do(request)
-		must(t, err)
+		check.OK(t, err)
 		response.Body.Close()
 	})
 }
@@ -99,7 +101,7 @@ func (c *comparison) both(t *testing.T, path string, body any) (theirs, ours any
 	t.Helper()
 	theirStatus, theirs := c.real.do(t, "POST", path, body)
 	ourStatus, ours := c.ours.do(t, "POST", path, body)
-	equal(t, ourStatus, theirStatus, path, body, ours, theirs)
+	check.Equal(t, ourStatus, theirStatus, path, body, ours, theirs)
 	return theirs, ours
 }
 
@@ -112,7 +114,7 @@ func (c *comparison) search(t *testing.T, index string, query map[string]any, re
 		body["rescore"] = rescore
 	}
 	theirs, ours := c.both(t, "/"+c.prefix+index+"/_search", body)
-	equal(t, at(theirs, "hits", "total"), at(ours, "hits", "total"), index, query)
+	check.Equal(t, at(theirs, "hits", "total"), at(ours, "hits", "total"), index, query)
 	want, got := scores(theirs), scores(ours)
 	for id, w := range want {
 		difference := math.Abs(got[id] - w)
@@ -127,7 +129,7 @@ func (c *comparison) search(t *testing.T, index string, query map[string]any, re
 			t.Errorf("%s %v: %s scores %v, in a real engine %v", index, query, id, got[id], w)
 		}
 	}
-	equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), index, query)
+	check.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)), index, query)
 }
 
 // report logs how much was compared, and fails if nothing was.
@@ -303,7 +305,7 @@ func TestTermsAreThoseOfARealEngine(t *testing.T) {
 	}
 	for _, body := range requests {
 		theirs, ours := c.both(t, "/"+c.prefix+"help/_analyze", body)
-		equal(t, withoutTypes(theirs), ours, body)
+		check.Equal(t, withoutTypes(theirs), ours, body)
 	}
 }
 
@@ -350,13 +352,13 @@ func TestStatisticsAreThoseOfARealEngine(t *testing.T) {
 			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword", "title": "keyword"}, "term_statistics": true, "positions": false, "offsets": false}
 			maps.Copy(body, o)
 			theirs, ours := c.both(t, "/"+c.prefix+index+"/_termvectors", body)
-			equal(t, at(theirs, "term_vectors"), at(ours, "term_vectors"), index, o)
+			check.Equal(t, at(theirs, "term_vectors"), at(ours, "term_vectors"), index, o)
 		}
 	}
 	for _, q := range Queries()[:5] {
 		body := map[string]any{"query": map[string]any{"match": map[string]any{"body": q.Text}}}
 		theirs, ours := c.both(t, "/"+c.prefix+"*/_count", body)
-		equal(t, at(theirs, "count"), at(ours, "count"), q.Text)
+		check.Equal(t, at(theirs, "count"), at(ours, "count"), q.Text)
 	}
 }
 
@@ -378,8 +380,6 @@ func TestExplanationsAreThoseOfARealEngine(t *testing.T) {
 		near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(a) })
 		// dis_max lists its clauses in the order of a hash map there.
 		anyOrder := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(at(a, "description")) < fmt.Sprint(at(b, "description")) })
-		if diff := cmp.Diff(want, got, near, anyOrder); diff != "" {
-			t.Errorf("%v (-real +ours):\n%s", query, diff)
-		}
+		check.Equal(t, want, got, anyOrder, near, query)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // corpusWords returns the lower-case words of s without punctuation.
@@ -15,7 +17,7 @@ func corpusWords(s string) []string {
 }
 
 func TestCorpusIsOfSufficientSize(t *testing.T) {
-	equal(t, []string{"help", "catalogue", "knowledge"}, Indices())
+	check.Equal(t, []string{"help", "catalogue", "knowledge"}, Indices())
 	total := 0
 	for _, index := range Indices() {
 		total += len(Docs(index))
@@ -33,7 +35,7 @@ func TestCorpusIsOfSufficientSize(t *testing.T) {
 				t.Errorf("%s: a title of %d words, want 1 to 12", doc.ID, n)
 			}
 			for _, text := range []string{doc.Title, doc.Body} {
-				equal(t, strings.Join(strings.Fields(text), " "), text, doc.ID)
+				check.Equal(t, strings.Join(strings.Fields(text), " "), text, doc.ID)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func isObject(answer any) bool {
@@ -18,7 +20,7 @@ func isObject(answer any) bool {
 func FuzzSearchBody(f *testing.F) {
 	for _, q := range append(queriesOf("car hire park"), saturated(2)) {
 		body, err := json.Marshal(map[string]any{"query": q, "explain": true})
-		must(f, err)
+		check.OK(f, err)
 		f.Add(body)
 	}
 	for _, body := range []string{

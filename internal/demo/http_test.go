@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestRefusalsNameTheCause(t *testing.T) {
@@ -82,7 +84,7 @@ func TestRefusalsNameTheCause(t *testing.T) {
 			}
 		})
 	}
-	equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
+	check.Equal(t, 3.0, at(c.ok(t, "GET", "/toy/_count", nil), "count"))
 }
 
 // Only searches run at the same time.
@@ -103,7 +105,7 @@ func TestADocumentIsNotStoredDuringSearches(t *testing.T) {
 	case <-time.After(50 * time.Millisecond): // nothing tells that it waits for a mutex
 	}
 	e.mu.RUnlock()
-	equal(t, http.StatusOK, <-stored)
+	check.Equal(t, http.StatusOK, <-stored)
 }
 
 func TestWeightsMultiplyScores(t *testing.T) {
@@ -128,7 +130,7 @@ func TestBodyHasToSayThatItIsJSON(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		equal(t, want, w.Code, contentType)
+		check.Equal(t, want, w.Code, contentType)
 	}
 }
 
@@ -168,7 +170,7 @@ func TestBulkReportsEachItem(t *testing.T) {
 			t.Errorf("%v documents with %q, want %v", n, value, want)
 		}
 	}
-	equal(t, 2.0, at(c.ok(t, "GET", "/b/_count", nil), "count"))
+	check.Equal(t, 2.0, at(c.ok(t, "GET", "/b/_count", nil), "count"))
 }
 
 func TestIndexExpressions(t *testing.T) {
@@ -181,7 +183,7 @@ func TestIndexExpressions(t *testing.T) {
 		"/logs-*/_search": {"logs-1", "logs-2"}, "/other,logs-1/_search": {"logs-1", "other"}, "/*-2,*r/_search": {"logs-2", "other"},
 		"/none-*/_search": {}, "/other,none/_search?ignore_unavailable=true": {"other"},
 	} {
-		equal(t, want, ids(c.ok(t, "GET", path, nil)), path)
+		check.Equal(t, want, ids(c.ok(t, "GET", path, nil)), path)
 	}
 }
 
@@ -217,7 +219,7 @@ func TestSearchOptions(t *testing.T) {
 			answer := c.ok(t, "POST", tt.path, tt.body)
 			for path, want := range tt.want {
 				if path == "ids" {
-					equal(t, want, any(fmt.Sprint(ids(answer))))
+					check.Equal(t, want, any(fmt.Sprint(ids(answer))))
 					continue
 				}
 				steps := []any{"hits"}
@@ -256,14 +258,14 @@ func scrollDocuments(t *testing.T) {
 		answer = c.ok(t, "POST", "/_search/scroll", map[string]any{"scroll": "1m", "scroll_id": id})
 		got = append(got, ids(answer)...)
 	}
-	equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
+	check.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, got)
 	time.Sleep(2 * time.Minute)
 	if status, _ := c.do(t, "POST", "/_search/scroll", map[string]any{"scroll_id": id}); status != http.StatusNotFound {
 		t.Errorf("an expired scroll answers with status %d, want 404", status)
 	}
 	second := at(c.ok(t, "POST", "/s/_search?scroll=1m", nil), "_scroll_id")
 	freed := c.ok(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": []any{second}})
-	equal(t, 1.0, at(freed, "num_freed"), freed)
+	check.Equal(t, 1.0, at(freed, "num_freed"), freed)
 	if status, _ := c.do(t, "DELETE", "/_search/scroll", map[string]any{"scroll_id": second}); status != http.StatusNotFound {
 		t.Errorf("freeing twice: status %d, want 404", status)
 	}
@@ -286,7 +288,7 @@ func TestEngineDescribesItsIndices(t *testing.T) {
 		at(answer, "toy", "mappings", "properties", "body", "type") != "text" || at(answer, "toy", "aliases") == nil {
 		t.Errorf("GET /toy: %v", answer)
 	}
-	equal(t, "1", at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"))
+	check.Equal(t, "1", at(c.ok(t, "GET", "/toy?flat_settings=true", nil), "toy", "settings", "index.number_of_shards"))
 	if v, _ := at(c.ok(t, "GET", "/", nil), "version", "number").(string); !strings.HasPrefix(v, "8.") {
 		t.Errorf("version %q", v)
 	}
@@ -312,7 +314,7 @@ func TestSearchesDuringWritesSeeWholeBulks(t *testing.T) {
 		wg.Go(func() {
 			for range pairs {
 				n, _ := at(c.ok(t, "POST", "/w/_search", `{"query":{"match":{"v":"car"}},"size":100}`), "hits", "total", "value").(float64)
-				equal(t, 0, int(n)%2, n)
+				check.Equal(t, 0, int(n)%2, n)
 			}
 		})
 	}
@@ -327,18 +329,18 @@ func TestTermVectorsOfDocumentsAreThoseOfTheirTexts(t *testing.T) {
 	const without = "?positions=false&offsets=false&payloads=false&term_statistics=false&field_statistics=false"
 	answer := c.ok(t, "POST", "/_mtermvectors"+without,
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]},{"_index":"toy","_id":"nobody","fields":["body"]}]}`)
-	equal(t, 2., at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"))
+	check.Equal(t, 2., at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "term_freq"))
 	if got := at(answer, "docs", 0, "term_vectors", "title"); got != nil {
 		t.Errorf("a field that was not asked for: %v", got)
 	}
-	equal(t, false, at(answer, "docs", 1, "found"))
+	check.Equal(t, false, at(answer, "docs", 1, "found"))
 	if got := at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"); got != nil {
 		t.Errorf("positions that were not asked for: %v", got)
 	}
 	answer = c.ok(t, "POST", "/_mtermvectors"+strings.Replace(without, "positions=false", "positions=true", 1),
 		`{"docs":[{"_index":"toy","_id":"1","fields":["body"]}]}`)
 	want := any([]any{map[string]any{"position": 0.}, map[string]any{"position": 2.}})
-	equal(t, want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"))
+	check.Equal(t, want, at(answer, "docs", 0, "term_vectors", "body", "terms", "car", "tokens"))
 }
 
 func TestHitsAreNamedByNumbers(t *testing.T) {

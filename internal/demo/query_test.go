@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestMinimumShouldMatch(t *testing.T) {
@@ -31,7 +33,7 @@ func TestMinimumShouldMatch(t *testing.T) {
 		{"-9", 3, 0},
 		{"7", 3, 7},
 	} {
-		equal(t, tt.want, minimumShouldMatch(tt.spec, tt.n), tt.spec, tt.n)
+		check.Equal(t, tt.want, minimumShouldMatch(tt.spec, tt.n), tt.spec, tt.n)
 	}
 }
 
@@ -41,7 +43,7 @@ func TestQueryStringOperatorsAreRecognized(t *testing.T) {
 		"car AND hire": true, "NOT car": true, "-car": true, "+car": true, "title:car": true, `"car hire"`: true, "ca*": true,
 		"car~": true, "car^2": true, "(car": true, "a/b": true, "a && b": true, "!x": true, ">5": true,
 	} {
-		equal(t, want, operators(text), text)
+		check.Equal(t, want, operators(text), text)
 	}
 }
 
@@ -59,7 +61,7 @@ func TestEnglishTerms(t *testing.T) {
 		for _, token := range tokens {
 			terms = append(terms, token.Term)
 		}
-		equal(t, want, strings.Join(terms, " "), text)
+		check.Equal(t, want, strings.Join(terms, " "), text)
 	}
 }
 

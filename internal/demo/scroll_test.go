@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // numbers fills an index "n" with the documents 0 to n-1, four of five of which
@@ -49,7 +51,7 @@ func TestSlicesHoldEachDocumentOnce(t *testing.T) {
 		got = append(got, part...)
 	}
 	slices.Sort(got)
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }
 
 // share returns a query for a random share of the documents.
@@ -71,7 +73,7 @@ func TestRandomScoresFindAShare(t *testing.T) {
 		if len(got) < want-100 || len(got) > want+100 { // 5 standard deviations of at most 20
 			t.Errorf("%d of 2000 documents score %v, want about %d", len(got), least, want)
 		}
-		equal(t, got, found(least, 1))
+		check.Equal(t, got, found(least, 1))
 	}
 	if slices.Equal(found(0.5, 1), found(0.5, 2)) {
 		t.Error("another seed finds the same")

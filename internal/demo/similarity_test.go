@@ -3,6 +3,8 @@ package demo
 import (
 	"math"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestLengthsKeepTheirFirstFourBits(t *testing.T) {
@@ -12,7 +14,7 @@ func TestLengthsKeepTheirFirstFourBits(t *testing.T) {
 		0: 0, 1: 1, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 55: 54, 56: 56, 59: 56, 60: 60,
 		119: 112, 120: 120, 1000: 984, 5001: 4632, math.MaxInt32: 24 + 15<<27,
 	} {
-		equal(t, want, quantizedLength(n), n)
+		check.Equal(t, want, quantizedLength(n), n)
 	}
 }
 
@@ -74,7 +76,7 @@ func TestScoresFollowBM25ByHand(t *testing.T) {
 		},
 	} {
 		got := scores(c.ok(t, "POST", "/toy/_search", `{"query":`+tt.query+`}`))
-		equal(t, len(tt.want), len(got), name, got, tt.want)
+		check.Equal(t, len(tt.want), len(got), name, got, tt.want)
 		for id, want := range tt.want {
 			if !near(got[id], want) {
 				t.Errorf("%s: document %s scores %v, want %v", name, id, got[id], want)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
@@ -29,7 +31,7 @@ func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
 	for b.allow(0) {
 		allowed++
 	}
-	equal(t, 50, allowed)
+	check.Equal(t, 50, allowed)
 }
 
 func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
@@ -47,7 +49,7 @@ func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
 		})
 	}
 	all.Wait()
-	equal(t, 10, allowed.Load())
+	check.Equal(t, 10, allowed.Load())
 }
 
 // What is there at the start is for requests that were not answered.
@@ -60,7 +62,7 @@ func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
 			allowed++
 		}
 	}
-	equal(t, 7, allowed)
+	check.Equal(t, 7, allowed)
 	for range 9 {
 		if !b.allow(0) {
 			t.Error("nothing is left for requests that were not answered")

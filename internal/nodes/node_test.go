@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -170,14 +171,14 @@ func TestOneNodeIsAskedWhereAllAreDown(t *testing.T) {
 		c.set("b", refuses)
 		do(p, write(t.Context(), ""))
 		for i := range p.nodes {
-			equal(t, down, stateOf(p, i), i)
+			check.Equal(t, down, stateOf(p, i), i)
 		}
 		c.count("a")
 		c.count("b")
 		if _, err := do(p, write(t.Context(), "")); err == nil {
 			t.Fatal("a dead node answered")
 		}
-		equal(t, 1, c.count("a")+c.count("b"))
+		check.Equal(t, 1, c.count("a")+c.count("b"))
 		c.set("a", well)
 		c.set("b", well)
 		if _, err := do(p, write(t.Context(), "")); err != nil {
@@ -219,7 +220,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 		toB := c.count("b")
 		c.count("a")
 		load(t, p, time.Minute) // would not end if a request hung
-		equal(t, 0, c.count("a"))
+		check.Equal(t, 0, c.count("a"))
 		if toB == 0 {
 			t.Error("the other node got nothing")
 		}
@@ -245,7 +246,7 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 		}
-		equal(t, down, stateOf(p, 0))
+		check.Equal(t, down, stateOf(p, 0))
 	})
 }
 
@@ -307,7 +308,7 @@ func TestNodeThatAnswers503ToAllIsDown(t *testing.T) {
 				}
 				c.set("a", well)
 				load(t, p, maxBackoff*11/10+time.Second)
-				equal(t, up, stateOf(p, 0))
+				check.Equal(t, up, stateOf(p, 0))
 			})
 		})
 	}
@@ -376,7 +377,7 @@ func TestConnectionsThatBreakOffPutANodeDownOnlyWithItsPing(t *testing.T) {
 				load(t, p, 500*time.Millisecond)
 				c.set("a", drops)
 				load(t, p, 2*time.Second)
-				equal(t, tt.want, stateOf(p, 0))
+				check.Equal(t, tt.want, stateOf(p, 0))
 			})
 		})
 	}
@@ -455,9 +456,9 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 			waiting.Go(func() { do(p, write(t.Context(), "")) })
 		}
 		synctest.Wait()
-		equal(t, 1, c.count("a"))
+		check.Equal(t, 1, c.count("a"))
 		waiting.Wait()
-		equal(t, up, stateOf(p, 0))
+		check.Equal(t, up, stateOf(p, 0))
 	})
 }
 
@@ -492,7 +493,7 @@ func TestNodeWithFewerRequestsInFlightIsAsked(t *testing.T) {
 		for range 20 {
 			do(p, write(t.Context(), ""))
 		}
-		equal(t, 20, c.count("b"))
+		check.Equal(t, 20, c.count("b"))
 		waiting.Wait()
 	})
 }
@@ -510,9 +511,9 @@ func TestLogTellsWhenANodeIsDownAndUp(t *testing.T) {
 			`level=WARN msg="node is down" node=http://a cause=connect err="connection refused"`,
 			`level=INFO msg="node is up again" node=http://a`,
 		} {
-			equal(t, 1, strings.Count(got, want), want)
+			check.Equal(t, 1, strings.Count(got, want), want)
 		}
-		equal(t, 2, strings.Count(got, "\n"), got)
+		check.Equal(t, 2, strings.Count(got, "\n"), got)
 	})
 }
 
@@ -524,7 +525,7 @@ func TestNodeThatFailsFastIsDownBeforeTheSecondIsOver(t *testing.T) {
 			do(p, write(t.Context(), ""))
 			synctest.Wait() // in no time
 		}
-		equal(t, enoughFailures, c.count("a"))
+		check.Equal(t, enoughFailures, c.count("a"))
 	})
 }
 

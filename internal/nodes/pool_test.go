@@ -19,25 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
 
 // serve starts a node.
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
@@ -80,7 +66,7 @@ func testPool(t *testing.T, urls ...string) *Pool { t.Helper(); return poolOf(t,
 func poolOf(t *testing.T, o Options) *Pool {
 	t.Helper()
 	p, err := New(o)
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -156,7 +142,7 @@ func TestNodesShareTheRequests(t *testing.T) {
 	got := map[string]int{}
 	for range 300 {
 		answer, err := do(p, write(t.Context(), ""))
-		must(t, err)
+		check.OK(t, err)
 		got[answer]++
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -182,11 +168,11 @@ func wantPassedOver(t *testing.T, a string) *Pool {
 // A SYN that is not answered costs a second, once.
 func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	must(t, err)
+	check.OK(t, err)
 	defer syscall.Close(fd)
-	must(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)))
+	check.OK(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)))
 	name, err := syscall.Getsockname(fd)
-	must(t, err)
+	check.OK(t, err)
 	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: name.(*syscall.SockaddrInet4).Port}).String()
 	full := false
 	for range 10 { // fills the queue of connections that nobody accepts
@@ -242,7 +228,7 @@ func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
 			if got, err := do(p, tt.req(t.Context())); err == nil {
 				t.Fatalf("got %q, want an error", got)
 			}
-			equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
+			check.Equal(t, tt.want, toA.Load()+toB.Load()+toC.Load())
 		})
 	}
 }
@@ -317,7 +303,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 func startNode(t *testing.T, serve func(conn net.Conn)) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -368,7 +354,7 @@ func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 			for i := range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ignored/", http.NoBody)
-				must(t, err)
+				check.OK(t, err)
 				want := http.StatusOK
 				if i%2 == 0 {
 					want = tt.status
@@ -441,13 +427,13 @@ func TestMetricsTellOfTheNodes(t *testing.T) {
 
 func TestReachIsContentWithOneAnswer(t *testing.T) {
 	hangs, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { hangs.Close() })
 	refuses := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	hanging := "http://" + hangs.Addr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	must(t, testPool(t, hanging, refuses.URL).Reach(ctx))
+	check.OK(t, testPool(t, hanging, refuses.URL).Reach(ctx))
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := testPool(t, hanging).Reach(soon); err == nil {
@@ -552,14 +538,14 @@ func TestAnswersThatComeBeforeTheBodyIsSentCount(t *testing.T) {
 	for range 20 {
 		req := write(t.Context(), strings.Repeat("x", 8<<20))
 		res, err := p.RoundTrip(req)
-		must(t, err)
+		check.OK(t, err)
 		got, err := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != http.StatusRequestEntityTooLarge || string(got) != reason || err != nil {
 			t.Fatalf("got %s %q, %v", res.Status, got, err)
 		}
 	}
-	equal(t, 0, p.nodes[0].failed)
+	check.Equal(t, 0, p.nodes[0].failed)
 }
 
 func TestNewRefusesUnusableURLs(t *testing.T) {

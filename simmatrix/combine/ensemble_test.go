@@ -3,7 +3,6 @@ package combine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,33 +15,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := gocmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind.
-func wantErr(tb testing.TB, want, err error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("error %v, want %v", err, want)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 // mustCombine combines without a bound on the neighbors that matters.
 func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
@@ -50,7 +25,7 @@ func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
 	opts := DefaultOptions()
 	opts.Rule = rule
 	m, err := Combine(t.Context(), inputs, opts, nil)
-	must(t, err)
+	check.OK(t, err)
 	return m
 }
 
@@ -68,15 +43,15 @@ func TestCombinedAndOverriddenMatricesKeepTheFirstForms(t *testing.T) {
 			rows = append(rows, simmatrix.TermRow{Term: term, Form: form})
 		}
 		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		must(t, err)
+		check.OK(t, err)
 		return Input{Name: name, Matrix: m, Weight: 1}
 	}
 	m := mustCombine(t, RuleMaximum,
 		input("one", map[string]string{"ga": "gas", "oil": "", "tank": ""}), input("two", map[string]string{"ga": "gases", "oil": "oils", "valv": "valves"}))
 	want := map[string]string{"ga": "gas", "oil": "oils", "valv": "valves"}
-	equal(t, want, maps.Collect(m.Forms()))
+	check.Equal(t, want, maps.Collect(m.Forms()))
 	m, _, err := mustParseOverrides(t, "set ga petrol 0.5\n").Apply(m)
-	must(t, err)
+	check.OK(t, err)
 	if diff := gocmp.Diff(want, maps.Collect(m.Forms())); diff != "" || m.Row("petrol").IsZero() {
 		t.Errorf("overridden (-want +got):\n%s", diff)
 	}
@@ -96,7 +71,7 @@ func TestEnsembleRules(t *testing.T) {
 	} {
 		t.Run(string(rule), func(t *testing.T) {
 			m := mustCombine(t, rule, x, y)
-			equal(t, want, shown(m))
+			check.Equal(t, want, shown(m))
 			if origins := m.Meta().Origins; !slices.Equal(origins, []string{"x", "y"}) {
 				t.Errorf("origins %v", origins)
 			}
@@ -121,8 +96,8 @@ func TestEnsembleKeepsTheBestRanks(t *testing.T) {
 	} {
 		x, y := newInput(t, "x", append(others, tt.x)...), newInput(t, "y", append(others, tt.y)...)
 		m, err := Combine(t.Context(), []Input{x, y}, Options{Rule: tt.rule, Neighbors: tt.neighbors}, nil)
-		must(t, err)
-		equal(t, tt.want, shown(m)[0], tt.name)
+		check.OK(t, err)
+		check.Equal(t, tt.want, shown(m)[0], tt.name)
 	}
 }
 
@@ -130,8 +105,8 @@ func TestProtectedPairsHaveAPlaceInAnEnsemble(t *testing.T) {
 	a, opts := parse(t, "x: a 0.9 b 0.8 c 0.7\na:\nb:\nc:"), DefaultOptions()
 	opts.Neighbors, opts.Protect = 2, protecting("x c")
 	m, err := Combine(t.Context(), []Input{{Name: "a", Matrix: a}, {Name: "b", Matrix: a}}, opts, nil)
-	must(t, err)
-	equal(t, "x/0: a=0.900(11) c=0.700(11)", shown(m)[3])
+	check.OK(t, err)
+	check.Equal(t, "x/0: a=0.900(11) c=0.700(11)", shown(m)[3])
 }
 
 func TestEnsembleRecordsItsInputs(t *testing.T) {
@@ -141,7 +116,7 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		{Term: "auto", DocFreq: 3},
 		{Term: "van"},
 	})
-	must(t, err)
+	check.OK(t, err)
 	m := mustCombine(t, RuleWeighted, Input{"w2v", x, 2}, Input{"oewn", y, 0.5})
 	want := simmatrix.Meta{
 		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
@@ -152,9 +127,9 @@ func TestEnsembleRecordsItsInputs(t *testing.T) {
 		},
 		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
 	}
-	equal(t, want, m.Meta())
+	check.Equal(t, want, m.Meta())
 	wantRows := []string{"auto/3:", "car/11: jaguar=0.640(1) van=0.400(1) auto=0.200(10)", "jaguar/4: car=0.640(1)", "van/7:"}
-	equal(t, wantRows, shown(m))
+	check.Equal(t, wantRows, shown(m))
 }
 
 func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
@@ -181,15 +156,13 @@ func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Combine(t.Context(), tt.inputs, tt.opts, nil)
 			for _, want := range tt.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not in: %v", want, err)
-				}
+				check.Message(t, want, err)
 			}
 		})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	wantErr(t, context.Canceled, errOf(Combine(ctx, []Input{in}, DefaultOptions(), nil)))
+	check.Error(t, context.Canceled, check.ErrOf(Combine(ctx, []Input{in}, DefaultOptions(), nil)))
 }
 
 func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
@@ -201,11 +174,11 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		done := 0
 		m, err := Combine(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
 		runtime.GOMAXPROCS(before)
-		must(t, err)
+		check.OK(t, err)
 		sums = append(sums, m.Checksum())
-		equal(t, m.Len(), done)
+		check.Equal(t, m.Len(), done)
 	}
-	equal(t, sums[1], sums[0])
+	check.Equal(t, sums[1], sums[0])
 }
 
 // combinedSlowly is the definition of an ensemble, over maps.
@@ -294,11 +267,11 @@ func FuzzCombine(f *testing.F) {
 		}
 		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
 			m, err := Combine(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
-			must(t, err)
+			check.OK(t, err)
 			return m
 		}
 		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
-			equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c)), rule)
+			check.Equal(t, combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c)), rule)
 		}
 		lowest, average, highest := similarities(combine(inputs, RuleMinimum, 99)), similarities(combine(inputs, RuleAverage, 99)),
 			similarities(combine(inputs, RuleMaximum, 99))
@@ -321,7 +294,7 @@ func FuzzCombine(f *testing.F) {
 			n.Origins = 0
 			twice[d] = n
 		}
-		equal(t, similarities(m), twice)
+		check.Equal(t, similarities(m), twice)
 	})
 }
 
@@ -332,14 +305,10 @@ func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
 	}
 	in := newInput(t, "x", "a: b 0.5", "b:")
 	in.Weight = math.Inf(1)
-	if _, err := Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
-		t.Errorf("an infinite weight: %v", err)
-	}
+	check.Message(t, "finite", check.ErrOf(Combine(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil)))
 }
 
 func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
 	in := newInput(t, simmatrix.OriginOverrides, "a: b 0.5", "b:")
-	if _, err := Combine(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
-		t.Errorf("%v", err)
-	}
+	check.Message(t, "another name", check.ErrOf(Combine(t.Context(), []Input{in}, DefaultOptions(), nil)))
 }

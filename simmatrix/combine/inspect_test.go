@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -31,7 +32,7 @@ func TestInspectByHand(t *testing.T) {
 	}
 	// Row lengths 0 2 2 2 3; nearest ranks of 5 numbers: 10 % is the 1st, 25 %
 	// the 2nd, 50 % the 3rd, 75 % the 4th, 90 % and 99 % the 5th.
-	equal(t, Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.Rows.Lengths)
+	check.Equal(t, Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.Rows.Lengths)
 	// Sums: a 1.6, b 1.4, c 1.3, d 0.4.
 	if math.Abs(r.Rows.LargestSum-1.6) > 1e-4 || r.Rows.LargestSumTerm != "a" || r.Rows.NotDominant != 3 {
 		t.Errorf("largest sum %v of %q, %d rows not dominant", r.Rows.LargestSum, r.Rows.LargestSumTerm, r.Rows.NotDominant)
@@ -45,7 +46,7 @@ func TestInspectByHand(t *testing.T) {
 		t.Errorf("similarities %+v", s)
 	}
 	// c is in the rows of a, b and d; a of b and c; b of a; d of a and c; e of d.
-	equal(t, []Hub{{"c", 5, 3}, {"a", 9, 2}, {"d", 0, 2}, {"b", 3, 1}, {"e", 4, 1}}, r.Hubs.Top)
+	check.Equal(t, []Hub{{"c", 5, 3}, {"a", 9, 2}, {"d", 0, 2}, {"b", 3, 1}, {"e", 4, 1}}, r.Hubs.Top)
 	if len(r.Samples) != 4 || len(r.Samples[0].Neighbors) != 3 { // e has no neighbors
 		t.Errorf("samples %+v", r.Samples)
 	}
@@ -65,7 +66,7 @@ func TestInspectOfAlmostNothing(t *testing.T) {
 func TestInspectCountsOrigins(t *testing.T) {
 	r := Inspect(parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"))
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
-	equal(t, want, r.Entries.Origins)
+	check.Equal(t, want, r.Entries.Origins)
 }
 
 func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
@@ -73,7 +74,7 @@ func TestSamplesAreDistinctAndAlwaysTheSame(t *testing.T) {
 	draw := func() (terms []string) {
 		for _, row := range Inspect(m).Samples {
 			terms = append(terms, row.Term)
-			equal(t, matrixtest.Of(m.Row(row.Term)), row.Neighbors)
+			check.Equal(t, matrixtest.Of(m.Row(row.Term)), row.Neighbors)
 		}
 		return terms
 	}

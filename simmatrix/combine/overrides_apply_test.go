@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,7 +24,7 @@ func carMatrix(t *testing.T, meta simmatrix.Meta, origins uint8) *simmatrix.Matr
 		{Term: "jaguar", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 0.8, Origins: origins}}},
 		{Term: "van", DocFreq: 7},
 	})
-	must(t, err)
+	check.OK(t, err)
 	return m
 }
 
@@ -54,19 +55,19 @@ pin car -> van
 pin boat ship
 `)
 	m, counts, err := o.Apply(carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10}, 0))
-	must(t, err)
+	check.OK(t, err)
 	want := []string{
 		"automobile/0: car=0.900(10)",
 		"car/9: automobile=0.900(10) van=0.500(1)",
 		"jaguar/4:",
 		"van/7: car=0.250(10)",
 	}
-	equal(t, want, shown(m))
+	check.Equal(t, want, shown(m))
 	wantCounts := OverrideCounts{Set: 3, Banned: 2, Pinned: 1, NoEffect: 2, TermsAdded: 1, Unmet: []Override{
 		{Action: ActionPin, Term: "boat", Neighbor: "ship", OneWay: true},
 		{Action: ActionPin, Term: "ship", Neighbor: "boat", OneWay: true},
 	}}
-	equal(t, wantCounts, counts)
+	check.Equal(t, wantCounts, counts)
 	if meta := m.Meta(); meta.Source != "vectors" || meta.Docs != 10 || !slices.Equal(meta.Origins, []string{"vectors", "overrides"}) {
 		t.Errorf("%+v", meta)
 	}
@@ -105,11 +106,11 @@ func TestOriginsOfOverriddenEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, counts, err := set.Apply(carMatrix(t, tt.meta, tt.origins))
-			must(t, err)
+			check.OK(t, err)
 			if diff := cmp.Diff(tt.want, m.Meta().Origins); diff != "" || counts.Set != 2 {
 				t.Errorf("%+v, %s", counts, diff)
 			}
-			equal(t, tt.row, shown(m)[0])
+			check.Equal(t, tt.row, shown(m)[0])
 			again, counts, err := set.Apply(m)
 			if err != nil || again != m || counts.NoEffect != 2 {
 				t.Errorf("applied twice: %+v, %v", counts, err)
@@ -154,7 +155,7 @@ func randomMatrix(t *testing.T, r *rand.Rand, n, neighbors int, withOrigins bool
 		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(meta, rows)
-	must(t, err)
+	check.OK(t, err)
 	return m
 }
 
@@ -187,7 +188,7 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			}
 		}
 		got, counts, err := o.Apply(m)
-		must(t, err)
+		check.OK(t, err)
 		want, ruled := similarities(m), entriesRuled(o)
 		for d, rule := range ruled {
 			switch rule.Action {
@@ -210,9 +211,9 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 			n.Origins = want[d].Origins
 			entries[d] = n
 		}
-		equal(t, want, entries, seed)
-		equal(t, len(ruled), counts.Set+counts.Banned+counts.Pinned+len(counts.Unmet)+counts.NoEffect, seed, counts)
-		equal(t, m.Len()+counts.TermsAdded, got.Len(), seed, counts)
+		check.Equal(t, want, entries, seed)
+		check.Equal(t, len(ruled), counts.Set+counts.Banned+counts.Pinned+len(counts.Unmet)+counts.NoEffect, seed, counts)
+		check.Equal(t, m.Len()+counts.TermsAdded, got.Len(), seed, counts)
 		if again, counts, err := o.Apply(got); err != nil || again != got || counts.Set+counts.Banned+counts.TermsAdded != 0 {
 			t.Errorf("seed %d: applied twice: %+v, %v", seed, counts, err)
 		}
@@ -230,7 +231,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, 0)
 	param := func(m *simmatrix.Matrix, file string) (*simmatrix.Matrix, string) {
 		out, _, err := mustParseOverrides(t, file).Apply(m)
-		must(t, err)
+		check.OK(t, err)
 		if out.Meta().Params["power"] != "3" || m.Meta().Params["power"] != "3" {
 			t.Errorf("%q: %v", file, out.Meta().Params)
 		}
@@ -240,7 +241,7 @@ func TestParamsNameTheOverridesApplied(t *testing.T) {
 	if !strings.HasPrefix(first, "2 rules, sha256 ") || len(first) != len("2 rules, sha256 ")+12 {
 		t.Errorf("%q", first)
 	}
-	equal(t, "", m.Meta().Params["overrides"])
+	check.Equal(t, "", m.Meta().Params["overrides"])
 	if _, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n"); same != first {
 		t.Errorf("%q and %q", first, same)
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 func mustParseOverrides(t *testing.T, file string) *Overrides {
 	t.Helper()
 	o, err := ParseOverrides(strings.NewReader(file))
-	must(t, err)
+	check.OK(t, err)
 	return o
 }
 
@@ -38,7 +39,7 @@ ban "\"" "->"
 		{Action: ActionBan, Term: "car", Neighbor: "station wagon", OneWay: true},
 		{Action: ActionBan, Term: `"`, Neighbor: "->"},
 	}
-	equal(t, want, slices.Collect(o.All()))
+	check.Equal(t, want, slices.Collect(o.All()))
 }
 
 func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
@@ -91,7 +92,7 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"line 22: more words than a rule has",
 	}
 	problems := strings.Split(err.Error(), "\n")[1:]
-	equal(t, len(want), len(problems), err)
+	check.Equal(t, len(want), len(problems), err)
 	for k := range min(len(want), len(problems)) {
 		if !strings.HasPrefix(problems[k], want[k]) {
 			t.Errorf("problem %q, want %q", problems[k], want[k])
@@ -145,7 +146,7 @@ func TestOverridesProtectWhatTheySetOrPin(t *testing.T) {
 	for d, want := range map[direction]bool{
 		{"a", "b"}: true, {"b", "a"}: true, {"a", "c"}: true, {"c", "a"}: false, {"a", "d"}: false, {"x", "y"}: false,
 	} {
-		equal(t, want, o.Protects(d.term, d.neighbor), d.term, d.neighbor)
+		check.Equal(t, want, o.Protects(d.term, d.neighbor), d.term, d.neighbor)
 	}
 	if (&Overrides{}).Protects("a", "b") {
 		t.Error("no rules protect something")
@@ -158,7 +159,7 @@ func FuzzParseOverrides(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file string) {
 		o, err := ParseOverrides(strings.NewReader(file))
 		if err != nil {
-			wantErr(t, ErrOverrides, err)
+			check.Error(t, ErrOverrides, err)
 			return
 		}
 		var canonical strings.Builder
@@ -169,7 +170,7 @@ func FuzzParseOverrides(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", canonical.String(), err)
 		}
-		equal(t, slices.Collect(o.All()), slices.Collect(again.All()))
+		check.Equal(t, slices.Collect(o.All()), slices.Collect(again.All()))
 	})
 }
 
@@ -205,10 +206,10 @@ func TestOverridesNameWordsAsPeopleWriteThem(t *testing.T) {
 		{Term: "oil", Form: "oils"},
 		{Term: "petrol"},
 	})
-	must(t, err)
+	check.OK(t, err)
 	o := mustParseOverrides(t, "# by hand\nban kidney -> renal # no\nset gas petrol 0.9\npin ga oils\nset kidnay livers 0.5\n")
 	got, unknown, err := o.Resolve(m)
-	must(t, err)
+	check.OK(t, err)
 	written := func(o *Overrides) (rules []string) {
 		for r := range o.All() {
 			rules = append(rules, r.String())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -38,15 +39,15 @@ func TestProjectMergesWords(t *testing.T) {
 	got, counts, err := Project(m, ProjectOptions{
 		IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50,
 	})
-	must(t, err)
+	check.OK(t, err)
 	want := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []simmatrix.TermRow{
 		{Term: "bu", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
 		{Term: "car", DocFreq: 7, Neighbors: []simmatrix.Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
 		{Term: "tram", DocFreq: 2},
 	})
-	equal(t, "", matrixtest.Diff(want, got))
+	check.Equal(t, "", matrixtest.Diff(want, got))
 	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
-	equal(t, wantCounts, counts)
+	check.Equal(t, wantCounts, counts)
 }
 
 func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
@@ -55,9 +56,9 @@ func TestFormOfAProjectedTermIsItsWordInMostDocuments(t *testing.T) {
 	})
 	analyzed := map[string][]string{"bu": {"bu"}, "bus": {"bu"}, "buses": {"bu"}, "car": {"car"}, "cars": {"car"}, "tram": {"tra"}}
 	got, _, err := Project(m, ProjectOptions{IndexTerms: analyzed})
-	must(t, err)
+	check.OK(t, err)
 	want := map[string]string{"bu": "bus"} // "tra" may be any word: none is counted
-	equal(t, want, maps.Collect(got.Forms()))
+	check.Equal(t, want, maps.Collect(got.Forms()))
 }
 
 func TestShapedMatricesKeepTheirForms(t *testing.T) {
@@ -67,18 +68,18 @@ func TestShapedMatricesKeepTheirForms(t *testing.T) {
 		{Term: "pipe", DocFreq: 9},
 	})
 	filtered, _, err := (&TermFilter{MinDocFreq: 2}).Apply(m)
-	must(t, err)
+	check.OK(t, err)
 	sparse, err := Sparsify(m, SparsifyOptions{Neighbors: 1})
-	must(t, err)
+	check.OK(t, err)
 	all := maps.Collect(m.Forms())
-	equal(t, all, maps.Collect(sparse.Forms()))
-	equal(t, map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms()))
+	check.Equal(t, all, maps.Collect(sparse.Forms()))
+	check.Equal(t, map[string]string{"ga": "gas"}, maps.Collect(filtered.Forms()))
 }
 
 func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
 	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "tram": 2}})
-	must(t, err)
+	check.OK(t, err)
 	if row := matrixtest.Of(got.Row("car")); len(row) != 1 || row[0].Term != "tram" {
 		t.Errorf("row of car: %v", row)
 	}
@@ -86,7 +87,7 @@ func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 		t.Errorf("row of bu: %v, %d unused", row, counts.Unused)
 	}
 	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
-	must(t, err)
+	check.OK(t, err)
 	if row := unknown.Row("car"); row.Len() != 2 || row.DocFreq() != 0 || counts.Unused != 0 {
 		t.Errorf("without document frequencies: %v, %d unused", matrixtest.Of(row), counts.Unused)
 	}
@@ -120,7 +121,7 @@ func FuzzProject(f *testing.F) {
 			docFreqs = map[string]uint32{"i1": 3, "i2": 0, "i3": 9, "i5": 1, "i7": 2}
 		}
 		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms, DocFreqs: docFreqs, Docs: 10})
-		must(t, err)
+		check.OK(t, err)
 		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
 			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -86,7 +87,7 @@ func describeRows(m *simmatrix.Matrix) string {
 func mustSparsify(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *simmatrix.Matrix {
 	tb.Helper()
 	out, err := Sparsify(m, opts)
-	must(tb, err)
+	check.OK(tb, err)
 	return out
 }
 
@@ -129,7 +130,7 @@ c: b 0.50/100`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := describeRows(mustSparsify(t, parse(t, tt.in), tt.opts))
-			equal(t, tt.want+"\n", got)
+			check.Equal(t, tt.want+"\n", got)
 		})
 	}
 }
@@ -303,7 +304,7 @@ func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
 func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
 	m := mustSparsify(t, parse(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Symmetric: true, Dominant: true})
 	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
-	equal(t, map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params)
+	check.Equal(t, map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params)
 	if none := mustSparsify(t, m, SparsifyOptions{}); len(none.Meta().Params) != 0 {
 		t.Errorf("%v", none.Meta().Params)
 	}

@@ -9,11 +9,11 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -105,7 +105,7 @@ func TestMeasuredRecallIsTheRecall(t *testing.T) {
 			p := tt.table.asPanels()
 			want := exactly(t, p, opts)
 			got, how, err := p.nearestApproximately(t.Context(), opts, tt.target, nil)
-			must(t, err)
+			check.OK(t, err)
 			recall := shareFound(t, &want, &got)
 			if math.Abs(how.recall-recall) > tt.tolerance {
 				t.Errorf("measured recall %v, true recall %v", how.recall, recall)
@@ -127,7 +127,7 @@ func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 	recallOf := func(probes int) float64 {
 		found := c.among(t, opts, probes)
 		recall, err := c.recall(t.Context(), p, opts, &found)
-		must(t, err)
+		check.OK(t, err)
 		return recall
 	}
 	last := 0.0
@@ -140,7 +140,7 @@ func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
 	}
 	for _, target := range []float64{0.01, 0.3, 0.6, 0.8, 0.9, 0.97, 0.999} {
 		probes, err := c.probesFor(t.Context(), p, opts, target)
-		must(t, err)
+		check.OK(t, err)
 		if recallOf(probes) < target || probes > 1 && recallOf(probes-1) >= target {
 			t.Errorf("target %v: %d probes give %v, one less %v", target, probes, recallOf(probes), recallOf(probes-1))
 		}
@@ -153,7 +153,7 @@ func TestRecallIsMeasuredWithOtherVectorsThanTheProbesAreChosenWith(t *testing.T
 	p := clusteredVectors(rand.New(rand.NewPCG(22, 2)), 3*recallSample, 12).asPanels()
 	for target := 0.8; target < 1; target += 0.01 {
 		_, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 10, power: 1}, target, nil)
-		must(t, err)
+		check.OK(t, err)
 		if how.recall < target {
 			return
 		}
@@ -169,9 +169,7 @@ func TestProbingAllCellsIsExact(t *testing.T) {
 	} {
 		p, opts := table.asPanels(), nearestOptions{neighbors: 25, power: 2}
 		c := cellsOf(t, p)
-		if diff := gocmp.Diff(exactly(t, p, opts), c.among(t, opts, c.centers.vectors), gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, exactly(t, p, opts), c.among(t, opts, c.centers.vectors), gocmp.AllowUnexported(simmatrix.Entries{}))
 	}
 }
 
@@ -179,7 +177,7 @@ func TestProbingAllCellsIsExact(t *testing.T) {
 func exactly(tb testing.TB, p *panels, opts nearestOptions) simmatrix.Entries {
 	tb.Helper()
 	found, err := p.nearest(tb.Context(), opts, nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return found
 }
 
@@ -187,14 +185,14 @@ func exactly(tb testing.TB, p *panels, opts nearestOptions) simmatrix.Entries {
 func (c *cellIndex) among(tb testing.TB, opts nearestOptions, probes int) simmatrix.Entries {
 	tb.Helper()
 	found, err := c.members.nearestAmong(tb.Context(), opts, func() show { return c.showNearest(probes) }, nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return found
 }
 
 func cellsOf(tb testing.TB, p *panels) *cellIndex {
 	tb.Helper()
 	c, err := newCells(tb.Context(), p, allIDs(p), nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return c
 }
 
@@ -212,7 +210,7 @@ func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
 	}
 	before, of := 0.0, make([]uint32, p.vectors) // with the centers that k-means begins with
 	start := p.pick(allIDs(p)[:c.centers.vectors])
-	must(t, p.assign(t.Context(), start, of))
+	check.OK(t, p.assign(t.Context(), start, of))
 	after := 0.0
 	dot := func(a, b []float32) (sum float64) {
 		for d := range a {
@@ -270,7 +268,7 @@ func TestApproximateSearchOfDegenerateVectors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, how, err := tt.table.asPanels().nearestApproximately(t.Context(), nearestOptions{neighbors: 7, power: 1}, 0.9, nil)
-			must(t, err)
+			check.OK(t, err)
 			for i := range tt.table.rows {
 				if cols, _ := got.Row(i); len(cols) != tt.neighbors {
 					t.Errorf("row %d: %v", i, cols)
@@ -291,7 +289,7 @@ func TestApproximateSearchIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		old := runtime.GOMAXPROCS(processors)
 		got, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 9, power: 2}, 0.8, nil)
 		runtime.GOMAXPROCS(old)
-		must(t, err)
+		check.OK(t, err)
 		if processors == 1 {
 			first, firstHow = got, how
 		}
@@ -329,7 +327,7 @@ func FuzzApproximateSearch(f *testing.F) {
 		p := table.asPanels()
 		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 1}
 		got, how, err := p.nearestApproximately(t.Context(), opts, (float64(target)+1)/257, nil)
-		must(t, err)
+		check.OK(t, err)
 		for i := range table.rows {
 			cols, sims := got.Row(i)
 			for k, col := range cols {
@@ -367,10 +365,10 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	}
 	opts := VectorOptions{Neighbors: 10, Power: 2, Recall: 0.9}
 	approximate, err := FromVectors(t.Context(), v, opts, nil)
-	must(t, err)
+	check.OK(t, err)
 	opts.Recall = 0
 	exact, err := FromVectors(t.Context(), v, opts, nil)
-	must(t, err)
+	check.OK(t, err)
 	params := approximate.Meta().Params
 	recall, err := strconv.ParseFloat(params["recall"], 64)
 	if found := shareFound(t, &exact.Table().Entries, &approximate.Table().Entries); err != nil || math.Abs(recall-found) > 0.03 {
@@ -389,8 +387,6 @@ func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	}
 	for _, bad := range []float64{-0.1, 1, math.NaN()} {
 		opts.Recall = bad
-		if _, err := FromVectors(t.Context(), v, opts, nil); err == nil || !strings.Contains(err.Error(), "recall: ") {
-			t.Errorf("recall %v: %v", bad, err)
-		}
+		check.Message(t, "recall: ", check.ErrOf(FromVectors(t.Context(), v, opts, nil)), bad)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -27,10 +28,10 @@ func TestWordsThatNobodyCanFindTakeNoPlaces(t *testing.T) {
 	v := mustRead(t, text.String())
 	even := func(word string) bool { return word[3]%2 == 0 }
 	all, err := FromVectors(t.Context(), v, VectorOptions{Neighbors: n - 1, Power: 1}, nil)
-	must(t, err)
+	check.OK(t, err)
 	for _, recall := range []float64{0, 0.99} {
 		m, err := FromVectors(t.Context(), v, VectorOptions{Neighbors: c, Power: 1, Candidate: even, Recall: recall}, nil)
-		must(t, err)
+		check.OK(t, err)
 		same := 0
 		for _, row := range m.Rows() {
 			for neighbor := range row.All() {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -69,15 +70,15 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 		[]string{"a", "b", "2nd", "١st", ""},
 		[]string{"a", "é"},
 	)
-	equal(t, 3, c.docs)
+	check.Equal(t, 3, c.docs)
 	v := vocabularyOf(t, c, 2)
 	// é is rare; the last two start with a digit and get no row.
 	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
 		t.Errorf("%d rows, terms\n%s", v.rows, diff)
 	}
-	equal(t, []uint32{3, 2, 2, 2}, v.docFreqs)
+	check.Equal(t, []uint32{3, 2, 2, 2}, v.docFreqs)
 	const end = endOfDocument
-	equal(t, []int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence)
+	check.Equal(t, []int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence)
 }
 
 func TestTermsThatStartWithADigitAreOnlyContext(t *testing.T) {
@@ -112,16 +113,16 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	var last string
 	m, err := FromCorpus(t.Context(), c, o, func(stage string, done, total int) {
 		if stage != last {
-			equal(t, 0, done, stage)
+			check.Equal(t, 0, done, stage)
 			last = stage
 		} else if done <= stages[stage] || done > total {
 			t.Errorf("stage %q: %d of %d after %d", stage, done, total, stages[stage])
 		}
 		stages[stage] = done
 	})
-	must(t, err)
+	check.OK(t, err)
 	n := m.Len()
-	equal(t, map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages)
+	check.Equal(t, map[string]int{"co-occurrence": n, "co-occurrence vectors": Products, "document vectors": Products, "neighbors": n}, stages)
 	meta := m.Meta()
 	meta.NonZeros, meta.Symmetric, meta.Dominant = 0, false, false
 	want := simmatrix.Meta{
@@ -130,7 +131,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 			"min_doc_freq": "3", "dimensions": "30", "window": "5", "context_power": "0.75", "neighbors": "20", "power": "3", "seed": "42",
 		},
 	}
-	equal(t, want, meta)
+	check.Equal(t, want, meta)
 	docFreqs := map[string]uint32{}
 	for _, d := range docs {
 		slices.Sort(d)
@@ -143,7 +144,7 @@ func TestFromCorpusRecordsItsSettings(t *testing.T) {
 			t.Errorf("df of %q is %d, want %d", term, row.DocFreq(), docFreqs[term])
 		}
 		for n := range row.All() {
-			equal(t, docFreqs[n.Term], n.DocFreq, n.Term)
+			check.Equal(t, docFreqs[n.Term], n.DocFreq, n.Term)
 		}
 	}
 }
@@ -215,7 +216,7 @@ func TestFromCorpusOfSmallCorpora(t *testing.T) {
 					got[term] = append(got[term], n.Term)
 				}
 			}
-			equal(t, tt.want, got)
+			check.Equal(t, tt.want, got)
 		})
 	}
 }
@@ -229,7 +230,7 @@ func TestSimilarityOfAHandComputedCorpus(t *testing.T) {
 	// mean is 1/2; x has nothing in common with either.
 	want := []simmatrix.Neighbor{{Term: "b", Similarity: simmatrix.QuantizeSimilarity(0.5), DocFreq: 2}}
 	got := slices.Collect(m.Row("a").All())
-	equal(t, want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 }))
+	check.Equal(t, want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 }))
 }
 
 // TestFromCorpusAgainstAnIndependentImplementation holds the whole recipe
@@ -257,16 +258,14 @@ func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
 			{Term: "bus", Similarity: 0.15960, DocFreq: 2}, {Term: "hire", Similarity: 0.02715, DocFreq: 3}, {Term: "cheap", Similarity: 0.00887, DocFreq: 3}, {Term: "automobile", Similarity: 0.00037, DocFreq: 2}, {Term: "rental", Similarity: 0.00026, DocFreq: 2},
 		},
 	} {
-		if diff := cmp.Diff(want, matrixtest.Of(m.Row(term)), cmpopts.EquateApprox(0, 2e-5)); diff != "" {
-			t.Errorf("row of %s: %s", term, diff)
-		}
+		check.Equal(t, want, matrixtest.Of(m.Row(term)), cmpopts.EquateApprox(0, 2e-5), term)
 	}
 }
 
 func TestFromCorpusRefuses(t *testing.T) {
 	rare := corpusOf([]string{"a", "1b"}, []string{"c", "1b"}, []string{"1b"})
 	for name, c := range map[string]*Corpus{"empty": newCorpus(), "too rare or digits": rare} {
-		wantErr(t, simmatrix.ErrNoVocabulary, errOf(FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil)), name)
+		check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil)), name)
 	}
 	for _, tt := range []struct {
 		message string
@@ -285,15 +284,11 @@ func TestFromCorpusRefuses(t *testing.T) {
 	} {
 		o := DefaultCorpusOptions()
 		tt.set(&o)
-		if _, err := FromCorpus(t.Context(), rare, o, nil); err == nil || !strings.Contains(err.Error(), tt.message) {
-			t.Errorf("error %v, want %q", err, tt.message)
-		}
+		check.Message(t, tt.message, check.ErrOf(FromCorpus(t.Context(), rare, o, nil)))
 	}
 	_, err := FromCorpus(t.Context(), rare, CorpusOptions{}, nil)
 	for _, name := range []string{"min doc freq", "dimensions", "window", "neighbors", "power"} {
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v does not name %s", err, name)
-		}
+		check.Message(t, name, err)
 	}
 }
 
@@ -321,7 +316,7 @@ func TestMeanLengthCountsTheTermsOfAllTexts(t *testing.T) {
 	c.addDocument([]string{"a", "b"}, []string{"a"})
 	c.addDocument([]string{"c", "c"})
 	c.addDocument(nil) // no document
-	equal(t, 2.5, c.MeanLength())
+	check.Equal(t, 2.5, c.MeanLength())
 }
 
 // addDocument adds a document that is given by the terms of its texts.

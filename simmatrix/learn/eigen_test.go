@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // nearlyDependent returns columns of which each is the one before and a little,
@@ -42,7 +44,7 @@ func TestOrthonormalBases(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := nearlyDependent(random, tt.rows, tt.cols, tt.share)
 			before := mat.DenseCopyOf(mat.NewDense(tt.rows, tt.cols, a.Data))
-			must(t, orthonormalize(t.Context(), a))
+			check.OK(t, orthonormalize(t.Context(), a))
 			q := mat.NewDense(tt.rows, tt.cols, a.Data)
 			var cross, back, diff mat.Dense
 			cross.Mul(q.T(), q)
@@ -68,7 +70,7 @@ func TestOrthonormalBasisOfZerosStaysZero(t *testing.T) {
 	for i := range 50 {
 		a.Data[3*i+1] = float64(i)
 	}
-	must(t, orthonormalize(t.Context(), a))
+	check.OK(t, orthonormalize(t.Context(), a))
 	lengths := [3]float64{}
 	for i, x := range a.Data {
 		lengths[i%3] += x * x
@@ -83,9 +85,9 @@ func TestDenseProductsHeedTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := newDense(1000, 10)
-	wantErr(t, context.Canceled, orthonormalize(ctx, a))
-	wantErr(t, context.Canceled, errOf(crossProduct(ctx, a, a)))
-	wantErr(t, context.Canceled, errOf(timesSmall(ctx, a, newDense(10, 3))))
+	check.Error(t, context.Canceled, orthonormalize(ctx, a))
+	check.Error(t, context.Canceled, check.ErrOf(crossProduct(ctx, a, a)))
+	check.Error(t, context.Canceled, check.ErrOf(timesSmall(ctx, a, newDense(10, 3))))
 }
 
 func TestCrossProduct(t *testing.T) {
@@ -95,7 +97,7 @@ func TestCrossProduct(t *testing.T) {
 		a.Data[i] = random.NormFloat64()
 	}
 	got, err := crossProduct(t.Context(), a, a)
-	must(t, err)
+	check.OK(t, err)
 	var want mat.Dense
 	d := mat.NewDense(a.Rows, a.Cols, a.Data)
 	want.Mul(d.T(), d)

@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -60,9 +61,7 @@ func TestNearestIsExact(t *testing.T) {
 			t.Run(fmt.Sprintf("%d rows %+v", rows, opts), func(t *testing.T) {
 				table := gridVectors(random, rows, 32)
 				got := exactly(t, table.asPanels(), opts)
-				if diff := gocmp.Diff(bruteForce(table, opts), got, gocmp.AllowUnexported(simmatrix.Entries{}), cmpopts.EquateEmpty()); diff != "" {
-					t.Error(diff)
-				}
+				check.Equal(t, bruteForce(table, opts), got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(simmatrix.Entries{}))
 			})
 		}
 	}
@@ -162,7 +161,7 @@ func TestUnitsOfACosine(t *testing.T) {
 		{0.01, 0}, // 1e-6·65535 rounds to 0
 		{float32(math.NaN()), 0},
 	} {
-		equal(t, tt.want, (nearestOptions{power: 3}).units(tt.cos), tt.cos)
+		check.Equal(t, tt.want, (nearestOptions{power: 3}).units(tt.cos), tt.cos)
 	}
 }
 

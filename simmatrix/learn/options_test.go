@@ -14,47 +14,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted, by options of cmp. Of what it
-// is may be told, too.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	var options []cmp.Option
-	of = slices.DeleteFunc(of, func(a any) bool {
-		option, ok := a.(cmp.Option)
-		if ok {
-			options = append(options, option)
-		}
-		return ok
-	})
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 	tb.Helper()
 	m, err := FromCorpus(tb.Context(), c, o, nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return m
 }
 
@@ -62,7 +29,7 @@ func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
 func encoded(tb testing.TB, m *simmatrix.Matrix) string {
 	tb.Helper()
 	var b bytes.Buffer
-	must(tb, simmatrix.Encode(&b, m))
+	check.OK(tb, simmatrix.Encode(&b, m))
 	return b.String()
 }
 
@@ -81,7 +48,7 @@ func TestFromCorpusDoesNotDependOnProcessorsOrTheOrderOfDocuments(t *testing.T) 
 		previous := runtime.GOMAXPROCS(processors)
 		m := mustLearn(t, corpusOf(docs...), o)
 		runtime.GOMAXPROCS(previous)
-		equal(t, encoded(t, first), encoded(t, m), processors)
+		check.Equal(t, encoded(t, first), encoded(t, m), processors)
 	}
 }
 
@@ -93,8 +60,8 @@ func TestMaxTermsKeepsTheMostFrequent(t *testing.T) {
 		3: {"c", "d", "1"}, 5: {"a", "b", "c", "d", "1"},
 	} {
 		v, err := c.vocabulary(1, limit)
-		must(t, err)
-		equal(t, want, v.terms, limit)
+		check.OK(t, err)
+		check.Equal(t, want, v.terms, limit)
 	}
 	o := smallOptions()
 	o.MinDocFreq, o.MaxTerms = 1, 3
@@ -132,9 +99,7 @@ func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
 		"max terms", "context power", "max memory", "model share",
 		"min doc freq", "dimensions", "window", "neighbors", "power",
 	} {
-		if err == nil || !strings.Contains(err.Error(), name+":") {
-			t.Errorf("error %v does not name %s", err, name)
-		}
+		check.Message(t, name+":", err, name)
 	}
 	if o := DefaultCorpusOptions(); o.Validate() != nil {
 		t.Error("the default is not valid")
@@ -153,7 +118,7 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 		switch {
 		case err == nil:
 			learned = true
-			equal(t, want, encoded(t, m))
+			check.Equal(t, want, encoded(t, m))
 		case !errors.Is(err, simmatrix.ErrMemory):
 			t.Fatal(err)
 		default:
@@ -191,7 +156,7 @@ func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantErr(t, context.Canceled, errOf(makeSparse(ctx, rows, perRow, all/4, fill, simmatrix.NewStage(nil, "", 0))))
+	check.Error(t, context.Canceled, check.ErrOf(makeSparse(ctx, rows, perRow, all/4, fill, simmatrix.NewStage(nil, "", 0))))
 }
 
 func TestCorpusCountsItsBytes(t *testing.T) {
@@ -251,6 +216,6 @@ func FuzzFromCorpus(f *testing.F) {
 			t.Fatal("another order gives other bytes")
 		}
 		_, err = simmatrix.Decode(strings.NewReader(file)) // which wants rows in order, of other terms
-		must(t, err)
+		check.OK(t, err)
 	})
 }

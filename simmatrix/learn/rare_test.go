@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -33,7 +34,7 @@ func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
 	rare := 0
 	for term, row := range with.Rows() {
 		if !without.Row(term).IsZero() {
-			equal(t, matrixtest.Of(without.Row(term)), matrixtest.Of(row), term)
+			check.Equal(t, matrixtest.Of(without.Row(term)), matrixtest.Of(row), term)
 			continue
 		}
 		rare++
@@ -65,7 +66,7 @@ func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
 		learned: v, opts: &o, terms: v.terms, places: c.occurrences(v.indices, len(v.terms)), vectors: vectorTable{rows: len(v.terms)},
 	}
 	want, err := learnVectors(t.Context(), v, r, math.MaxInt64, nil)
-	must(t, err)
+	check.OK(t, err)
 	for i, term := range v.terms {
 		cosine := 0.0
 		for d, x := range want.row(i) {
@@ -88,7 +89,7 @@ func TestRareTermsAreBounded(t *testing.T) {
 	} {
 		o := smallOptions()
 		o.MaxTerms = maxTerms
-		equal(t, want, slices.Collect(mustLearn(t, corpusOf(docs...), o).Terms()), maxTerms)
+		check.Equal(t, want, slices.Collect(mustLearn(t, corpusOf(docs...), o).Terms()), maxTerms)
 	}
 }
 
@@ -100,11 +101,11 @@ func TestTimesIsTheProduct(t *testing.T) {
 			}
 		}
 	}, simmatrix.NewStage(nil, "", 0))
-	must(t, err)
+	check.OK(t, err)
 	m := newDense(3, 2)
 	copy(m.Data, []float64{1, 10, 2, 20, 3, 30})
 	got, err := s.times(t.Context(), m)
-	must(t, err)
+	check.OK(t, err)
 	for row := range 100 {
 		want := 0.0
 		for j := range row % 4 {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -83,7 +84,7 @@ func TestTruncatedSVDAgreesWithTheFullOne(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := randomSparse(random, tt.rows, tt.cols, tt.share, tt.decay)
 			v, sigma, err := Leading(t.Context(), gramOf(a), tt.k, rand.New(rand.NewPCG(1, 1)), simmatrix.NewStage(nil, "", 0))
-			must(t, err)
+			check.OK(t, err)
 			var full mat.SVD
 			if !full.Factorize(dense(a), mat.SVDThin) {
 				t.Fatal("gonum's SVD failed")
@@ -147,7 +148,7 @@ func TestTruncatedSVDHeedsTheContext(t *testing.T) {
 			}
 		}, "", Products)
 		_, _, err := Leading(ctx, gramOf(randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1)), 3, rand.New(rand.NewPCG(1, 1)), st)
-		wantErr(t, context.Canceled, err, product)
+		check.Error(t, context.Canceled, err, product)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestGramProduct(t *testing.T) {
 		}
 		got := newDense(17, width)
 		got.Data[0] = math.NaN() // what was there before must not matter
-		must(t, a.gram(t.Context(), got, b))
+		check.OK(t, a.gram(t.Context(), got, b))
 		var half, want mat.Dense
 		half.Mul(dense(a), mat.NewDense(17, width, b.Data))
 		want.Mul(dense(a).T(), &half)

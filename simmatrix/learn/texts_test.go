@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -33,7 +34,7 @@ func TestTextsSplitAtWordBoundaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			texts := NewTexts()
 			texts.Add(tt.text)
-			equal(t, tt.want, texts.Words())
+			check.Equal(t, tt.want, texts.Words())
 			if want := min(len(tt.want), 1); texts.Docs() != want {
 				t.Errorf("%d documents, want %d", texts.Docs(), want)
 			}
@@ -58,12 +59,12 @@ func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
 	want.addDocument(nil)
 	want.addDocument([]string{"car", "wi", "wireless", "fi"})
 	want.setForms(map[string][]Form{"car": {{"car", 2}, {"cars", 1}}})
-	equal(t, want, texts.Corpus(terms), unexported)
+	check.Equal(t, want, texts.Corpus(terms), unexported)
 	words := newCorpus()
 	words.addDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
 	words.addDocument([]string{"of", "the"})
 	words.addDocument([]string{"car", "Wi", "Fi"})
-	equal(t, words, texts.Corpus(nil), unexported)
+	check.Equal(t, words, texts.Corpus(nil), unexported)
 }
 
 func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
@@ -85,7 +86,7 @@ func TestFormOfATermIsItsMostFrequentWord(t *testing.T) {
 		"valv": {{"valve", 1}, {"valves", 1}}, "caf": {{"cafés", 1}},
 	}
 	c := texts.Corpus(terms)
-	equal(t, want, c.forms)
+	check.Equal(t, want, c.forms)
 	if c := texts.Corpus(nil); c.forms != nil {
 		t.Errorf("words as terms have the forms %v", c.forms)
 	}
@@ -101,8 +102,8 @@ func TestTermsAreTakenAsTheyAre(t *testing.T) {
 	texts.AddTerms(nil, []string{""})
 	want := newCorpus()
 	want.addDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
-	equal(t, want, texts.Corpus(nil), unexported)
-	equal(t, 1, texts.Docs())
+	check.Equal(t, want, texts.Corpus(nil), unexported)
+	check.Equal(t, 1, texts.Docs())
 }
 
 // randomTexts returns documents of letters; equal seeds give equal ones.
@@ -132,7 +133,7 @@ func TestAppendedTextsAreThoseOfBoth(t *testing.T) {
 		}
 	}
 	first.Append(second)
-	equal(t, want, first, unexported)
+	check.Equal(t, want, first, unexported)
 }
 
 // documentsOfTexts returns the words of every text of every document.
@@ -177,7 +178,7 @@ func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 	}
 	smaller := sample(10)
 	for _, limit := range []int{0, 1, 10, 100, 1000} {
-		equal(t, sample(limit), sample(limit), limit)
+		check.Equal(t, sample(limit), sample(limit), limit)
 	}
 	for _, d := range smaller {
 		if !slices.Contains(sample(100), d) {
@@ -208,7 +209,7 @@ func TestLimitIsAsGoodAsRandom(t *testing.T) {
 func encodedTexts(tb testing.TB, t *Texts) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	must(tb, EncodeTexts(&b, t))
+	check.OK(tb, EncodeTexts(&b, t))
 	return b.Bytes()
 }
 
@@ -225,8 +226,8 @@ func TestTextsSurviveWritingAndReading(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := encodedTexts(t, texts)
 			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
-			must(t, err)
-			equal(t, texts, got, unexported)
+			check.OK(t, err)
+			check.Equal(t, texts, got, unexported)
 			if !bytes.Equal(encodedTexts(t, got), file) {
 				t.Error("other bytes the second time")
 			}
@@ -239,7 +240,7 @@ func TestDamagedTextsAreRefused(t *testing.T) {
 	file := encodedTexts(t, texts)
 	refused := func(what string, b []byte) {
 		t.Helper()
-		wantErr(t, ErrTexts, errOf(DecodeTexts(bytes.NewReader(b))), what)
+		check.Error(t, ErrTexts, check.ErrOf(DecodeTexts(bytes.NewReader(b))), what)
 	}
 	for n := range file {
 		refused(fmt.Sprintf("cut to %d bytes", n), file[:n])
@@ -263,7 +264,7 @@ func TestErrorsOfReadingAndWritingTextsArePassedOn(t *testing.T) {
 	file := encodedTexts(t, randomTexts(7, 10))
 	for n := range file {
 		r := io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken))
-		wantErr(t, broken, errOf(DecodeTexts(r)), n)
+		check.Error(t, broken, check.ErrOf(DecodeTexts(r)), n)
 	}
 	for n := range 3 {
 		if err := EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)); !errors.Is(err, broken) {
@@ -305,7 +306,7 @@ func FuzzDecodeTexts(f *testing.F) {
 			return
 		}
 		again, err := DecodeTexts(bytes.NewReader(encodedTexts(t, texts)))
-		must(t, err)
+		check.OK(t, err)
 		if diff := cmp.Diff(texts, again, unexported); diff != "" {
 			t.Fatal(diff)
 		}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // multiplies are the implementations that this processor can run.
@@ -72,7 +74,7 @@ func TestMultiplyGivesDotProductsAndWhichAreAboveTheFloor(t *testing.T) {
 					want = want || above
 				}
 			}
-			equal(t, want, some, name, dim)
+			check.Equal(t, want, some, name, dim)
 		}
 	}
 }
@@ -111,11 +113,11 @@ func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 			first := dots([]int{0, 1, 2, 3, 4, 5}, 0)
 			for i := range first {
 				for k := range first {
-					equal(t, first[k][i], first[i][k], name, i, k, k, i)
+					check.Equal(t, first[k][i], first[i][k], name, i, k, k, i)
 				}
 			}
 			for shift := range tileCols {
-				equal(t, first, dots(random.Perm(tileRows), shift), name)
+				check.Equal(t, first, dots(random.Perm(tileRows), shift), name)
 			}
 		}
 	}
@@ -154,7 +156,7 @@ func FuzzMultiply(f *testing.F) {
 		for name, multiply := range multiplies() {
 			got := tile{floors: want.floors}
 			some := multiply(&got, c.rows, c.panel)
-			equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
+			check.Equal(t, slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }), some, name)
 			if math.IsNaN(float64(floor)) {
 				got.floors = want.floors // never equal to themselves
 				if got.dots != want.dots || got.above != want.above {

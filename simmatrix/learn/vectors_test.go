@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/source"
 )
@@ -20,7 +21,7 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	v := mustRead(t, "east 2 0\nnortheast 0.5 0.8660254\nnorth 0 1e30\nwest -1e-30 0\nnowhere 0 0\n")
 	o := DefaultVectorOptions()
 	m, err := FromVectors(t.Context(), v, o, nil)
-	must(t, err)
+	check.OK(t, err)
 	s30, s60 := simmatrix.QuantizeSimilarity(math.Pow(math.Sqrt(3)/2, 3)), simmatrix.QuantizeSimilarity(0.125)
 	want := map[string][]simmatrix.Neighbor{
 		"east":      {{Term: "northeast", Similarity: s60}},
@@ -33,14 +34,14 @@ func TestFromVectorsOfAHandComputedToy(t *testing.T) {
 	for term, row := range m.Rows() {
 		got[term] = slices.Collect(row.All())
 	}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 	meta := m.Meta()
 	meta.Terms, meta.NonZeros = 0, 0
 	wantMeta := simmatrix.Meta{
 		Source: "vectors", MaxNeighbors: 2, Symmetric: true, Dominant: true,
 		Params: map[string]string{"dimensions": "2", "neighbors": "200", "power": "3", "threshold": "0"},
 	}
-	equal(t, wantMeta, meta)
+	check.Equal(t, wantMeta, meta)
 }
 
 func TestFromVectorsOptions(t *testing.T) {
@@ -55,7 +56,7 @@ func TestFromVectorsOptions(t *testing.T) {
 		"all words":    {VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
 	} {
 		m, err := FromVectors(t.Context(), v, tt.opts, nil)
-		must(t, err)
+		check.OK(t, err)
 		got := map[string]string{}
 		for term, row := range m.Rows() {
 			got[term] = ""
@@ -63,7 +64,7 @@ func TestFromVectorsOptions(t *testing.T) {
 				got[term] += n.Term
 			}
 		}
-		equal(t, tt.want, got, name)
+		check.Equal(t, tt.want, got, name)
 	}
 }
 
@@ -99,7 +100,7 @@ func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v, opts := crowded(t, 1500, tt.dim, tt.common), DefaultVectorOptions()
 			m, err := FromVectors(t.Context(), v, opts, nil)
-			must(t, err)
+			check.OK(t, err)
 			power, err := strconv.ParseFloat(m.Meta().Params["power"], 64)
 			if err != nil || power < tt.least || power > tt.most || power < before {
 				t.Errorf("power %v, want %v to %v, and not under %v", power, tt.least, tt.most, before)
@@ -123,12 +124,10 @@ func TestFromVectorsRefuses(t *testing.T) {
 	v := mustRead(t, "a 1\nb 1\n")
 	none := DefaultVectorOptions()
 	none.Keep = func(string) bool { return false }
-	wantErr(t, simmatrix.ErrNoVocabulary, errOf(FromVectors(t.Context(), v, none, nil)))
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(FromVectors(t.Context(), v, none, nil)))
 	_, err := FromVectors(t.Context(), v, VectorOptions{Recall: 1, Power: -1}, nil)
 	for _, name := range []string{"neighbors: 0", "power: -1", "recall: 1"} {
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v does not name %s", err, name)
-		}
+		check.Message(t, name, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -140,6 +139,6 @@ func TestFromVectorsRefuses(t *testing.T) {
 func mustRead(tb testing.TB, text string) *source.Vectors {
 	tb.Helper()
 	v, err := source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{})
-	must(tb, err)
+	check.OK(tb, err)
 	return v
 }

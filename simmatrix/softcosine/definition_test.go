@@ -1,13 +1,11 @@
 package softcosine
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // propertyCases is how many random cases a property is tried on.
@@ -56,14 +54,14 @@ func mustSimilarities(tb testing.TB, n int, entries map[[2]int32]float64) *Simil
 			}
 		}
 	})
-	must(tb, err)
+	check.OK(tb, err)
 	return s
 }
 
 func mustSpace(tb testing.TB, weights []float64, s *Similarities) *Space {
 	tb.Helper()
 	sp, err := NewSpace(weights, s)
-	must(tb, err)
+	check.OK(tb, err)
 	return sp
 }
 
@@ -166,28 +164,3 @@ func sameOrder(t *testing.T, what string, got, want []float64) {
 		}
 	}
 }
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestPhi2MakesDotProductsOfInnerProducts(t *testing.T) {
@@ -12,7 +14,7 @@ func TestPhi2MakesDotProductsOfInnerProducts(t *testing.T) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{symmetric: true, dominant: true})
 		phi, err := NewPhi2(sp)
-		must(t, err)
+		check.OK(t, err)
 		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
 		if got, want := phi.Map(x).Dot(phi.Map(y)), byDefinition(sp, x, y); !near(got, want, 1e-12) {
 			t.Errorf("dot product %v, inner product %v", got, want)

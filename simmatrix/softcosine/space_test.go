@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // The example of the notes, section 1, and of the thesis, section 4.1:
@@ -150,7 +152,7 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 	sp := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
 	bad, good := NewVector(map[int32]float64{0: 1, 1: 1}), NewVector(map[int32]float64{0: 1})
 	for name, pair := range map[string][2]Vector{"left": {bad, good}, "right": {good, bad}} {
-		wantErr(t, ErrNotReal, errOf(sp.Soft(pair[0], pair[1])), name)
+		check.Error(t, ErrNotReal, check.ErrOf(sp.Soft(pair[0], pair[1])), name)
 	}
 	if soft, err := sp.Soft(good, good); err != nil || soft != 1 {
 		t.Errorf("of vectors whose norm is real: %v, %v", soft, err)
@@ -188,12 +190,12 @@ func TestASpaceRefusesWhatIsNoWeight(t *testing.T) {
 	for name, weights := range map[string][]float64{
 		"too few": {1}, "negative": {1, -1}, "NaN": {math.NaN(), 1}, "infinite": {1, math.Inf(1)},
 	} {
-		wantErr(t, ErrWeights, errOf(NewSpace(weights, Identity(2))), name)
+		check.Error(t, ErrWeights, check.ErrOf(NewSpace(weights, Identity(2))), name)
 	}
 	weights := ones(2)
 	sp := mustSpace(t, weights, Identity(2))
 	weights[0] = 7
-	equal(t, 1, sp.Weight(0))
+	check.Equal(t, 1, sp.Weight(0))
 }
 
 func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
@@ -212,7 +214,7 @@ func TestATermOutsideOfTheSpacePanicsAndLeavesNoTrace(t *testing.T) {
 				}()
 				call()
 			}()
-			equal(t, 1, sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})))
+			check.Equal(t, 1, sp.InnerProduct(inside, NewVector(map[int32]float64{1: 1})))
 		}
 	}
 }

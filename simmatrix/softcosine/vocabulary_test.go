@@ -3,6 +3,7 @@ package softcosine
 import (
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -13,7 +14,7 @@ func testMatrix(t *testing.T) *simmatrix.Matrix {
 		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
 		{Term: "found", DocFreq: 2},
 	})
-	must(t, err)
+	check.OK(t, err)
 	return m
 }
 
@@ -32,6 +33,6 @@ func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
 		i, j int
 		want float32
 	}{{0, 2, 1}, {2, 0, simmatrix.QuantizeSimilarity(0.5)}, {2, 1, simmatrix.QuantizeSimilarity(0.75)}, {1, 2, 0}, {3, 0, 0}} {
-		equal(t, float64(e.want), s.At(e.i, e.j), e.i, e.j, e.want)
+		check.Equal(t, float64(e.want), s.At(e.i, e.j), e.i, e.j, e.want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
@@ -50,11 +51,9 @@ func oddMatrix(tb testing.TB, seed uint64, n int) *simmatrix.Matrix {
 // sameRows compares the rows of two matrices.
 func sameRows(tb testing.TB, want, got *simmatrix.Matrix) {
 	tb.Helper()
-	equal(tb, want.Table().Terms, got.Table().Terms)
-	equal(tb, want.Table().DocFreqs, got.Table().DocFreqs)
-	if diff := cmp.Diff(want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
-		tb.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Equal(tb, want.Table().Terms, got.Table().Terms)
+	check.Equal(tb, want.Table().DocFreqs, got.Table().DocFreqs)
+	check.Equal(tb, want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{}))
 }
 
 // asListed returns m without what a list of similarities has no place
@@ -76,9 +75,9 @@ func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
 	for seed := range uint64(20) {
 		m := oddMatrix(t, seed, len(oddTerms)+int(seed))
 		var tsv bytes.Buffer
-		must(t, WriteTSV(&tsv, m))
+		check.OK(t, WriteTSV(&tsv, m))
 		again, err := ReadTSV(iotest.HalfReader(bytes.NewReader(tsv.Bytes())), ListOptions{})
-		must(t, err)
+		check.OK(t, err)
 		sameRows(t, asListed(t, m), again)
 	}
 }
@@ -101,9 +100,9 @@ func TestWriteTSVWritesWhatItPromises(t *testing.T) {
 		{Term: "alone"},
 	})
 	var tsv strings.Builder
-	must(t, WriteTSV(&tsv, m))
+	check.OK(t, WriteTSV(&tsv, m))
 	want := "bus\tvan\t0.000015\ncar\tbus\t1.000000\ncar\tvan\t0.500008\n" // 1/65535; 32768/65535
-	equal(t, want, tsv.String())
+	check.Equal(t, want, tsv.String())
 }
 
 func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
@@ -133,7 +132,7 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := ReadTSV(strings.NewReader(tt.tsv), tt.opts)
-			must(t, err)
+			check.OK(t, err)
 			got := map[string]string{}
 			for term, row := range m.Rows() {
 				var all []string
@@ -142,7 +141,7 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 				}
 				got[term] = strings.Join(all, ", ")
 			}
-			equal(t, tt.want, got)
+			check.Equal(t, tt.want, got)
 			wantParams := map[string]string{
 				"clamp": strconv.FormatBool(tt.opts.Clamp), "neighbors": "10000", "symmetric": strconv.FormatBool(tt.opts.Symmetric),
 			}
@@ -190,7 +189,7 @@ func TestReadTSVNamesTheBadLine(t *testing.T) {
 			}
 		})
 	}
-	wantErr(t, simmatrix.ErrNoVocabulary, errOf(ReadTSV(strings.NewReader("\n\n"), ListOptions{})))
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(ReadTSV(strings.NewReader("\n\n"), ListOptions{})))
 }
 
 // manyRepeats is so many that the entries of all, 16 bytes each, are more than
@@ -231,7 +230,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestErrorsOfWritersComeBack(t *testing.T) {
 	m := oddMatrix(t, 1, 40)
 	for _, n := range []int{0, 5000} {
-		wantErr(t, errFull, WriteTSV(&fullDisk{n}, m))
+		check.Error(t, errFull, WriteTSV(&fullDisk{n}, m))
 	}
 }
 
@@ -259,12 +258,12 @@ func FuzzReadTSV(f *testing.F) {
 			t.Fatalf("%+v of %+v", meta, opts)
 		}
 		var tsv bytes.Buffer
-		must(t, WriteTSV(&tsv, m))
+		check.OK(t, WriteTSV(&tsv, m))
 		again, err := ReadTSV(&tsv, ListOptions{})
 		if errors.Is(err, simmatrix.ErrNoVocabulary) && len(m.Table().Cols) == 0 {
 			return
 		}
-		must(t, err)
+		check.OK(t, err)
 		for term, row := range m.Rows() { // a term without entries may be lost
 			if diff := cmp.Diff(matrixtest.Of(row), matrixtest.Of(again.Row(term))); diff != "" {
 				t.Fatalf("%q: %s", term, diff)

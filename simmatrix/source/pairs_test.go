@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -13,7 +14,7 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	id := func(term string) uint32 {
 		t.Helper()
 		id, err := p.term(term)
-		must(t, err)
+		check.OK(t, err)
 		return id
 	}
 	rental, car, hire := id("rental"), id("car"), id("hire")
@@ -23,12 +24,12 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 	p.keep(car, rental, 600)
 	p.keep(hire, car, 0) // no entry
 	m, err := p.matrix(simmatrix.Meta{Source: "pairs"}, 2)
-	must(t, err)
+	check.OK(t, err)
 	want := []simmatrix.Neighbor{
 		{Term: "hire", Similarity: 900.0 / 65535},
 		{Term: "rental", Similarity: 700.0 / 65535},
 	}
-	equal(t, want, matrixtest.Of(m.Row("car")))
+	check.Equal(t, want, matrixtest.Of(m.Row("car")))
 	if meta := m.Meta(); meta.Terms != 3 || meta.NonZeros != 2 {
 		t.Errorf("%+v", meta)
 	}
@@ -42,7 +43,7 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 		p.keep(a, id, 7)
 	}
 	m, err := p.matrix(simmatrix.Meta{}, 2)
-	must(t, err)
+	check.OK(t, err)
 	if row := matrixtest.Of(m.Row("a")); len(row) != 2 || row[0].Term != "b" || row[1].Term != "c" {
 		t.Errorf("row %+v", row)
 	}
@@ -61,7 +62,7 @@ func TestPairsRefuseTermsThatCannotHaveARow(t *testing.T) {
 			t.Errorf("%.10q: error %v, want %s", term, err, message)
 		}
 	}
-	wantErr(t, simmatrix.ErrNoVocabulary, errOf(p.matrix(simmatrix.Meta{}, 1)))
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(p.matrix(simmatrix.Meta{}, 1)))
 }
 
 func TestSimilaritiesFromOutsideAreCutAndRounded(t *testing.T) {
@@ -70,6 +71,6 @@ func TestSimilaritiesFromOutsideAreCutAndRounded(t *testing.T) {
 		0.49 / 65535: 0, // unlike QuantizeSimilarity
 		0.51 / 65535: 1,
 	} {
-		equal(t, want, units(in), in)
+		check.Equal(t, want, units(in), in)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -109,7 +110,7 @@ func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
 	for _, neighbors := range []int{3, 40, 2000} {
 		o := wideEdit(2)
 		o.Neighbors = neighbors
-		equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
+		check.Equal(t, allEditRows(o, words), neighborRows(mustEdit(t, o, words...)))
 	}
 }
 
@@ -187,7 +188,7 @@ func TestEditOfTermsThatAllLookAlike(t *testing.T) {
 		if len(got) != 3 || got[0].Term != words[0] || got[1].Term != words[1] || got[2].Term != words[2] {
 			t.Errorf("%s: %+v", name, got)
 		}
-		equal(t, 3*n, m.Meta().NonZeros, name)
+		check.Equal(t, 3*n, m.Meta().NonZeros, name)
 	}
 }
 
@@ -206,7 +207,7 @@ func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
 		if len(tree.nodes) >= 2*len(words) {
 			t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
 		}
-		equal(t, words, tree.below(0, ""), name)
+		check.Equal(t, words, tree.below(0, ""), name)
 	}
 }
 
@@ -236,5 +237,5 @@ func TestEditSearchAllocatesNothing(t *testing.T) {
 		s.find(i)
 	}
 	i := 0
-	equal(t, 0, testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }))
+	check.Equal(t, 0, testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -26,7 +27,7 @@ func textTerms(texts ...string) []simmatrix.Term {
 func mustEdit(tb testing.TB, opts SpellingOptions, texts ...string) *simmatrix.Matrix {
 	tb.Helper()
 	m, err := FromSpelling(tb.Context(), textTerms(texts...), opts, nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return m
 }
 
@@ -75,7 +76,7 @@ func TestEditFormulaIsThePublishedOne(t *testing.T) {
 		{wide, "naïve", "naive", 4.0 / 5},
 	} {
 		t.Run(tt.i, func(t *testing.T) {
-			equal(t, simmatrix.QuantizeSimilarity(tt.want), similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j), tt.want)
+			check.Equal(t, simmatrix.QuantizeSimilarity(tt.want), similarityOf(mustEdit(t, tt.options, tt.i, tt.j), tt.i, tt.j), tt.want)
 		})
 	}
 }
@@ -110,19 +111,19 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	m, err := FromSpelling(t.Context(), []simmatrix.Term{
 		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
 	}, o, nil)
-	must(t, err)
+	check.OK(t, err)
 	power := func(d, length float64) float32 { return simmatrix.QuantizeSimilarity(1.8 * math.Pow(1-d/length, 5)) }
 	want := []simmatrix.Neighbor{
 		{Term: "catalogs", Similarity: power(1, 8), DocFreq: 40},
 		{Term: "catalogue", Similarity: power(2, 9), DocFreq: 90},
 	}
-	equal(t, want, matrixtest.Of(m.Row("catalog")))
+	check.Equal(t, want, matrixtest.Of(m.Row("catalog")))
 	want = []simmatrix.Neighbor{
 		{Term: "analogue", Similarity: power(2, 9), DocFreq: 20},
 		{Term: "catalog", Similarity: power(2, 9), DocFreq: 7},
 		{Term: "catalogs", Similarity: power(2, 9), DocFreq: 40},
 	}
-	equal(t, want, matrixtest.Of(m.Row("catalogue")))
+	check.Equal(t, want, matrixtest.Of(m.Row("catalogue")))
 	if m.Row("zebra").Len() != 0 || m.Row("zebra").DocFreq() != 3 {
 		t.Error("the row of a term without neighbors")
 	}
@@ -135,7 +136,7 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 			"max_distance": "2", "lengths": "runes", "neighbors": "100",
 		},
 	}
-	equal(t, wantMeta, meta)
+	check.Equal(t, wantMeta, meta)
 }
 
 func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
@@ -172,7 +173,7 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(before)
 		slices.Reverse(words) // nor on the order
 	}
-	equal(t, 1, len(sums))
+	check.Equal(t, 1, len(sums))
 }
 
 func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
@@ -29,8 +30,8 @@ func TestReadTermsReadsTermsAndDocumentFrequencies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ReadTerms(iotest.OneByteReader(strings.NewReader(tt.text)))
-			must(t, err)
-			equal(t, tt.want, got)
+			check.OK(t, err)
+			check.Equal(t, tt.want, got)
 		})
 	}
 }
@@ -57,7 +58,7 @@ func TestReadTermsNamesTheBadLine(t *testing.T) {
 			}
 		})
 	}
-	wantErr(t, simmatrix.ErrNoVocabulary, errOf(ReadTerms(strings.NewReader(""))))
+	check.Error(t, simmatrix.ErrNoVocabulary, check.ErrOf(ReadTerms(strings.NewReader(""))))
 }
 
 func FuzzReadTerms(f *testing.F) {
@@ -82,7 +83,7 @@ func FuzzReadTerms(f *testing.F) {
 		}
 		matrixtest.New(t, simmatrix.Meta{}, rows)
 		again, err := ReadTerms(strings.NewReader(list.String()))
-		must(t, err)
+		check.OK(t, err)
 		if diff := cmp.Diff(terms, again); diff != "" {
 			t.Fatal(diff)
 		}

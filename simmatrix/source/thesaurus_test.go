@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
@@ -22,7 +23,7 @@ import (
 func mustThesaurus(tb testing.TB, opts ThesaurusOptions, text string) (*simmatrix.Matrix, ThesaurusCounts) {
 	tb.Helper()
 	m, counts, err := ReadThesaurus(iotest.OneByteReader(strings.NewReader(text)), opts)
-	must(tb, err)
+	check.OK(tb, err)
 	return m, counts
 }
 
@@ -72,7 +73,7 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := mustThesaurus(t, DefaultThesaurusOptions(), tt.text)
-			equal(t, tt.want, neighborLists(m))
+			check.Equal(t, tt.want, neighborLists(m))
 		})
 	}
 }
@@ -92,9 +93,9 @@ s(104167661,4,'auto',n,1,10).
 		"car": "auto automobile", "automobile": "auto car", "auto": "automobile car",
 		"o'clock": "'clock", "'clock": "o'clock",
 	}
-	equal(t, want, neighborLists(m))
+	check.Equal(t, want, neighborLists(m))
 	wantCounts := ThesaurusCounts{Format: formatWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
-	equal(t, wantCounts, counts)
+	check.Equal(t, wantCounts, counts)
 }
 
 func TestReadThesaurusTakesASimilarityFromALine(t *testing.T) {
@@ -110,7 +111,7 @@ g, h
 	want := map[string]string{
 		"a": "b", "b": "a", "c": "d:0.8", "d": "c:0.8", "e": "f:0.8", "f": "", "g": "h:1", "h": "g:1",
 	} // behind a blank a # is an entry, here of four words
-	equal(t, want, neighborLists(m))
+	check.Equal(t, want, neighborLists(m))
 	o := DefaultThesaurusOptions()
 	o.Similarity = 0.25
 	m, counts := mustThesaurus(t, o, "x, y\n# akin: similarity 0.1\ny, x, z\nx => y\n")
@@ -164,7 +165,7 @@ func TestReadThesaurusCutsLongRows(t *testing.T) {
 		"a": "y:0.9 z:0.9", "b": "a c", "c": "a b", "d": "a b", "e": "a b",
 		"x": "a:0.9 b:0.9", "y": "a:0.9 z:0.9", "z": "a:0.9 y:0.9",
 	}
-	equal(t, want, neighborLists(m))
+	check.Equal(t, want, neighborLists(m))
 	// 20 pairs of the first line, 6 and 4 of the others; 16 of 30 are kept.
 	if counts.Pairs != 16 || counts.Duplicates != 0 || counts.Terms != 8 {
 		t.Errorf("%+v", counts)
@@ -180,16 +181,14 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	o.Neighbors = 1
 	file := group.String() + "\n" + strings.Replace(group.String(), ",", "=>", 1) + "\n"
 	m, counts, err := ReadThesaurus(strings.NewReader(file), o)
-	must(t, err)
+	check.OK(t, err)
 	if n := m.Len(); n < 100_000 || counts.Pairs != n {
 		t.Errorf("%+v", counts)
 	}
 	o.Neighbors = 10
 	th := newThesaurus(o, 1000, 1)
 	want := fmt.Sprintf("line 2: a group of %d terms makes %d pairs, %d with those before it, at most 1000: allow fewer neighbors", m.Len(), 10*m.Len(), 10*m.Len()+2)
-	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %s", err, want)
-	}
+	check.Message(t, want, th.read(strings.NewReader("a, b\n"+group.String())))
 	if len(th.pairs.terms) != 2 { // nothing is stored of a group that is too large
 		t.Errorf("%d terms", len(th.pairs.terms))
 	}
@@ -199,9 +198,7 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 	}
 	th = newThesaurus(o, 1, 2)
 	err = th.read(strings.NewReader("s(7,1,'a',n,1,0).\ns(7,2,'b',n,1,0).\n"))
-	if err == nil || !strings.Contains(err.Error(), "set of synonyms 7: a group of 2 terms makes 2 pairs") {
-		t.Errorf("error %v", err)
-	}
+	check.Message(t, "set of synonyms 7: a group of 2 terms makes 2 pairs", err)
 }
 
 func TestSensesOfWordNetAreBounded(t *testing.T) {
@@ -213,9 +210,7 @@ func TestSensesOfWordNetAreBounded(t *testing.T) {
 	for _, text := range []string{"s(7,1,'a',n,1,0).\n", "s(9,1,'a b',n,1,0).\n"} { // a third word, a third set
 		th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
 		err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n" + text))
-		if err == nil || !strings.Contains(err.Error(), "line 1003: more than 2 words or sets of synonyms") {
-			t.Errorf("%q: error %v", text, err)
-		}
+		check.Message(t, "line 1003: more than 2 words or sets of synonyms", err, text)
 	}
 	th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
 	if err := th.addLine([]byte("s(7,1,'a b',n,1,0).")); err != nil || th.senses != 0 {
@@ -278,7 +273,7 @@ func TestThesaurusMetaHasItsSettings(t *testing.T) {
 		Source: "thesaurus", Terms: 2, NonZeros: 2, MaxNeighbors: 1, Symmetric: true, Dominant: true,
 		Params: map[string]string{"format": "solr", "similarity": "0.2", "neighbors": "200"},
 	}
-	equal(t, want, m.Meta())
+	check.Equal(t, want, m.Meta())
 }
 
 // solrRules returns m as a file of Solr's format that gives it again.
@@ -323,7 +318,7 @@ func FuzzReadThesaurus(f *testing.F) {
 			}
 		}
 		again, _, err := ReadThesaurus(strings.NewReader(solrRules(m)), o)
-		must(t, err)
+		check.OK(t, err)
 		want := neighborRows(m)
 		for term, row := range want {
 			if row == nil && again.Row(term).IsZero() {
@@ -346,7 +341,7 @@ func TestReadThesaurusReadsOpenEnglishWordNet(t *testing.T) {
 	}
 	defer file.Close()
 	m, counts, err := ReadThesaurus(file, DefaultThesaurusOptions())
-	must(t, err)
+	check.OK(t, err)
 	// It has 44,083 groups, no rules, and a comment that names its source.
 	if counts.Groups != 44083 || counts.Rules != 0 || counts.Skipped < 10_000 || counts.Format != formatSolr {
 		t.Errorf("%+v", counts)

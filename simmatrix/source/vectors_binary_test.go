@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
@@ -61,9 +62,9 @@ func TestReadVectorsReadsTheBinaryFormat(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.file)), ReadVectorsOptions{Format: VectorsBinary})
-			must(t, err)
-			equal(t, tt.words, v.words)
-			equal(t, tt.values, v.values)
+			check.OK(t, err)
+			check.Equal(t, tt.words, v.words)
+			check.Equal(t, tt.values, v.values)
 		})
 	}
 }
@@ -74,7 +75,7 @@ func TestReadVectorsReadsVectorsOfMoreThanItsBuffer(t *testing.T) {
 		wide[k] = float32(k)
 	}
 	v, err := ReadVectors(strings.NewReader(binaryFile("\n", "2 65536", "a", wide, "b", wide)), ReadVectorsOptions{})
-	must(t, err)
+	check.OK(t, err)
 	if v.Dim() != MaxVectorDims || cmp.Diff(wide, v.Vector(0)) != "" || cmp.Diff(wide, v.Vector(1)) != "" {
 		t.Error("other numbers came back")
 	}
@@ -107,7 +108,7 @@ func TestReadVectorsDistinguishesTextFromBinary(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in, err := lines.Decompress(strings.NewReader(tt.file))
-			must(t, err)
+			check.OK(t, err)
 			if got, err := looksBinary(in); got != tt.binary || err != nil {
 				t.Errorf("binary: %t, %v", got, err)
 			}
@@ -167,7 +168,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	for _, n := range []int{3, 6, 10, 17, len(good)} {
 		for name, keep := range map[string]func(string) bool{"kept": nil, "not kept": func(string) bool { return false }} {
 			r := io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken))
-			wantErr(t, broken, errOf(ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep})), name, n)
+			check.Error(t, broken, check.ErrOf(ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep})), name, n)
 		}
 	}
 }

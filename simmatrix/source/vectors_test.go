@@ -16,47 +16,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 func gzipped(tb testing.TB, text string) string {
 	tb.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := io.WriteString(z, text)
-	must(tb, errors.Join(err, z.Close()))
+	check.OK(tb, errors.Join(err, z.Close()))
 	return b.String()
 }
 
 func mustRead(tb testing.TB, text string) *Vectors {
 	tb.Helper()
 	v, err := ReadVectors(strings.NewReader(text), ReadVectorsOptions{})
-	must(tb, err)
+	check.OK(tb, err)
 	return v
 }
 
@@ -87,9 +63,9 @@ func TestReadVectorsReadsEveryDialect(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.text)), ReadVectorsOptions{})
-			must(t, err)
-			equal(t, tt.words, v.words)
-			equal(t, tt.values, v.values)
+			check.OK(t, err)
+			check.Equal(t, tt.words, v.words)
+			check.Equal(t, tt.values, v.values)
 			if v.Len() != len(tt.words) || v.Dim() != len(tt.values)/len(tt.words) {
 				t.Errorf("%d words, %d dimensions", v.Len(), v.Dim())
 			}
@@ -138,9 +114,9 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 func TestReadVectorsSkipsWordsThatCannotHaveARow(t *testing.T) {
 	long := strings.Repeat("a", simmatrix.MaxTermBytes)
 	v := mustRead(t, "8 2\ncar 1 2\nbus 3 4\ncar 5 6\n\xff 7 8\n\t 9 10\n"+long+"a 11 12\n"+long+" 13 14\nbus 15 x\n")
-	equal(t, []string{"car", "bus", long}, v.words)
-	equal(t, []float32{1, 2, 3, 4, 13, 14}, v.values)
-	equal(t, SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped())
+	check.Equal(t, []string{"car", "bus", long}, v.words)
+	check.Equal(t, []float32{1, 2, 3, 4, 13, 14}, v.values)
+	check.Equal(t, SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped())
 }
 
 func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
@@ -161,11 +137,11 @@ func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
 		for format, content := range map[string]string{"text": text, "binary": file} {
 			t.Run(tt.name+", "+format, func(t *testing.T) {
 				v, err := ReadVectors(strings.NewReader(content), tt.opts)
-				must(t, err)
+				check.OK(t, err)
 				if diff := cmp.Diff(tt.words, v.words); diff != "" || len(v.values) != len(tt.words) {
 					t.Errorf("%v\n%s", v.values, diff)
 				}
-				equal(t, tt.skipped, v.Skipped())
+				check.Equal(t, tt.skipped, v.Skipped())
 			})
 		}
 	}
@@ -262,7 +238,7 @@ func FuzzReadVectors(f *testing.F) {
 		}
 		content, format2 := writeVectors(v)
 		again, err := ReadVectors(strings.NewReader(content), ReadVectorsOptions{Format: format2})
-		must(t, err)
+		check.OK(t, err)
 		v.skipped = SkippedWords{}
 		if diff := cmp.Diff(v, again, cmp.AllowUnexported(Vectors{})); diff != "" {
 			t.Fatal(diff)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestNearestKnownWord(t *testing.T) {
@@ -139,7 +141,7 @@ func TestNearestIsByItsDefinition(t *testing.T) {
 		if len(got) == 2 { // a compound
 			got = nil
 		}
-		equal(t, want, strings.Join(got, " "), asked, got, similarity)
+		check.Equal(t, want, strings.Join(got, " "), asked, got, similarity)
 		if want != "" {
 			found++
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestCallsEndSoonAfterTheirContext freezes Redis in the middle of calls.
@@ -25,7 +27,7 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startRedis(t)
 			a, err := OpenAdmin(s.at())
-			must(t, err)
+			check.OK(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var canceled time.Time
@@ -33,8 +35,8 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 				s.hang()
 				time.AfterFunc(100*time.Millisecond, func() { canceled = time.Now(); cancel() })
 			})
-			wantErr(t, context.Canceled, err)
-			must(t, a.Close()) // waits for what was left behind
+			check.Error(t, context.Canceled, err)
+			check.OK(t, a.Close()) // waits for what was left behind
 			if took := time.Since(canceled); took > adminTimeout-time.Second {
 				t.Errorf("ended %v after its context", took)
 			}
@@ -49,7 +51,7 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 	c.Del(t.Context(), rowsKey("main", evicted.ID))
 	c.ZRem(t.Context(), versionsKey("main"), unlisted.ID)
 	other, err := a.Push(t.Context(), "other", newMatrix(t, "three", 10), "", nil)
-	must(t, err)
+	check.OK(t, err)
 	before := dump(t, s)
 	for _, tt := range []struct {
 		name, version string
@@ -62,10 +64,10 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 		{"no key part", "a{b}", ErrName},
 		{"empty", "", ErrName},
 	} {
-		wantErr(t, tt.want, a.Activate(t.Context(), "main", tt.version), tt.name)
+		check.Error(t, tt.want, a.Activate(t.Context(), "main", tt.version), tt.name)
 	}
-	equal(t, before, dump(t, s))
-	equal(t, active, c.Get(t.Context(), activeKey("main")).Val())
+	check.Equal(t, before, dump(t, s))
+	check.Equal(t, active, c.Get(t.Context(), activeKey("main")).Val())
 }
 
 func TestRollbackGoesBackStepByStep(t *testing.T) {
@@ -92,17 +94,17 @@ func TestRollbackGoesBackStepByStep(t *testing.T) {
 			t.Errorf("active is %s, %v; want %s", active, err, last)
 		}
 	}
-	wantErr(t, ErrNoHistory, errOf(a.Rollback(t.Context(), "other")))
+	check.Error(t, ErrNoHistory, check.ErrOf(a.Rollback(t.Context(), "other")))
 }
 
 func TestHistoryIsBounded(t *testing.T) {
 	_, a, c := setup(t)
 	one, two := publish(t, a, "one", 1), publish(t, a, "two", 1)
 	for range maxHistory {
-		must(t, a.Activate(t.Context(), "main", one))
-		must(t, a.Activate(t.Context(), "main", two))
+		check.OK(t, a.Activate(t.Context(), "main", one))
+		check.OK(t, a.Activate(t.Context(), "main", two))
 	}
-	equal(t, maxHistory, c.LLen(t.Context(), historyKey("main")).Val())
+	check.Equal(t, maxHistory, c.LLen(t.Context(), historyKey("main")).Val())
 }
 
 func TestVersionsAreListedNewestFirst(t *testing.T) {
@@ -111,7 +113,7 @@ func TestVersionsAreListedNewestFirst(t *testing.T) {
 	damaged := pushed(t, a, newMatrix(t, "two", 10))
 	c.Set(t.Context(), metaKey("main", damaged.ID), "{", 0)
 	versions, err := a.Versions(t.Context(), "main")
-	must(t, err)
+	check.OK(t, err)
 	if len(versions) != 2 || versions[0].ID != damaged.ID || versions[1].ID != old {
 		t.Fatalf("versions %+v", versions)
 	}

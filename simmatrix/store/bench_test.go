@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -44,7 +45,7 @@ func realistic(tb testing.TB, n int) (*simmatrix.Matrix, []string) {
 		}
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "benchmark", Docs: 100_000}, rows)
-	must(tb, err)
+	check.OK(tb, err)
 	return m, terms
 }
 
@@ -54,7 +55,7 @@ func BenchmarkFourTermsFromCache(b *testing.B) {
 	rows := make([]simmatrix.Row, 4)
 	lookUp := func(i int) {
 		k := i * 4 % (len(terms) - 4)
-		must(b, s.Pin().For("shop-1", "title").Rows(b.Context(), terms[k:k+4], rows))
+		check.OK(b, s.Pin().For("shop-1", "title").Rows(b.Context(), terms[k:k+4], rows))
 	}
 	for i := range terms {
 		lookUp(i)

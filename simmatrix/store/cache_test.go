@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -24,7 +25,7 @@ func wideRow(tb testing.TB, i int, names []string) simmatrix.Row {
 		neighbors[k] = simmatrix.Neighbor{Term: names[(i*7+k*131)%len(names)], Similarity: 1 / float32(k+1), DocFreq: uint32(k)}
 	}
 	row, err := simmatrix.PackRow(uint32(i), neighbors)
-	must(tb, err)
+	check.OK(tb, err)
 	return row
 }
 
@@ -43,7 +44,7 @@ func wideStore(tb testing.TB, cacheBytes uint64) (*Store, *atomic.Int64) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, t := range terms {
 			i, err := strconv.Atoi(t[1:])
-			must(tb, err)
+			check.OK(tb, err)
 			rows[k] = wideRow(tb, i, names)
 		}
 		fetches.Add(int64(len(terms)))
@@ -77,12 +78,12 @@ func TestCacheIsBoundedInRealMemory(t *testing.T) {
 			query += term(first+k) + " "
 			terms[k] = query[len(query)-1-len(term(first+k)) : len(query)-1]
 		}
-		must(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
+		check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), terms, rows))
 		if rows[3].DocFreq() != uint32(first+3) {
 			t.Fatalf("row %d has document frequency %d", first+3, rows[3].DocFreq())
 		}
 		if i := rng.IntN(first + 1); i%3 == 0 { // some again
-			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
+			check.OK(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows[:1]))
 		}
 	}
 	stated, inUse := s.Stats().Cache.Bytes, heap()-before
@@ -111,7 +112,7 @@ func searchByZipf(tb testing.TB, s *Store) (search func(), hitRate func() float6
 		for k := range terms {
 			terms[k] = term(int(zipf.Uint64()))
 		}
-		must(tb, s.Pin().For("i", "f").Rows(tb.Context(), terms, rows))
+		check.OK(tb, s.Pin().For("i", "f").Rows(tb.Context(), terms, rows))
 	}
 	return search, func() float64 {
 		stats := s.Stats().Cache

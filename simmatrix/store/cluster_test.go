@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // slots is the number of hash slots of a Redis Cluster.
@@ -21,7 +23,7 @@ func startCluster(tb testing.TB, args ...string) nodes {
 	c := make(nodes, 3)
 	for i := range c {
 		c[i] = startNode(tb, startOnPort, args...)
-		must(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
+		check.OK(tb, c[i].client(tb).Do(tb.Context(), "cluster", "addslotsrange", i*slots/len(c), (i+1)*slots/len(c)-1).Err())
 		c[0].meet(tb, c[i])
 	}
 	for _, s := range c {
@@ -43,7 +45,7 @@ func startNode(tb testing.TB, start func(testing.TB, ...string) *server, args ..
 func startOnlyNode(tb testing.TB, start func(testing.TB, ...string) *server, args ...string) *server {
 	tb.Helper()
 	s := startNode(tb, start, args...)
-	must(tb, s.client(tb).Do(tb.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
+	check.OK(tb, s.client(tb).Do(tb.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
 	s.awaitCluster(tb, 1)
 	return s
 }
@@ -52,7 +54,7 @@ func startOnlyNode(tb testing.TB, start func(testing.TB, ...string) *server, arg
 func (s *server) meet(tb testing.TB, other *server) {
 	tb.Helper()
 	bus := other.client(tb).ConfigGet(tb.Context(), "cluster-port").Val()["cluster-port"]
-	must(tb, s.client(tb).Do(tb.Context(), "cluster", "meet", "127.0.0.1", other.port, bus).Err())
+	check.OK(tb, s.client(tb).Do(tb.Context(), "cluster", "meet", "127.0.0.1", other.port, bus).Err())
 }
 
 // awaitCluster waits until s knows so many nodes and all slots.
@@ -71,7 +73,7 @@ func (c nodes) replicate(tb testing.TB, master *server) {
 	replica := startNode(tb, startOnPort)
 	master.meet(tb, replica)
 	replica.awaitCluster(tb, len(c)+1)
-	must(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
+	check.OK(tb, replica.client(tb).Do(tb.Context(), "cluster", "replicate", master.id(tb)).Err())
 	replica.awaitMaster(tb)
 	for _, s := range c {
 		s.awaitCluster(tb, len(c)+1)
@@ -82,7 +84,7 @@ func (c nodes) replicate(tb testing.TB, master *server) {
 func (s *server) id(tb testing.TB) string {
 	tb.Helper()
 	id, err := s.client(tb).Do(tb.Context(), "cluster", "myid").Text()
-	must(tb, err)
+	check.OK(tb, err)
 	return id
 }
 
@@ -112,7 +114,7 @@ func nameOn(tb testing.TB, c nodes, k int) string {
 	for i := range 100 {
 		name := fmt.Sprintf("matrix-%d", i)
 		slot, err := c[0].client(tb).ClusterKeySlot(tb.Context(), versionsKey(name)).Result()
-		must(tb, err)
+		check.OK(tb, err)
 		if int(slot)*3/slots == k {
 			return name
 		}
@@ -165,8 +167,8 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	name := nameOn(t, c, 0)
 	a := adminAt(t, c.at(t))
 	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil)
-	must(t, err)
-	must(t, a.Activate(t.Context(), name, v.ID))
+	check.OK(t, err)
+	check.OK(t, a.Activate(t.Context(), name, v.ID))
 	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})
 	waitFor(t, 10*time.Second, "the version", func() bool { return s.Pin().For("i", "f") != nil })
 	from, to := c[0], c[1]
@@ -174,11 +176,11 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	lookUp := func(k int) { t.Helper(); wantMark(t, s, "one", term(k)) }
 	lookUp(0)
 
-	must(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
-	must(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
+	check.OK(t, to.client(t).Do(t.Context(), "cluster", "setslot", slot, "importing", from.id(t)).Err())
+	check.OK(t, from.client(t).Do(t.Context(), "cluster", "setslot", slot, "migrating", to.id(t)).Err())
 	lookUp(1)                                                            // still here
 	for _, key := range []string{rowsKey(name, v.ID), activeKey(name)} { // the others later
-		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
 	}
 	before, _ := to.lookUps(t)
 	lookUp(2) // here it is no more: ASK
@@ -187,10 +189,10 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 		t.Error("the new node was not asked")
 	}
 	for _, key := range slices.Clone(from.keys(t)) {
-		must(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
+		check.OK(t, from.client(t).Migrate(t.Context(), "127.0.0.1", to.port, key, 0, 5*time.Second).Err())
 	}
 	for _, node := range c {
-		must(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
+		check.OK(t, node.client(t).Do(t.Context(), "cluster", "setslot", slot, "node", to.id(t)).Err())
 	}
 	lookUp(3) // MOVED, and from now on at the right one
 	waitFor(t, 10*time.Second, "the client to know the node", func() bool {
@@ -213,7 +215,7 @@ func TestClusterFailoverInTheMiddleOfAPushAndOfSearches(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	slot, err := c[0].client(t).ClusterKeySlot(t.Context(), versionsKey("main")).Result()
-	must(t, err)
+	check.OK(t, err)
 	master := c[int(slot)*len(c)/slots]
 	c.replicate(t, master)
 	checkFailover(t, c.at(t), master, master.kill)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -29,7 +30,7 @@ func storedRows(tb testing.TB) map[string]string {
 		"deflated": wide,
 	} {
 		row, err := simmatrix.PackRow(7, neighbors)
-		must(tb, err)
+		check.OK(tb, err)
 		stored[term] = seal(term, codec.Encode(row))
 	}
 	return stored
@@ -163,7 +164,7 @@ func wholeHash(t *testing.T, c *redis.Client, key string) (repair func()) {
 		pipe.Del(t.Context(), key)
 		pipe.HSet(t.Context(), key, fields)
 		_, err := pipe.Exec(t.Context())
-		must(t, err)
+		check.OK(t, err)
 	}
 }
 
@@ -194,7 +195,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 				t.Errorf("state %+v", state)
 			}
 			time.Sleep(3 * followEvery) // some polls: it is not taken up again before it is repaired
-			equal(t, one, served(s))
+			check.Equal(t, one, served(s))
 			repair()
 			awaitServed(t, s, two)
 			for k := range damagedTerms {
@@ -322,7 +323,7 @@ func TestARowThatWasBadHasToBeGoodAgain(t *testing.T) {
 	awaitServed(t, s, one)
 	c.HSet(t.Context(), key, term(1), first)
 	time.Sleep(3 * followEvery) // some polls that must not take it up
-	equal(t, one, served(s))
+	check.Equal(t, one, served(s))
 	c.HSet(t.Context(), key, term(2), second)
 	awaitServed(t, s, two)
 }
@@ -343,10 +344,10 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 		t.Fatalf("rolled back to %s, %v", back, err)
 	}
 	awaitProblem(t, s, ErrMissingRows)
-	equal(t, three, served(s))
+	check.Equal(t, three, served(s))
 	repair()
 	awaitServed(t, s, two)
-	equal(t, []string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three))
+	check.Equal(t, []string{"B", "A " + ErrMissingRows.Error(), "C", "C " + ErrMissingRows.Error(), "B"}, log.lines(one, two, three))
 }
 
 // TestAVersionFoundDamagedAtStartIsLeftForTheOneBefore: nothing was served
@@ -397,11 +398,11 @@ func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {
 	if len(v.Frequent) != 100 || v.Frequent[0] != term(terms-1) || v.Frequent[99] != term(terms-100) {
 		t.Errorf("frequent terms %q", v.Frequent)
 	}
-	must(t, a.Activate(t.Context(), "main", v.ID))
+	check.OK(t, a.Activate(t.Context(), "main", v.ID))
 	s := open(t, Options{Redis: r.at()})
 	r.kill()
 	wantMark(t, s, "one", v.Frequent...)
-	wantErr(t, ErrUnavailable, errOf(rowsOf(t, s, term(1))))
+	check.Error(t, ErrUnavailable, check.ErrOf(rowsOf(t, s, term(1))))
 }
 
 func TestAVersionIsServedWhereFrequentTermsCannotBeReadInTime(t *testing.T) {
@@ -420,23 +421,23 @@ func TestAVersionIsServedWhereFrequentTermsCannotBeReadInTime(t *testing.T) {
 func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	frequent := func(most int, rows ...simmatrix.TermRow) []string {
 		m, err := simmatrix.New(simmatrix.Meta{}, rows)
-		must(t, err)
+		check.OK(t, err)
 		terms, err := checkMatrix(t.Context(), m, most, func(string, int, int) {})
-		must(t, err)
+		check.OK(t, err)
 		return terms
 	}
 	var rows, long []simmatrix.TermRow
 	for i, df := range []uint32{2, 0, 9, 2, 5, 9, 1} {
 		rows = append(rows, simmatrix.TermRow{Term: term(i), DocFreq: df})
 	}
-	equal(t, []string{term(2), term(5), term(4)}, frequent(3, rows...))
+	check.Equal(t, []string{term(2), term(5), term(4)}, frequent(3, rows...))
 	if terms := frequent(0, rows...); terms != nil {
 		t.Errorf("none wanted: %q", terms)
 	}
 	for i := range 10 {
 		long = append(long, simmatrix.TermRow{Term: strings.Repeat("x", maxFrequentBytes/4) + term(i), DocFreq: 1})
 	}
-	equal(t, 3, len(frequent(10, long...)))
+	check.Equal(t, 3, len(frequent(10, long...)))
 }
 
 // TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "pull".

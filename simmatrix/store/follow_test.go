@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -55,7 +56,7 @@ func TestSwitchIsSeenWithinASecond(t *testing.T) {
 	}
 	quickest := time.Hour // of some: the machine may be busy
 	for _, id := range []string{one, two, one} {
-		must(t, a.Activate(t.Context(), "main", id))
+		check.OK(t, a.Activate(t.Context(), "main", id))
 		start := time.Now()
 		awaitServed(t, s, id)
 		quickest = min(quickest, time.Since(start))
@@ -79,7 +80,7 @@ func TestSnapshotNeverMixesVersions(t *testing.T) {
 	searches := search(t, s, terms, marks)
 	for i := range 9 {
 		id := ids[i%len(ids)]
-		must(t, a.Activate(t.Context(), "main", id))
+		check.OK(t, a.Activate(t.Context(), "main", id))
 		before := searches.count(id)
 		waitFor(t, 10*time.Second, "searches of the new version", func() bool { return searches.count(id) > before+10 })
 	}
@@ -98,14 +99,14 @@ func TestStateChangesAreReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitServed(t, s, one)
-	must(t, c.FlushAll(t.Context()).Err())
+	check.OK(t, c.FlushAll(t.Context()).Err())
 	awaitServed(t, s, "")
 	awaitProblem(t, s, ErrNoVersion)
 	time.Sleep(3 * followEvery) // some polls with nothing new to report
 	three := publish(t, a, "three", 10)
 	awaitServed(t, s, three)
 	wantMark(t, s, "three", term(1))
-	equal(t, []string{"none " + lineNone, "A", "B", "A", "none " + lineNone, "C"}, log.lines(one, two, three))
+	check.Equal(t, []string{"none " + lineNone, "A", "B", "A", "none " + lineNone, "C"}, log.lines(one, two, three))
 }
 
 func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
@@ -128,7 +129,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 		tt.spoil(metaKey("main", v.ID), rowsKey("main", v.ID))
 		c.Set(t.Context(), activeKey("main"), v.ID, 0) // Activate would refuse
 		awaitProblem(t, s, tt.want)
-		equal(t, one, served(s), tt.name)
+		check.Equal(t, one, served(s), tt.name)
 		c.Set(t.Context(), activeKey("main"), one, 0)
 		awaitProblem(t, s, nil)
 	}
@@ -161,7 +162,7 @@ func TestEqualMissesShareOneRoundTrip(t *testing.T) {
 	s := open(t, Options{Redis: r.at()})
 	s.stop() // so that only look-ups send HMGET
 	s.done.Wait()
-	must(t, c.ConfigResetStat(t.Context()).Err())
+	check.OK(t, c.ConfigResetStat(t.Context()).Err())
 	r.hang()
 	var done sync.WaitGroup
 	for range 50 {

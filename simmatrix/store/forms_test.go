@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func TestFormsGoWithTheirVersion(t *testing.T) {
@@ -34,14 +36,14 @@ func TestFormsGoWithTheirVersion(t *testing.T) {
 		{store, "other@" + first, nil},
 		{store, "main@a b", nil},
 	} {
-		equal(t, tt.want, tt.of.Forms(t.Context(), tt.version, terms), tt.version)
+		check.Equal(t, tt.want, tt.of.Forms(t.Context(), tt.version, terms), tt.version)
 	}
 	_, err := a.Prune(t.Context(), "main", 1)
-	must(t, err)
+	check.OK(t, err)
 	if ttl := c.PTTL(t.Context(), formsKey("main", first)).Val(); ttl <= 0 || ttl > graceFor {
 		t.Errorf("forms of a pruned version expire in %v", ttl)
 	}
-	equal(t, -1, c.PTTL(t.Context(), formsKey("main", second)).Val())
+	check.Equal(t, -1, c.PTTL(t.Context(), formsKey("main", second)).Val())
 }
 
 func TestPushThatEndsAfterItsFormsLeavesNone(t *testing.T) {
@@ -70,10 +72,10 @@ func TestFormsLostOnTheWayAreSentAgain(t *testing.T) {
 	var stages []string
 	v, err := s.admin(t).Push(t.Context(), "main", m, "", func(stage string, _, _ int) {
 		if stages = append(stages, stage); len(stages) == 3 { // check, rows, forms, and then words
-			must(t, s.client(t).HDel(t.Context(), unfinished(t, s, ":forms:")[0], term(3)).Err())
+			check.OK(t, s.client(t).HDel(t.Context(), unfinished(t, s, ":forms:")[0], term(3)).Err())
 		}
 	})
-	must(t, err)
+	check.OK(t, err)
 	if want := []string{"check", "push", "push", "push", "push again", "push again", "push again"}; !slices.Equal(stages, want) {
 		t.Errorf("stages %q, want %q", stages, want)
 	}
@@ -101,8 +103,8 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 	store := open(t, Options{Redis: s.at()})
 	key := formsKey("main", version)
 	terms := []string{term(0), term(3), term(6), term(9)}
-	must(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
-	equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
+	check.OK(t, c.HSet(t.Context(), key, term(0), "\x1b[2J", term(3), strings.Repeat("s", 10_000), term(6), "\xff").Err())
+	check.Equal(t, map[string]string{term(9): formOf(9)}, store.Forms(t.Context(), "main@"+version, terms))
 	if got, err := a.AllForms(t.Context(), "main", version); err != nil || !cmp.Equal(got, map[string]string{term(9): formOf(9)}) {
 		t.Errorf("all forms: %v, %v", got, err)
 	}
@@ -113,11 +115,11 @@ func TestDamagedFormsAreLeftOutAndRowsServed(t *testing.T) {
 		}
 	}
 	pullSays("")
-	must(t, c.HSet(t.Context(), key, "more", "mores").Err())
+	check.OK(t, c.HSet(t.Context(), key, "more", "mores").Err())
 	pullSays("more than 4 forms")
-	must(t, c.Del(t.Context(), key).Err())
+	check.OK(t, c.Del(t.Context(), key).Err())
 	pullSays("0 forms")
-	must(t, c.Set(t.Context(), key, "no hash", 0).Err())
+	check.OK(t, c.Set(t.Context(), key, "no hash", 0).Err())
 	if got := store.Forms(t.Context(), "main@"+version, terms); len(got) > 0 {
 		t.Errorf("forms %v of a key that is no hash", got)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -75,7 +76,7 @@ func FuzzReplyScannerDoesNotDependOnPieces(f *testing.F) {
 			t.Skip("pieces have at least one byte")
 		}
 		whole, pieces := feed(new(replyScanner), stream, len(stream)), feed(new(replyScanner), stream, n)
-		equal(t, pieces == nil, whole == nil, stream, whole, n, pieces)
+		check.Equal(t, pieces == nil, whole == nil, stream, whole, n, pieces)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/glob"
 )
 
@@ -48,7 +49,7 @@ func TestCoversNeedsEveryPartOfAnIndexExpression(t *testing.T) {
 		{"date math under a pattern", []string{"logs-*"}, "<logs-{now/d}>", false},
 	} {
 		set := newIndexSet(tt.patterns)
-		equal(t, tt.want, set.covers(tt.expression), tt.name, tt.patterns, tt.expression)
+		check.Equal(t, tt.want, set.covers(tt.expression), tt.name, tt.patterns, tt.expression)
 	}
 }
 
@@ -73,7 +74,7 @@ func TestExpressionStandsForIndicesOfABinding(t *testing.T) {
 		{"another alias", []string{"docs*", "-tenant-*"}, "live", []string{"docs1"}, true},
 	} {
 		set := newIndexSet(tt.patterns)
-		equal(t, tt.want, set.holds(tt.expression, tt.names), tt.name, tt.patterns, tt.expression, tt.names)
+		check.Equal(t, tt.want, set.holds(tt.expression, tt.names), tt.name, tt.patterns, tt.expression, tt.names)
 	}
 }
 

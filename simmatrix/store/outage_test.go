@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // shortTimeout is the Redis timeout where Redis is not to answer.
@@ -78,7 +80,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 			var log logbook
 			wantStates := func(want ...string) {
 				t.Helper()
-				equal(t, want, log.lines(id))
+				check.Equal(t, want, log.lines(id))
 			}
 
 			o.begin(t, r)
@@ -119,7 +121,7 @@ func TestRedisAwayAtStartAndLater(t *testing.T) {
 				return err == nil && markOf(rows[0]) == "one"
 			})
 			awaitProblem(t, s, nil)
-			equal(t, "closed", s.Stats().Breaker)
+			check.Equal(t, "closed", s.Stats().Breaker)
 			wantStates("none "+lineAway, "A", "A "+lineAway, "A")
 		})
 	}
@@ -141,7 +143,7 @@ func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 		_, err = rowsOf(t, s, term(1))
 		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
 	})
-	wantErr(t, ErrUnavailable, err)
+	check.Error(t, ErrUnavailable, err)
 	r.resume()
 	// No search asks: the poll of the active version finds Redis well.
 	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -19,7 +20,7 @@ import (
 func panicsCounted(t *testing.T, registry *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	must(t, err)
+	check.OK(t, err)
 	sum := 0.0
 	for _, family := range families {
 		for _, series := range family.GetMetric() {
@@ -56,7 +57,7 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 				publish(t, a, "two", 3)
 			}
 			waitFor(t, 10*time.Second, "a panic to be counted", func() bool { return panicsCounted(t, registry) == 1 })
-			must(t, a.Activate(t.Context(), "main", one))
+			check.OK(t, a.Activate(t.Context(), "main", one))
 			waitFor(t, 10*time.Second, "the source to be followed again", func() bool { return calls.Load() > 2 })
 			wantMark(t, s, "one", term(1))
 			s.stop()
@@ -76,6 +77,6 @@ func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 	t.Cleanup(c.loader.Close)
 	t.Cleanup(c.kept.Close)
 	r := &remote{timeout: time.Minute, cache: c} // its breaker is missing
-	wantErr(t, recovery.ErrPanic, errOf(r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"})))
-	equal(t, 1, panicsCounted(t, registry))
+	check.Error(t, recovery.ErrPanic, check.ErrOf(r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"})))
+	check.Equal(t, 1, panicsCounted(t, registry))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // pushMany pushes versions of one row and returns their IDs, the oldest first.
@@ -22,7 +24,7 @@ func pushMany(t *testing.T, a *Admin, n int) []string {
 func listed(t *testing.T, a *Admin) []string {
 	t.Helper()
 	versions, err := a.Versions(t.Context(), "main")
-	must(t, err)
+	check.OK(t, err)
 	var ids []string
 	for _, v := range versions {
 		ids = append(ids, v.ID)
@@ -33,10 +35,10 @@ func listed(t *testing.T, a *Admin) []string {
 func TestPruneRemovesNothingWhileTheActiveVersionIsDamaged(t *testing.T) {
 	_, a, c := setup(t)
 	ids := pushMany(t, a, 3)
-	must(t, a.Activate(t.Context(), "main", ids[2]))
+	check.OK(t, a.Activate(t.Context(), "main", ids[2]))
 	key := rowsKey("main", ids[2])
 	repair := wholeHash(t, c, key)
-	must(t, c.HDel(t.Context(), key, term(0)).Err())
+	check.OK(t, c.HDel(t.Context(), key, term(0)).Err())
 	if _, err := a.Prune(t.Context(), "main", 1); !errors.Is(err, ErrMissingRows) || !strings.Contains(err.Error(), ids[2]) {
 		t.Errorf("got %v", err)
 	}
@@ -65,13 +67,13 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 			s, a, c := setup(t)
 			ids := pushMany(t, a, 6)
 			if tt.active >= 0 {
-				must(t, a.Activate(t.Context(), "main", ids[tt.active]))
+				check.OK(t, a.Activate(t.Context(), "main", ids[tt.active]))
 			}
 			other, err := a.Push(t.Context(), "other", newMatrix(t, "one", 1), "", nil)
-			must(t, err)
+			check.OK(t, err)
 			before := s.keys(t)
 			pruned, err := a.Prune(t.Context(), "main", tt.keep)
-			must(t, err)
+			check.OK(t, err)
 			var kept, gone []string
 			for i, id := range slices.Backward(ids) {
 				if slices.Contains(tt.kept, i) {
@@ -80,7 +82,7 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 					gone = append(gone, id)
 				}
 			}
-			equal(t, [][]string{kept, gone}, [][]string{listed(t, a), pruned})
+			check.Equal(t, [][]string{kept, gone}, [][]string{listed(t, a), pruned})
 			if after := s.keys(t); len(after) != len(before) {
 				t.Errorf("keys %q, want all of %q for the time of grace", after, before)
 			}
@@ -112,7 +114,7 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 	if err != nil || markOf(rows[0]) != "one" {
 		t.Errorf("a request that began before: %v, %v", rows, err)
 	}
-	wantErr(t, ErrUnknownVersion, a.Activate(t.Context(), "main", one))
+	check.Error(t, ErrUnknownVersion, a.Activate(t.Context(), "main", one))
 	if back, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) || c.Exists(t.Context(), historyKey("main")).Val() != 0 {
 		t.Errorf("rolled back to %s, %v; or the history still has it", back, err)
 	}
@@ -122,12 +124,12 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 func TestActiveVersionIsNotPrunedEvenUnlisted(t *testing.T) {
 	_, a, c := setup(t)
 	id := publish(t, a, "one", 10)
-	must(t, c.ZRem(t.Context(), versionsKey("main"), id).Err())
+	check.OK(t, c.ZRem(t.Context(), versionsKey("main"), id).Err())
 	pruned, err := a.Prune(t.Context(), "main", 1)
 	if err != nil || pruned != nil {
 		t.Errorf("pruned %q, %v", pruned, err)
 	}
-	equal(t, -1, c.PTTL(t.Context(), rowsKey("main", id)).Val())
+	check.Equal(t, -1, c.PTTL(t.Context(), rowsKey("main", id)).Val())
 }
 
 func TestPruneRefuses(t *testing.T) {
@@ -137,6 +139,6 @@ func TestPruneRefuses(t *testing.T) {
 		keep int
 		want error
 	}{{"main", 0, errKeep}, {"main", -1, errKeep}, {"a b", 1, ErrName}, {"main", 1, os.ErrNotExist}} {
-		wantErr(t, tt.want, errOf(a.Prune(t.Context(), tt.name, tt.keep)), tt.keep, tt.name)
+		check.Error(t, tt.want, check.ErrOf(a.Prune(t.Context(), tt.name, tt.keep)), tt.keep, tt.name)
 	}
 }

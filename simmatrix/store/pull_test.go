@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -22,7 +23,7 @@ func TestPullReturnsWhatWasPushed(t *testing.T) {
 		}
 	}
 	origins, err := simmatrix.New(simmatrix.Meta{Source: "two", Origins: []string{"a", "b"}, Params: map[string]string{"k": "v"}}, uneven)
-	must(t, err)
+	check.OK(t, err)
 	for name, m := range map[string]*simmatrix.Matrix{"few": newMatrix(t, "one", 3), "many": newMatrix(t, "one", many), "uneven": origins} {
 		id, newer := publishMatrix(t, a, m), pushed(t, a, newMatrix(t, "newer", 2))
 		for version, want := range map[string]string{"": m.Checksum(), id: m.Checksum(), newer.ID: newer.Checksum} {
@@ -47,7 +48,7 @@ func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 	}
 	good := publish(t, a, "one", 50)
 	changed, err := simmatrix.PackRow(3, []simmatrix.Neighbor{{Term: "one", Similarity: 0.25, DocFreq: 7}})
-	must(t, err)
+	check.OK(t, err)
 	set := func(value func(rows string) string) func(_, rows string) error {
 		return func(_, rows string) error { return c.HSet(t.Context(), rows, term(3), value(rows)).Err() }
 	}
@@ -75,7 +76,7 @@ func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 		{"no rows", func(_, rows string) error { return c.Del(t.Context(), rows).Err() }, ErrUnknownVersion},
 	} {
 		v := pushed(t, a, newMatrix(t, "one", 50))
-		must(t, tt.spoil(metaKey("main", v.ID), rowsKey("main", v.ID)))
+		check.OK(t, tt.spoil(metaKey("main", v.ID), rowsKey("main", v.ID)))
 		if m, _, err := a.Pull(t.Context(), "main", v.ID, nil); !errors.Is(err, tt.want) || m != nil {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
@@ -123,7 +124,7 @@ func TestPullReadsInPages(t *testing.T) {
 		pages = append(pages, done-last)
 		last = done
 	})
-	must(t, err)
+	check.OK(t, err)
 	for i, n := range pages {
 		if n > 2*maxPage || (i == 0 && n > 4*firstPage) {
 			t.Errorf("page %d has %d rows", i, n)

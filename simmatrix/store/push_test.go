@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -23,15 +24,15 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	s, a, _ := setup(t)
 	m := newMatrix(t, "one", 500)
 	v, err := a.Push(t.Context(), "main", m, "käthe@host", nil)
-	must(t, err)
+	check.OK(t, err)
 	keys := s.keys(t)
 	slices.Sort(keys)
 	want := []string{"akin:{main}:forms:" + v.ID, "akin:{main}:meta:" + v.ID, "akin:{main}:rows:" + v.ID, "akin:{main}:versions", "akin:{main}:words:" + v.ID}
-	equal(t, want, keys)
+	check.Equal(t, want, keys)
 	checkComplete(t, s, v, m)
 	got, err := a.Versions(t.Context(), "main")
-	must(t, err)
-	equal(t, []Version{v}, got)
+	check.OK(t, err)
+	check.Equal(t, []Version{v}, got)
 	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) || v.By != "käthe@host" {
 		t.Errorf("pushed %+v, want checksum %s and %+v", v, m.Checksum(), m.Meta())
 	}
@@ -40,7 +41,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"}) // asking it would be another error
 	empty, err := simmatrix.New(simmatrix.Meta{}, nil)
-	must(t, err)
+	check.OK(t, err)
 	long := make([]simmatrix.TermRow, 40) // 39 neighbors of 32,000 bytes in the first row
 	for i := range long {
 		long[i].Term = fmt.Sprintf("%05d", i) + strings.Repeat("x", 32_000)
@@ -49,7 +50,7 @@ func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 		}
 	}
 	wide, err := simmatrix.New(simmatrix.Meta{}, long)
-	must(t, err)
+	check.OK(t, err)
 	one := newMatrix(t, "one", 1)
 	for _, tt := range []struct {
 		what, name, by string
@@ -64,7 +65,7 @@ func TestPushRefusesBeforeRedisIsAsked(t *testing.T) {
 		{"no UTF-8 in who pushes", "main", "\xff", one, ErrName},
 		{"who pushes is too long", "main", strings.Repeat("a", maxByBytes+1), one, ErrName},
 	} {
-		wantErr(t, tt.want, errOf(a.Push(t.Context(), tt.name, tt.m, tt.by, nil)), tt.what)
+		check.Error(t, tt.want, check.ErrOf(a.Push(t.Context(), tt.name, tt.m, tt.by, nil)), tt.what)
 	}
 	start := time.Now()
 	if _, err := a.Push(t.Context(), "main", one, "", nil); err == nil || time.Since(start) > patience/2 {
@@ -149,7 +150,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 		{"interrupted", func(_ *testing.T, _ *server, cancel context.CancelFunc) { cancel() }, context.Canceled, ""},
 		{"out of memory", func(t *testing.T, s *server, _ context.CancelFunc) {
 			t.Helper()
-			must(t, s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err())
+			check.OK(t, s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err())
 		}, ErrNoMemory, "OOM"},
 		{"rows lost again and again", func(t *testing.T, s *server, _ context.CancelFunc) { t.Helper(); loseRow(t, s) }, errIncomplete, ""},
 	} {
@@ -163,7 +164,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("error %v", err)
 			}
-			equal(t, before, dump(t, s))
+			check.Equal(t, before, dump(t, s))
 			got, rows, err := a.Rows(t.Context(), "main", "", []string{term(3)})
 			if err != nil || got != id || markOf(rows[0]) != "old" {
 				t.Errorf("active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
@@ -191,7 +192,7 @@ func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
 					spoil(t, s)
 				}
 			}))
-			must(t, err)
+			check.OK(t, err)
 			if want := []string{"push", "push again"}; !slices.Equal(stages, want) {
 				t.Errorf("stages %q, want %q", stages, want)
 			}
@@ -205,12 +206,12 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 	t.Helper()
 	c := s.client(t)
 	for _, key := range s.keys(t) {
-		equal(t, -1, c.PTTL(t.Context(), key).Val(), key)
+		check.Equal(t, -1, c.PTTL(t.Context(), key).Val(), key)
 	}
 	fields := c.HGetAll(t.Context(), rowsKey("main", v.ID)).Val()
-	equal(t, v.ID, fields[completeField])
+	check.Equal(t, v.ID, fields[completeField])
 	delete(fields, completeField)
-	equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
+	check.Equal(t, maps.Collect(m.Forms()), c.HGetAll(t.Context(), formsKey("main", v.ID)).Val())
 	if len(fields) != m.Len()+v.chunks() {
 		t.Errorf("%d rows, want %d", len(fields), m.Len())
 	}
@@ -253,7 +254,7 @@ func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
 	s, a, _ := setup(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
 	m := newMatrix(t, "one", many)
 	v, err := a.Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
-	must(t, err)
+	check.OK(t, err)
 	checkComplete(t, s, v, m)
 }
 
@@ -283,7 +284,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 			t.Errorf("before %s %d: no error", cut.before, cut.nth)
 		}
 		keys := s.keys(t)
-		equal(t, cut.keys, len(keys), cut.before, cut.nth, keys)
+		check.Equal(t, cut.keys, len(keys), cut.before, cut.nth, keys)
 		for _, key := range keys {
 			if ttl := s.client(t).PTTL(t.Context(), key).Val(); ttl < 0 || ttl > unfinishedFor {
 				t.Errorf("before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)
@@ -297,7 +298,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 func cutOff(t *testing.T, s *server, before string, nth int) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for first := true; ; first = false {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -83,7 +84,7 @@ func (c *searcher) request(ctx context.Context, t *testing.T, rng *rand.Rand, te
 		}
 		c.mu.Unlock()
 	}
-	equal(t, versions[1], versions[0], versions)
+	check.Equal(t, versions[1], versions[0], versions)
 }
 
 // count returns how many look-ups have found rows of a version.

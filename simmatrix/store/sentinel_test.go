@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // A failoverPair is a master with a replica that a Sentinel watches.
@@ -49,7 +51,7 @@ func startSentinel(tb testing.TB, master string, args ...string) *server {
 	if len(args) == 0 {
 		text += "port " + port + "\n"
 	}
-	must(tb, os.WriteFile(config, []byte(text+strings.ReplaceAll(strings.Join(args, "\n"), "PORT", port)+"\n"), 0o600))
+	check.OK(tb, os.WriteFile(config, []byte(text+strings.ReplaceAll(strings.Join(args, "\n"), "PORT", port)+"\n"), 0o600))
 	s.args = []string{s.args[0], config, "--sentinel"}
 	s.port = port
 	s.start(tb)
@@ -72,7 +74,7 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	// connection, hence the write before it.
 	conn := master.client(t).Conn()
 	defer conn.Close()
-	must(t, conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err())
+	check.OK(t, conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err())
 	if n, err := conn.Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 {
 		t.Fatalf("%d replicas have the first version, %v", n, err)
 	}
@@ -81,13 +83,13 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	searches := search(t, s, many, map[string]string{one: "one"}, ErrUnavailable, ErrGone)
 	two := newMatrix(t, "two", many)
 	v, err := a.Push(t.Context(), "main", two, "", during(fail))
-	must(t, err)
+	check.OK(t, err)
 	searches.knows(v.ID, "two")
 	waitFor(t, 20*time.Second, "rows after the failover", func() bool {
 		_, err := rowsOf(t, s, term(rand.IntN(many)))
 		return err == nil
 	})
-	must(t, a.Activate(t.Context(), "main", v.ID))
+	check.OK(t, a.Activate(t.Context(), "main", v.ID))
 	awaitServed(t, s, v.ID)
 	waitFor(t, 20*time.Second, "rows of both versions", func() bool { return searches.count(one) > 0 && searches.count(v.ID) > 0 })
 	if searches.stop(); searches.longest > 20*shortTimeout {
@@ -117,7 +119,7 @@ func TestMasterThatBecomesAReplicaIsLeft(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
 	checkFailover(t, p.at(t), p.master, func() {
-		must(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
+		check.OK(t, p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err())
 		// Until then the old master takes writes that it is going to lose.
 		waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
 			return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")

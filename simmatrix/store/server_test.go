@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/e2e/freeport"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -38,31 +37,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
-	}
-}
-
-// wantErr wants an error of this kind. Of what it is may be told.
-func wantErr(tb testing.TB, want, err error, of ...any) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Error(append(of, fmt.Sprintf("error %v, want %v", err, want))...)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
 
 // A server is a real redis-server on a unix socket of its own, or on a port.
 type server struct {
@@ -112,7 +86,7 @@ func newServer(tb testing.TB, args ...string) *server {
 		tb.Skip(hint)
 	}
 	dir, err := os.MkdirTemp("", "akin") //nolint:usetesting // a socket's name has at most 107 bytes, which tb.TempDir can exceed
-	must(tb, err)
+	check.OK(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	s := &server{socket: filepath.Join(dir, "s")}
 	s.args = append([]string{binary, "--unixsocket", s.socket, "--dir", dir, "--save", "", "--daemonize", "no"}, args...)
@@ -123,14 +97,14 @@ func newServer(tb testing.TB, args ...string) *server {
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	port, err := freeport.Pick(tb.Context())
-	must(tb, err)
+	check.OK(tb, err)
 	return port
 }
 
 func (s *server) start(tb testing.TB) {
 	tb.Helper()
 	s.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), s.args[0], s.args[1:]...)
-	must(tb, s.cmd.Start())
+	check.OK(tb, s.cmd.Start())
 	c := s.client(tb)
 	waitFor(tb, 10*time.Second, "redis-server to answer", func() bool {
 		ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
@@ -174,7 +148,7 @@ func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s
 func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
 	a, err := OpenAdmin(r)
-	must(tb, err)
+	check.OK(tb, err)
 	tb.Cleanup(func() { a.Close() })
 	a.frequent = 0 // so that what is looked up is not in the cache yet
 	return a
@@ -184,7 +158,7 @@ func adminAt(tb testing.TB, r Redis) *Admin {
 func (s *server) keys(tb testing.TB) []string {
 	tb.Helper()
 	keys, err := s.client(tb).Keys(tb.Context(), "*").Result()
-	must(tb, err)
+	check.OK(tb, err)
 	return keys
 }
 
@@ -201,7 +175,7 @@ type frontend struct {
 func startFrontend(tb testing.TB, s *server, garbage []byte) *frontend {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(tb, err)
+	check.OK(tb, err)
 	f := &frontend{listener: l, socket: s.socket, garbage: garbage, conns: make(map[net.Conn]bool)}
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -275,7 +249,7 @@ func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 		rows = append(rows, row)
 	}
 	m, err := simmatrix.New(simmatrix.Meta{Source: "test " + mark, Docs: 1000}, rows)
-	must(tb, err)
+	check.OK(tb, err)
 	return m
 }
 
@@ -295,7 +269,7 @@ func markOf(row simmatrix.Row) string {
 func pushed(tb testing.TB, a *Admin, m *simmatrix.Matrix) Version {
 	tb.Helper()
 	v, err := a.Push(tb.Context(), "main", m, "", nil)
-	must(tb, err)
+	check.OK(tb, err)
 	return v
 }
 
@@ -309,7 +283,7 @@ func publish(tb testing.TB, a *Admin, mark string, n int) string {
 func publishMatrix(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
 	tb.Helper()
 	id := pushed(tb, a, m).ID
-	must(tb, a.Activate(tb.Context(), "main", id))
+	check.OK(tb, a.Activate(tb.Context(), "main", id))
 	return id
 }
 
@@ -334,7 +308,7 @@ func open(tb testing.TB, o Options) *Store {
 		o.RedisTimeout = 2 * time.Second // the machine may be busy
 	}
 	s, err := Open(tb.Context(), o)
-	must(tb, err)
+	check.OK(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)

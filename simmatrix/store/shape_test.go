@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // TestSentinelThatAnswersGarbageIsSurvived: the library reads these answers in
@@ -85,12 +87,12 @@ func TestSoundAnswersOfASentinelAreTaken(t *testing.T) {
 	for _, n := range []int{1, 3, 1 << 10} {
 		var s replyScanner
 		s.sent(asksMaster)
-		must(t, feed(&s, "*2\r\n$1\r\nh\r\n$2\r\n10\r\n"+"*1\r\n*2\r\n$2\r\nip\r\n$1\r\nh\r\n"+"*0\r\n", n))
+		check.OK(t, feed(&s, "*2\r\n$1\r\nh\r\n$2\r\n10\r\n"+"*1\r\n*2\r\n$2\r\nip\r\n$1\r\nh\r\n"+"*0\r\n", n))
 		s.sent(asksMaster)
-		must(t, feed(&s, "*-1\r\n", n))
+		check.OK(t, feed(&s, "*-1\r\n", n))
 		s.sent(subscribes)
-		must(t, feed(&s, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n"+
+		check.OK(t, feed(&s, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n"+
 			">3\r\n"+message+"$12\r\nmain a 1 b 2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n", n))
-		wantErr(t, errReply, feed(&s, "*3\r\n"+message+"$8\r\nmain a 1\r\n", n))
+		check.Error(t, errReply, feed(&s, "*3\r\n"+message+"$8\r\nmain a 1\r\n", n))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -77,7 +78,7 @@ func TestFirstBindingThatMatchesDecides(t *testing.T) {
 		{"all indices go to the last", "", "title", languages, "main"},
 		{"the rest", "logs", "title.en", languages, "main"},
 	} {
-		equal(t, tt.want, nameOf(tt.of.Pin().For(tt.index, tt.field)), tt.name, tt.index, tt.field)
+		check.Equal(t, tt.want, nameOf(tt.of.Pin().For(tt.index, tt.field)), tt.name, tt.index, tt.field)
 	}
 }
 
@@ -233,7 +234,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 	} {
 		m, written, failure = step.m, step.written, step.failure
 		poll(t.Context(), s.report)
-		equal(t, step.reported, states, step.name)
+		check.Equal(t, step.reported, states, step.name)
 		if got, want := served(s), step.reported[len(step.reported)-1].Version; got != want {
 			t.Errorf("%s: version %s, want %s", step.name, got, want)
 		}
@@ -273,9 +274,9 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 			Redis:      r.at(),
 			CacheBytes: minCacheBytes, RedisTimeout: time.Second,
 		})
-		must(t, err)
+		check.OK(t, err)
 		wantMark(t, s, "one", term(1))
-		must(t, s.Close())
+		check.OK(t, s.Close())
 	}
 	before := runtime.NumGoroutine()
 	for range 5 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -19,8 +20,8 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 	running := open(t, Options{Redis: r.at(), OnState: log.add})
 	key := rowsKey("main", two)
 	repair := wholeHash(t, c, key)
-	must(t, c.HDel(t.Context(), key, term(4321)).Err())
-	must(t, c.HSet(t.Context(), key, "foreign", "x").Err())
+	check.OK(t, c.HDel(t.Context(), key, term(4321)).Err())
+	check.OK(t, c.HSet(t.Context(), key, "foreign", "x").Err())
 	started := open(t, Options{Redis: r.at()})
 	for name, s := range map[string]*Store{"running": running, "started": started} {
 		if rows, err := rowsOf(t, s, term(1), "unknown"); err != nil || served(s) != two {
@@ -47,7 +48,7 @@ func TestALostRowIsNoticedWhereTheNumberOfRowsIsRight(t *testing.T) {
 		awaitProblem(t, s, nil)
 		wantMark(t, s, "two", term(4321))
 	}
-	equal(t, []string{"B", "A " + ErrMissingRows.Error(), "B"}, log.lines(one, two))
+	check.Equal(t, []string{"B", "A " + ErrMissingRows.Error(), "B"}, log.lines(one, two))
 }
 
 func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
@@ -64,5 +65,5 @@ func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
 			}
 		}
 	}
-	equal(t, 0, (&Version{Meta: simmatrix.Meta{Terms: maxSetTerms + 1}}).chunks())
+	check.Equal(t, 0, (&Version{Meta: simmatrix.Meta{Terms: maxSetTerms + 1}}).chunks())
 }

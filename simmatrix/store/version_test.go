@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -26,10 +27,10 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 		Format:   metaFormat, Frequent: []string{"b", "a"},
 	}
 	text, err := encodeVersion(want)
-	must(t, err)
+	check.OK(t, err)
 	got, err := parseVersion(want.ID, text)
-	must(t, err)
-	equal(t, want, got)
+	check.OK(t, err)
+	check.Equal(t, want, got)
 }
 
 func TestParseVersionRefuses(t *testing.T) {
@@ -61,7 +62,7 @@ func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {
-			wantErr(t, ErrBadVersion, err)
+			check.Error(t, ErrBadVersion, err)
 			return
 		}
 		again, err := encodeVersion(v)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -51,7 +52,7 @@ func TestSecondBackfillWritesNothing(t *testing.T) {
 		if _, err := fill(t.Context(), x, w, o); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, 700, x.written(), o)
+		check.Equal(t, 700, x.written(), o)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
 		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 {
 			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
 		}
-		equal(t, 3, x.calls)
+		check.Equal(t, 3, x.calls)
 	})
 }
 
@@ -186,7 +187,7 @@ func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
 		if want := (Counts{Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
 			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
 		}
-		equal(t, normsLastCallTime, x.took)
+		check.Equal(t, normsLastCallTime, x.took)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 )
@@ -293,33 +294,16 @@ func (x *fakeIndex) busyAt(call string, numbers ...int) {
 	})
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// wantErr wants an error of this kind.
-func wantErr(tb testing.TB, want, err error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("error %v, want %v", err, want)
-	}
-}
-
-func errOf[T any](_ T, err error) error { return err }
-
 var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
 	err := each(t.Context(), x, documents.RefOptions{Query: []byte(`{}`)}, 2, func(_ context.Context, docs []documents.DocRef) error {
-		equal(t, normsBatchDocs, len(docs))
+		check.Equal(t, normsBatchDocs, len(docs))
 		return broken
 	})
-	wantErr(t, broken, err)
+	check.Error(t, broken, err)
 }
 
 // largeTexts returns n texts of so many different terms each.
@@ -344,7 +328,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 		docs = append(docs, found...)
 		return nil
 	})
-	must(t, err)
+	check.OK(t, err)
 	calls, held := 0, 0
 	x.before = func(_ string, docs []documents.DocRef) error {
 		calls++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
@@ -42,7 +43,7 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		equal(t, tt.want, docFreqs(m), name)
+		check.Equal(t, tt.want, docFreqs(m), name)
 		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
 			t.Errorf("%s: %+v", name, meta)
 		}
@@ -54,13 +55,13 @@ func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	var made []*Weights
 	for _, o := range []SnapshotOptions{{}, {MinDocFreq: 2}} {
 		m, err := snapshotOf(t, x, o)
-		must(t, err)
+		check.OK(t, err)
 		w, err := NewWeights(m)
-		must(t, err)
+		check.OK(t, err)
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
-		equal(t, made[1].Weight(term), made[0].Weight(term), term)
+		check.Equal(t, made[1].Weight(term), made[0].Weight(term), term)
 	}
 	if made[1].matrix.Len() >= made[0].matrix.Len() {
 		t.Error("nothing was left out")
@@ -71,12 +72,12 @@ func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
 		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
-		must(t, err)
+		check.OK(t, err)
 		var b bytes.Buffer
-		must(t, simmatrix.Encode(&b, m))
+		check.OK(t, simmatrix.Encode(&b, m))
 		return b.String()
 	}
-	equal(t, encoded(4), encoded(1))
+	check.Equal(t, encoded(4), encoded(1))
 }
 
 func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
@@ -85,11 +86,11 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
 				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-				must(t, err)
+				check.OK(t, err)
 				x := newFakeIndex(texts...)
 				x.busyAt(call, 1, 9)
 				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
-				must(t, err)
+				check.OK(t, err)
 				if got.Checksum() != want.Checksum() {
 					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
 				}
@@ -100,15 +101,15 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 
 func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	x := newFakeIndex(manyTexts(100)...)
-	wantErr(t, simmatrix.ErrMemory, errOf(snapshotOf(t, x, SnapshotOptions{MaxMemory: 500})))
-	wantErr(t, ErrNoTerms, errOf(snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{})))
+	check.Error(t, simmatrix.ErrMemory, check.ErrOf(snapshotOf(t, x, SnapshotOptions{MaxMemory: 500})))
+	check.Error(t, ErrNoTerms, check.ErrOf(snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{})))
 	no := errors.New("no")
 	x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
 	}
-	wantErr(t, no, errOf(snapshotOf(t, x, SnapshotOptions{})))
+	check.Error(t, no, check.ErrOf(snapshotOf(t, x, SnapshotOptions{})))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
@@ -119,7 +120,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
 	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-	must(t, err)
+	check.OK(t, err)
 	x := newFakeIndex(texts...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
@@ -129,16 +130,8 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 			passedOver = append(passedOver, d.ID)
 		}
 	}}, SnapshotOptions{})
-	must(t, err)
+	check.OK(t, err)
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
-	}
-}
-
-// equal wants what was got to be what was wanted. Of what it is may be told.
-func equal[T any](tb testing.TB, want, got T, of ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Error(append(of, "(-want +got)\n"+diff)...)
 	}
 }

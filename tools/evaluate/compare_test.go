@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func logged(id string, count int) Query {
@@ -33,7 +35,7 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		both("none", "", ""),
 	}
 	c := Compare([2]string{"direct", "akin"}, log, answered)
-	equal(t, 5, len(c.Each))
+	check.Equal(t, 5, len(c.Each))
 	c.Each = nil
 	// Of 20 searches, 3 and 10 have overlap 1, and so have the 2 of the same two
 	// documents.
@@ -44,7 +46,7 @@ func TestCompareCountsSearchesAndNotQueries(t *testing.T) {
 		},
 		Queries: 5, Searches: 20, Overlap: 0.75, ChangedFirst: 2, Gained: 4, Lost: 1, Refused: []string{"refused"},
 	}
-	equal(t, want, c)
+	check.Equal(t, want, c)
 	if c := Compare([2]string{"a", "b"}, nil, nil); c.Overlap != 0 { // and not NaN
 		t.Errorf("of nothing: %+v", c)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // golden returns a file of testdata/exchange, which were written by hand after
@@ -15,7 +17,7 @@ import (
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "exchange", name))
-	must(t, err)
+	check.OK(t, err)
 	return string(data)
 }
 
@@ -42,13 +44,13 @@ func TestJudgmentsOfOtherProgramsAreRead(t *testing.T) {
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			got, err := ReadJudged(nil, &JudgedFile{test.file, strings.NewReader(golden(t, test.file))})
-			must(t, err)
+			check.OK(t, err)
 			want := exchanged()
 			want.Ungraded = test.ungraded
 			if !test.unrated {
 				want.Queries = want.Queries[:2]
 			}
-			equal(t, want, got)
+			check.Equal(t, want, got)
 		})
 	}
 }
@@ -59,16 +61,16 @@ func TestFormulasInSpreadsheetsStayText(t *testing.T) {
 	hostile := `=HYPERLINK("http://x","y")`
 	var b strings.Builder
 	table := csv.NewWriter(&b)
-	must(t, table.WriteAll([][]string{{"query_id", "query", "document", "grade"}, {Cell("@1"), Cell(hostile), Cell("-Ab_1"), "2"}}))
+	check.OK(t, table.WriteAll([][]string{{"query_id", "query", "document", "grade"}, {Cell("@1"), Cell(hostile), Cell("-Ab_1"), "2"}}))
 	for _, cell := range []string{`" =HYPERLINK(`, `" @1"`, `" -Ab_1"`} {
 		if !strings.Contains(b.String(), cell) {
 			t.Errorf("no cell %s in\n%s", cell, &b)
 		}
 	}
 	got, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(b.String())})
-	must(t, err)
+	check.OK(t, err)
 	want := &Set{Queries: []Query{{ID: "@1", Text: hostile}}, Grades: map[string]map[string]float64{"@1": {"-Ab_1": 2}}}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }
 
 // Lines are counted for each rating, which has taken minutes for as many.
@@ -81,9 +83,7 @@ func TestManyRatingsOfOtherProgramsAreReadInTime(t *testing.T) {
 	}
 	began := time.Now()
 	_, err := ReadJudged(nil, &JudgedFile{"f", strings.NewReader(text.String() + "\n" + `{"docId": "x", "rating": "x"}]}]}`)})
-	if err == nil || !strings.Contains(err.Error(), "f:200002: the grade") {
-		t.Errorf("error %v", err)
-	}
+	check.Message(t, "f:200002: the grade", err)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("%d ratings took %v", ratings, took)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func logFile(content string) *JudgedFile { return &JudgedFile{"log", strings.NewReader(content)} }
@@ -36,8 +38,8 @@ func TestLogsHaveQueriesWithTheirCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := ReadLog(logFile(test.log))
-			must(t, err)
-			equal(t, test.want, log.Queries)
+			check.OK(t, err)
+			check.Equal(t, test.want, log.Queries)
 			if log.Skipped != len(test.causes) || len(log.Causes) != len(test.causes) {
 				t.Fatalf("%d lines skipped, for %v", log.Skipped, log.Causes)
 			}

@@ -3,6 +3,8 @@ package evaluate
 import (
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func file(name, content string) *JudgedFile {
@@ -48,8 +50,8 @@ func TestFormatsAreRecognized(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := ReadJudged(file("queries", test.queries), file("judgments", test.judgments))
-			must(t, err)
-			equal(t, test.want, got)
+			check.OK(t, err)
+			check.Equal(t, test.want, got)
 		})
 	}
 }
@@ -110,9 +112,9 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 
 func TestQueriesOfOneSideOnlyStayKnown(t *testing.T) {
 	s, err := ReadJudged(file("queries", "1\tcar\n2\twing\n"), file("judgments", "3 0 a 1\n1 0 a 1\n"))
-	must(t, err)
-	equal(t, []string{"3"}, s.Unknown())
-	equal(t, []Query{{ID: "1", Text: "car"}}, s.Judged())
+	check.OK(t, err)
+	check.Equal(t, []string{"3"}, s.Unknown())
+	check.Equal(t, []Query{{ID: "1", Text: "car"}}, s.Judged())
 }
 
 // FuzzRead holds that what is read without an error is a set: each query once,

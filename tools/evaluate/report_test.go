@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/e2e/check"
 )
 
 // words are what the texts of the sample are made of.
@@ -84,7 +86,7 @@ func meanOf(values []float64) float64 {
 func pageOf(t *testing.T, r *Result) string {
 	t.Helper()
 	var b strings.Builder
-	must(t, WritePage(&b, r))
+	check.OK(t, WritePage(&b, r))
 	return b.String()
 }
 
@@ -110,7 +112,7 @@ func TestFiguresAreWhatTheResultHasDataFor(t *testing.T) {
 					t.Errorf("a value is %s", bad)
 				}
 			}
-			equal(t, test.changes, strings.Count(page, `class="changes"`))
+			check.Equal(t, test.changes, strings.Count(page, `class="changes"`))
 		})
 	}
 }
@@ -123,7 +125,7 @@ func TestPlacesInFiguresAreShares(t *testing.T) {
 }
 
 func TestTheSameResultGivesTheSameBytes(t *testing.T) {
-	equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
+	check.Equal(t, pageOf(t, sample(40, 3)), pageOf(t, sample(40, 3)))
 }
 
 // The arm with the higher mean may have it by chance.
@@ -167,13 +169,13 @@ func TestMostChangedQueriesAreShown(t *testing.T) {
 	}
 	want := [2][]string{{"q18", "q17", "q16", "q15", "q14"}, {"q30", "q29", "q28", "q27", "q26"}}
 	c := compareRows(r, 1)
-	equal(t, want, shown(c))
+	check.Equal(t, want, shown(c))
 	if want := "17 queries better, 10 worse, 3 the same"; c.Says != want { // 0/100 is no change, either
 		t.Errorf("%s, want %s", c.Says, want)
 	}
 	r.Queries = r.Queries[:3]
 	want = [2][]string{{"q3", "q2"}, nil}
-	equal(t, want, shown(compareRows(r, 1)))
+	check.Equal(t, want, shown(compareRows(r, 1)))
 }
 
 func shown(c *comparison) [2][]string {
@@ -188,9 +190,9 @@ func shown(c *comparison) [2][]string {
 
 func TestGainsAreRelativeToTheFirstArm(t *testing.T) {
 	for gain, want := range map[float64]string{0.03: " (+10.0 %)", -0.03: " (-10.0 %)", 0: " (+0.0 %)"} {
-		equal(t, want, percent(gain, 0.3), gain)
+		check.Equal(t, want, percent(gain, 0.3), gain)
 	}
-	equal(t, "", percent(0.3, 0))
+	check.Equal(t, "", percent(0.3, 0))
 }
 
 func TestListsSayWhatMoved(t *testing.T) {
@@ -210,5 +212,5 @@ func TestListsSayWhatMoved(t *testing.T) {
 		got = append(got, line+" | "+r.After.ID+" "+r.After.Moved)
 	}
 	want := []string{"a  | a ", "b  | d up 2", "c gone | b down 1", "d  | e new", "- | f new"}
-	equal(t, want, got)
+	check.Equal(t, want, got)
 }

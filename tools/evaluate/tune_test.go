@@ -8,12 +8,12 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -45,7 +45,7 @@ func scorer(n int, score func(s *expand.Profile, q int) float64) func(context.Co
 func run(t *testing.T, n int, o TuneOptions, score func(s *expand.Profile, q int) float64) *TuneResult {
 	t.Helper()
 	r, err := Tune(t.Context(), n, NewSpace(), o, scorer(n, score))
-	must(t, err)
+	check.OK(t, err)
 	return r
 }
 
@@ -94,14 +94,14 @@ func TestDefaultsAreRecommendedWhereNothingIsBetter(t *testing.T) {
 			t.Fatalf("%v: advice %q: %+v", defaults, r.Advice, r)
 		}
 		if want == UseDefaults {
-			equal(t, expand.DefaultProfile(), *r.Recommended)
+			check.Equal(t, expand.DefaultProfile(), *r.Recommended)
 		}
 	}
 }
 
 func TestTheSameSeedGivesTheSameResult(t *testing.T) {
 	first, again := run(t, 60, tuneOptions(), noise), run(t, 60, tuneOptions(), noise)
-	equal(t, first, again)
+	check.Equal(t, first, again)
 	o := tuneOptions()
 	o.Seed = 2
 	if other := run(t, 60, o, noise); other.Chosen == first.Chosen && other.HeldOut == first.HeldOut {
@@ -143,7 +143,7 @@ func TestFoldsHaveAllQueriesAndSettingsAreBounded(t *testing.T) {
 		calls++
 		return scorer(47, noise)(ctx, s)
 	})
-	must(t, err)
+	check.OK(t, err)
 	total := 0
 	for _, f := range r.Folds {
 		total += f.Queries
@@ -171,13 +171,11 @@ func TestWhatCannotBeTunedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := tuneOptions()
 			tt.change(&o)
-			if _, err := Tune(t.Context(), tt.queries, NewSpace(), o, scorer(tt.queries, noise)); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want %s", err, tt.want)
-			}
+			check.Message(t, tt.want, check.ErrOf(Tune(t.Context(), tt.queries, NewSpace(), o, scorer(tt.queries, noise))))
 		})
 	}
 	away := errors.New("the cluster is away")
-	wantErr(t, away, errOf(Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away })))
+	check.Error(t, away, check.ErrOf(Tune(t.Context(), 100, NewSpace(), tuneOptions(), func(context.Context, *expand.Profile) ([]float64, error) { return nil, away })))
 }
 
 // Every setting that may be recommended loads as the profile that it is.
@@ -188,7 +186,7 @@ func TestEveryProfileLoads(t *testing.T) {
 		s := space.setting(p)
 		var text bytes.Buffer
 		matrix := configs.Matrix{Name: "tuned", Indices: []string{"logs-*", "-logs-old"}, Fields: []string{"title", "body"}, File: "/m.akin"}
-		must(t, WriteProfile(&text, &s, matrix, "first\nsecond: line"))
+		check.OK(t, WriteProfile(&text, &s, matrix, "first\nsecond: line"))
 		c, err := configs.Parse("tuned.yml", text.Bytes())
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", space.describe(p), err, &text)
@@ -197,7 +195,7 @@ func TestEveryProfileLoads(t *testing.T) {
 		if diff := cmp.Diff(want, c.Profiles["tuned"]); diff != "" {
 			t.Errorf("%s: %s", space.describe(p), diff)
 		}
-		equal(t, []configs.Matrix{matrix}, c.Matrices)
+		check.Equal(t, []configs.Matrix{matrix}, c.Matrices)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/akin-search/akin/e2e/check"
 )
 
 func clicks(t *testing.T, log string) *ClickLog {
 	t.Helper()
 	read, err := ReadClicks(strings.NewReader(log))
-	must(t, err)
+	check.OK(t, err)
 	return read
 }
 
@@ -21,16 +21,12 @@ func TestClicksOnWhatWasNotShownAreNamed(t *testing.T) {
 		Impressions: []Impression{{QueryID: "1", Query: "car hire", Shown: []string{"a", "b"}, Clicked: []string{"b"}}, {Query: "wing", Shown: []string{"a"}}},
 		NotShown:    []string{"c"},
 	}
-	if diff := cmp.Diff(want, log); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, log)
 }
 
 func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
 	log := clicks(t, `{"query":"wing","shown":["a","b","a"],"clicked":["a"]}`)
-	if got := log.Searches(1)[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
-		t.Errorf("%+v, want one click in one look", got)
-	}
+	check.Equal(t, (Opinion{Gain: 0.5, Count: 1}), log.Searches(1)[0].Documents["a"])
 }
 
 func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
@@ -41,9 +37,7 @@ func TestBadLogsAreRefusedWithTheirLine(t *testing.T) {
 		"nothing":  {`{"query":"a","shown":[]}`, "line 1"},
 		"too long": {`{"query":"` + strings.Repeat("a", maxLine), "line 1"},
 	} {
-		if _, err := ReadClicks(strings.NewReader(c.log)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		check.Message(t, c.want, check.ErrOf(ReadClicks(strings.NewReader(c.log))), name)
 	}
 }
 
@@ -60,9 +54,7 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 	searches := log.Searches(1)
 	// 2 clicks; 8 looks and one more at the first, 8/4 and one more at the fourth
 	want := []Search{{Text: "q", Documents: map[string]Opinion{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
-	if diff := cmp.Diff(want, searches); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, searches)
 }
 
 func FuzzGainsAreShares(f *testing.F) {
