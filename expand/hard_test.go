@@ -108,48 +108,6 @@ func TestHardFormExplainsItsTerms(t *testing.T) {
 	}
 }
 
-func TestHardFormCombinesFieldsAndCountsWords(t *testing.T) {
-	const group = `{"bool":{"should":[{"bool":{"should":[{"terms":{"FIELD":["car","automobile","lease"]}}]}},` +
-		`{"bool":{"should":[{"terms":{"FIELD":["rental","hire","lease"]}}]}}],"minimum_should_match":"100%"}}`
-	counted := func(field string) string {
-		return `{"bool":{"filter":[` + strings.ReplaceAll(group, "FIELD", field) + `],"should":[MEASURE]}}`
-	}
-	for name, tt := range map[string]struct {
-		query, want string
-		matching    bool
-	}{
-		"every word":       {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},` + counted("body") + `]}}`, false},
-		"every word, same": {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[ORIGINAL],"should":[MEASURE]}}`, true},
-		"fields":           {`{"multi_match":{"query":"car rental","fields":["body","title^2"],"tie_breaker":0.3}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0.3,"queries":[MEASURE,MEASURE]}}]}}`, false},
-		"fields added up":  {`{"multi_match":{"query":"car rental","fields":["body","title"],"type":"most_fields"}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":1,"queries":[MEASURE,MEASURE]}}]}}`, false},
-		"every word, fields": {
-			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, false,
-		},
-		"every word, fields, same": {
-			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"filter":[ORIGINAL],"should":[{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Profile) { o.SameMatches = tt.matching }),
-				Request{Body: []byte(`{"query":` + tt.query + `}`)})
-			got := strings.Replace(string(r.Body), tt.query, "ORIGINAL", 1)
-			for {
-				start := strings.Index(got, `{"function_score":`)
-				if start < 0 {
-					break
-				}
-				end := start + strings.Index(got[start:], `"boost_mode":"multiply"}}`) + len(`"boost_mode":"multiply"}}`)
-				got = got[:start] + "MEASURE" + got[end:]
-			}
-			if diff := cmp.Diff(`{"query":`+tt.want+`}`, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
 // A hardWorld is random: S is not symmetric and relates terms of the text to
 // each other, and terms may lack weights or be held by no document.
 type hardWorld struct {

@@ -318,29 +318,6 @@ func TestClausesThatAreNoSumsCountByTheEnginesScores(t *testing.T) {
 	}
 }
 
-func TestSoftModeFindsCandidatesByTheLinearForm(t *testing.T) {
-	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
-	if res.onlyRerank() == nil || len(res.Clauses) != 1 {
-		t.Fatalf("%+v", res)
-	}
-	c := res.Clauses[0]
-	if c.Form != "linear" || c.Phase != "rerank" || c.Reason != "" || len(c.Added) == 0 {
-		t.Errorf("explained as %+v", c)
-	}
-	// As the query of a rescored search, without the rescore.
-	rescored := expandBody(t, with(func(*Profile) {}), `{"query":{"match":{"title":"car rental"}}}`)
-	var want, got map[string]json.RawMessage
-	if err := json.Unmarshal(rescored.Body, &want); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(res.Body, &got); err != nil {
-		t.Fatal(err)
-	}
-	if want["rescore"] == nil || got["rescore"] != nil || string(want["query"]) != string(got["query"]) {
-		t.Errorf("got %s\nwant the query of %s", res.Body, rescored.Body)
-	}
-}
-
 func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"bool":{"must":[
 		{"match":{"title":{"query":"car car rental","boost":2}}}],"should":[
