@@ -184,10 +184,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 			if query == "" {
 				query = `{"match":{"body":"car rental"}}`
 			}
-			r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := expanded(t, New(c, m, DefaultProfile()), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + tt.beside + `}`)})
 			if got := r.Clauses[0]; got.Form != tt.form || got.Reason != tt.reason {
 				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			}
@@ -296,10 +293,7 @@ func TestExplanationSaysWhichNeighborsAreLeftOutAndWhy(t *testing.T) {
 			"many absent32 0.66 not_in_index", "many absent31 0.64 not_in_index",
 		}},
 	} {
-		r, err := New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })).Expand(t.Context(), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, with(func(o *Profile) { o.Scoring = form.Linear })), &Request{Body: []byte(`{"query":` + tt.query + `}`)})
 		var got []string
 		for _, l := range r.Clauses[0].LeftOut {
 			got = append(got, fmt.Sprintf("%s %s %.2f %s", l.From, l.Term, l.Similarity, l.Reason))
@@ -343,10 +337,7 @@ func TestExpansionsSideBySideDoNotMix(t *testing.T) {
 	}
 	want := make([]string, len(bodies))
 	for i, b := range bodies {
-		r, err := New(c, m, DefaultProfile()).Expand(t.Context(), &Request{Body: []byte(b)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, New(c, m, DefaultProfile()), &Request{Body: []byte(b)})
 		want[i] = string(r.Body)
 	}
 	var wg sync.WaitGroup

@@ -25,10 +25,7 @@ func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *P
 	}
 	exact := rentalWeights()
 	exact.scripted = c.scripts
-	r, err := New(c, m, o).WithWeights(exact).Expand(tb.Context(), req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := expanded(tb, New(c, m, o).WithWeights(exact), req)
 	return r
 }
 

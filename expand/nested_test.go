@@ -26,10 +26,7 @@ func expandNested(t *testing.T, o Profile, body string, segments ...form.Segment
 	o.Segments = segments
 	c, _ := rental(t)
 	m := matrixOf(t, c, nil)
-	r, err := New(c, m, o).Expand(t.Context(), &Request{Index: "docs", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
 }
 

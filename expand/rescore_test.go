@@ -274,10 +274,7 @@ func TestTextsThatFindManyAreNotSearchedForWithSets(t *testing.T) {
 			if tt.secured {
 				req.Allowed = func(context.Context, esclient.Indices) error { return nil }
 			}
-			res, err := New(c, m, DefaultProfile()).Expand(t.Context(), &req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := expanded(t, New(c, m, DefaultProfile()), &req)
 			found, rescore, _ := strings.Cut(string(res.Body), `"rescore"`)
 			if set := strings.Contains(found, `"terms"`); set != tt.set || rescore == "" || !strings.Contains(found, "neighbor") {
 				t.Errorf("%s, endpoint %d: %s", name, req.Endpoint, res.Body)

@@ -111,10 +111,7 @@ func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 	const body = `{"query":{"multi_match":{"query":"car rental","fields":["sku","body","unbound","title"]}}}`
 	var first string
 	for i := range 20 { // each round uses the memory of other fields
-		r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expanded(t, e, &Request{Body: []byte(body)})
 		if first == "" {
 			first = string(r.Body)
 		}

@@ -58,10 +58,7 @@ var writings = []writing{
 func (v writing) expanded(t *testing.T, e *Expander, query string) []byte {
 	t.Helper()
 	body := []byte(`{"size":` + v.size + `,"query":` + query + `}`)
-	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: body})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expanded(t, e, &Request{Index: "docs", Body: body})
 	if r.Rewritten {
 		return r.Body
 	}
