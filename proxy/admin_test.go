@@ -23,21 +23,6 @@ import (
 	"github.com/akin-search/akin/proxy/report"
 )
 
-func TestMetricsShowTheInjectedRegistry(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))
-	status, answer := askAdmin(t, Options{Registry: registry}, http.MethodGet, "/metrics", "")
-	for _, want := range []string{
-		"akin_matrix_version 7\n",
-		"akin_requests_total{effort=\"\",outcome=\"passed_through\",reason=\"\"} 0\n",
-		"akin_search_stage_duration_seconds_count{effort=\"\",stage=\"expand\"} 0\n",
-	} {
-		if status != http.StatusOK || !strings.Contains(answer, want) {
-			t.Errorf("got %d, without %q", status, want)
-		}
-	}
-}
-
 func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	build(Options{Nodes: poolOf(nodes.Options{URLs: []string{"http://a"}, Registerer: registry}), Registry: registry})

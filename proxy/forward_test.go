@@ -200,18 +200,6 @@ func TestPassthroughExpectContinue(t *testing.T) {
 			t.Errorf("%d answers grant the body: %q", n, got)
 		}
 	})
-	t.Run("refused by the node", func(t *testing.T) {
-		node := startNode(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusRequestEntityTooLarge)
-		})
-		p := start(t, Options{Nodes: nodesAt(node)}, nil)
-		c := dial(t, p.addr)
-		io.WriteString(c, "PUT /a/_doc/1 HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2000000\r\n\r\n")
-		got, err := bufio.NewReader(c).ReadString('\n')
-		if got != "HTTP/1.1 413 Request Entity Too Large\r\n" {
-			t.Errorf("got %q, %v", got, err)
-		}
-	})
 }
 
 // Each piece is sent only after the client has the one before it.

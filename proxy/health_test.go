@@ -206,10 +206,15 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 }
 
 func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
-	_, page := askAdmin(t, Options{Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))
+	_, page := askAdmin(t, Options{Registry: registry, Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
 	for _, want := range []string{
+		`akin_matrix_version 7`,
+		`akin_requests_total{effort="",outcome="passed_through",reason=""} 0`,
 		`akin_requests_total{effort="",outcome="failed_open",reason="rows"} 0`,
 		`akin_requests_total{effort="",outcome="failed_open",reason="panic"} 0`,
+		`akin_search_stage_duration_seconds_count{effort="",stage="expand"} 0`,
 		`akin_reranked_total{result="rows"} 0`,
 		`akin_reranked_total{result="unreadable"} 0`,
 		`akin_rejected_searches_total{original="accepted"} 0`,

@@ -301,13 +301,13 @@ func TestSearchesThatAreRefusedInBothFormsTeachNothing(t *testing.T) {
 
 // A shadow runs for each search of its shape as well.
 func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
-	p := startShadow(t, Options{}, page(hitsPage("0")), statusPage(400, "{}"))
+	p := startShadow(t, Options{}, "", answerWith(400, jsonType, "{}"))
 	for n := range maxFailures {
 		p.post(t, "/a/_search", jsonType, original)
 		p.awaitShadow(t, report.ShadowRejected, float64(n+1))
 	}
 	p.post(t, "/a/_search", jsonType, original)
-	if got := p.cluster.arrived(); len(got) != 2*maxFailures+1 {
+	if got := p.searches(); len(got) != 2*maxFailures+1 {
 		t.Errorf("the node got %q", got)
 	}
 	p.counted(t, 1, "akin_requests_total", "reason", reasonRejected)
@@ -316,7 +316,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 // An overloaded cluster says nothing of what is known of its indices.
 func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 	for _, status := range []int{403, 429, 503} {
-		p := startShadow(t, Options{OnRefused: neverTold(t)}, page(hitsPage("0")), statusPage(status, "{}"))
+		p := startShadow(t, Options{OnRefused: neverTold(t)}, "", answerWith(status, jsonType, "{}"))
 		for k := range 2 {
 			p.post(t, "/a/_search", jsonType, original)
 			p.awaitShadow(t, report.ShadowRejected, float64(k+1))

@@ -546,23 +546,24 @@ func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 // client asked for, in the reranker's order.
 func TestShadowsAreReranked(t *testing.T) {
 	inA := strings.NewReplacer(`"3\n"`, `"3"`, `"t"`, `"a"`)
-	p := startShadow(t, Options{Reranker: rerankerFunc(backwards), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	p := startShadowFunc(t, Options{Reranker: rerankerFunc(backwards), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		res, err := rerankAll(ctx, r)
 		res.Body = []byte(rewritten)
 		return res, err
-	})}, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if asked := (rawRequest{body: string(body)}); asked.asks() == asksPage {
-			io.WriteString(w, inA.Replace(sideHits(asked)))
-			return
+	})}, func(r rawRequest) string {
+		switch {
+		case r.asks() == asksPage:
+			return answerOf(inA.Replace(sideHits(r)))
+		case r.body == rewritten:
+			return answerOf(inA.Replace(threeHits))
 		}
-		io.WriteString(w, hitsPage("3", "3", "2"))
-	}, page(inA.Replace(threeHits)))
+		return answerOf(hitsPage("3", "3", "2"))
+	})
 	if got := hitIDs(p.search(t, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)
 	}
 	p.awaitShadow(t, report.ShadowCompared, 1)
-	if p.cluster.header.Get("Accept-Encoding") != "" {
+	if all := p.all(); all[len(all)-1].get("Accept-Encoding") != nil {
 		t.Error("asked for gzip")
 	}
 	p.reranked(t)

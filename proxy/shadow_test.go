@@ -1,15 +1,14 @@
 package proxy
 
 import (
-	"bytes"
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,80 +30,30 @@ func hitsPage(total string, ids ...string) string {
 	return `{"took":1,"hits":{"total":` + total + `,"max_score":1,"hits":[` + strings.Join(hits, ",") + `]}}`
 }
 
-// A shadowNode is a node that answers the original and the rewritten search
-// differently.
-type shadowNode struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []string // in the order of arrival, bodies alone
-	header   http.Header
-}
-
-// startShadowNode starts a node. Its answers are written by the two functions;
-// nil writes an empty page.
-func startShadowNode(t *testing.T, onOriginal, onExpanded http.HandlerFunc) *shadowNode {
+// startShadow starts a proxy with o that shadows all searches, which rewrites to
+// [rewritten] unless o says otherwise. The node answers originals and rewritten
+// searches by two texts, "" for an empty page.
+func startShadow(t *testing.T, o Options, onOriginal, onExpanded string) *rig {
 	t.Helper()
-	n := &shadowNode{}
-	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		n.mu.Lock()
-		n.requests = append(n.requests, string(body))
-		n.header = r.Header
-		n.mu.Unlock()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		answer := onOriginal
-		if string(body) == rewritten {
-			answer = onExpanded
+	return startShadowFunc(t, o, func(r rawRequest) string {
+		if r.body == rewritten {
+			return onExpanded
 		}
-		w.Header().Set("Content-Type", "application/json")
-		if answer == nil {
-			answer = page(hitsPage("0"))
-		}
-		answer(w, r)
-	}))
-	t.Cleanup(n.Close)
-	return n
+		return onOriginal
+	})
 }
 
-func page(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
-}
-
-func statusPage(code int, text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(code)
-		io.WriteString(w, text)
-	}
-}
-
-// arrived returns the bodies of the requests so far.
-func (n *shadowNode) arrived() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return append([]string(nil), n.requests...)
-}
-
-// A shadowRig is a proxy that shadows all searches.
-type shadowRig struct {
-	*rig
-
-	cluster *shadowNode
-}
-
-// startShadow starts one with o, which rewrites to [rewritten] unless it says
-// otherwise, before a node with answers as for startShadowNode.
-func startShadow(t *testing.T, o Options, onOriginal, onExpanded http.HandlerFunc) *shadowRig {
+func startShadowFunc(t *testing.T, o Options, answer func(r rawRequest) string) *rig {
 	t.Helper()
-	cluster := startShadowNode(t, onOriginal, onExpanded)
-	o.Nodes, o.Shadow = nodesAt(cluster.URL), 1
+	o.Shadow = 1
 	if o.Expander == nil {
 		o.Expander = rewriteTo(rewritten)
 	}
-	return &shadowRig{rig: start(t, o, nil), cluster: cluster}
+	return start(t, o, func(_ int, r rawRequest) string { return stdcmp.Or(answer(r), answerOf(hitsPage("0"))) })
 }
 
 // overlap returns the sum of the overlaps that were observed.
-func (p *shadowRig) overlap(t *testing.T) (sum float64) {
+func (p *rig) overlap(t *testing.T) (sum float64) {
 	t.Helper()
 	families, err := p.server.opts.Registry.Gather()
 	if err != nil {
@@ -121,7 +70,7 @@ func (p *shadowRig) overlap(t *testing.T) (sum float64) {
 }
 
 // awaitShadow waits until n searches, and no others, ended in an outcome.
-func (p *shadowRig) awaitShadow(t *testing.T, outcome string, n float64) {
+func (p *rig) awaitShadow(t *testing.T, outcome string, n float64) {
 	t.Helper()
 	waitFor(t, "shadows to be "+outcome, func() bool { return p.value(t, "akin_shadow_searches_total", "outcome", outcome) == n })
 	p.counted(t, n, "akin_shadow_searches_total")
@@ -131,20 +80,18 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 	first := hitsPage(`{"value":3,"relation":"eq"}`, "1", "2", "3")
 	second := hitsPage(`{"value":40,"relation":"eq"}`, "3", "9", "1", "7")
 	for _, packed := range []bool{false, true} {
-		want, answers := first, [2]http.HandlerFunc{page(first), page(second)}
+		want, other, header := first, second, jsonType
 		if packed {
-			want, answers = pack(t, first), [2]http.HandlerFunc{packedPage(pack(t, first)), packedPage(pack(t, second))}
+			want, other, header = pack(t, first), pack(t, second), jsonType+gzipCoding
 		}
-		p := startShadow(t, Options{}, answers[0], answers[1])
+		p := startShadow(t, Options{}, answerWith(200, header, want), answerWith(200, header, other))
 		if got := bodyOf(p.post(t, "/a/_search?pretty", jsonType+"Authorization: Basic YTpi\nX-Akin-Profile: \nAccept-Encoding: gzip\n", original)); got != want {
 			t.Errorf("the client got %q", got)
 		}
 		p.awaitShadow(t, report.ShadowCompared, 1)
-		if diff := cmp.Diff([]string{original, rewritten}, p.cluster.arrived()); diff != "" {
-			t.Errorf("the node got (-want +got):\n%s", diff)
-		}
-		if h := p.cluster.header; h.Get("Authorization") != "Basic YTpi" || h.Values("X-Akin-Profile") != nil {
-			t.Errorf("the shadow had the headers %v", h)
+		p.arrived(t, original, rewritten)
+		if shadow := p.all()[1]; !slices.Equal(shadow.get("Authorization"), []string{"Basic YTpi"}) || shadow.get("X-Akin-Profile") != nil {
+			t.Errorf("the shadow is %q", shadow)
 		}
 		if got := p.overlap(t); got != 0.5 { // 1 and 3 of four
 			t.Errorf("overlap %v, want 0.5", got)
@@ -160,32 +107,25 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 // Nothing that becomes of the shadow changes what the client gets.
 func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 	good := hitsPage("1", "1")
-	hangsUp := func(w http.ResponseWriter, _ *http.Request) {
-		c, _, _ := http.NewResponseController(w).Hijack()
-		c.Close()
-	}
-	breaksOff := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "1000")
-		io.WriteString(w, good)
-	}
+	breaksOff := strings.Replace(answerOf(good), "Content-Length: ", "Content-Length: 9", 1) + hangUp
 	long := `{"x":"` + strings.Repeat("x", maxShadowed) + `",` + good[1:]
 	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
-		original, expanded http.HandlerFunc
+		original, expanded string
 		status             int
 		outcome            string
 		runs               int
 	}{
-		{"the original is refused", statusPage(400, "no"), nil, 400, report.ShadowRejected, 1},
-		{"the original shows no hits", page(`{"took":1}`), nil, 200, report.ShadowUnreadable, 1},
-		{"the original is too long", page(long), nil, 200, report.ShadowUnreadable, 1},
-		{"the original fails on a shard", page(failed), nil, 200, report.ShadowRejected, 1},
-		{"the original is not answered", hangsUp, nil, 502, report.ShadowUnanswered, 1},
-		{"the shadow is not answered", page(good), hangsUp, 200, report.ShadowUnanswered, 2},
-		{"the shadow's answer breaks off", page(good), breaksOff, 200, report.ShadowUnanswered, 2},
-		{"the shadow's answer is too long", page(good), page(long), 200, report.ShadowUnreadable, 2},
-		{"the shadow's answer is none", page(good), page("]"), 200, report.ShadowUnreadable, 2},
+		{"the original is refused", answerWith(400, jsonType, "no"), "", 400, report.ShadowRejected, 1},
+		{"the original shows no hits", answerOf(`{"took":1}`), "", 200, report.ShadowUnreadable, 1},
+		{"the original is too long", answerOf(long), "", 200, report.ShadowUnreadable, 1},
+		{"the original fails on a shard", answerOf(failed), "", 200, report.ShadowRejected, 1},
+		{"the original is not answered", hangUp, "", 502, report.ShadowUnanswered, 1},
+		{"the shadow is not answered", answerOf(good), hangUp, 200, report.ShadowUnanswered, 2},
+		{"the shadow's answer breaks off", answerOf(good), breaksOff, 200, report.ShadowUnanswered, 2},
+		{"the shadow's answer is too long", answerOf(good), answerOf(long), 200, report.ShadowUnreadable, 2},
+		{"the shadow's answer is none", answerOf(good), answerOf("]"), 200, report.ShadowUnreadable, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := startShadow(t, Options{}, tt.original, tt.expanded)
@@ -193,7 +133,7 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 				t.Errorf("the client got %.100q", got)
 			}
 			p.awaitShadow(t, tt.outcome, 1)
-			if got := len(p.cluster.arrived()); got != tt.runs {
+			if got := len(p.searches()); got != tt.runs {
 				t.Errorf("%d requests arrived, want %d", got, tt.runs)
 			}
 			for _, name := range []string{"akin_shadow_overlap_at_10", "akin_shadow_duration_seconds", "akin_shadow_hits_total"} {
@@ -207,12 +147,12 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 // much as what it refuses of a client's search.
 func TestRefusedShadowIsReported(t *testing.T) {
 	good := hitsPage("1", "1")
-	for want, refused := range map[string]http.HandlerFunc{
-		"help too_many_clauses":           statusPage(400, `{"error":{"type":"too_many_clauses","reason":"x"},"status":400}`),
-		"help illegal_argument_exception": page(`{"_shards":` + failedShards(shardFailure) + "," + good[1:]),
+	for want, refused := range map[string]string{
+		"help too_many_clauses":           answerWith(400, jsonType, `{"error":{"type":"too_many_clauses","reason":"x"},"status":400}`),
+		"help illegal_argument_exception": answerOf(`{"_shards":` + failedShards(shardFailure) + "," + good[1:]),
 	} {
 		var told reports
-		p := startShadow(t, Options{OnRefused: told.add}, page(good), refused)
+		p := startShadow(t, Options{OnRefused: told.add}, answerOf(good), refused)
 		if got := bodyOf(p.post(t, "/help/_search", jsonType, original)); got != good {
 			t.Errorf("the client got %q", got)
 		}
@@ -229,7 +169,7 @@ func TestShadowIsComparedWhereSomethingIsMissingForBoth(t *testing.T) {
 		`{"_shards":` + failedShards(unservedOne) + "," + hitsPage("0", "1")[1:],
 		hitsPage("-1", "1"), hitsPage(`{"value":-1}`, "1"), hitsPage("null", "1"), hitsPage(`"x"`, "1"),
 	} {
-		p := startShadow(t, Options{}, page(answer), page(answer))
+		p := startShadow(t, Options{}, answerOf(answer), answerOf(answer))
 		p.post(t, "/a/_search?track_total_hits=false&rest_total_hits_as_int=true", jsonType, original)
 		p.awaitShadow(t, report.ShadowCompared, 1)
 		p.counted(t, 0, "akin_shadow_hits_total")
@@ -242,14 +182,16 @@ func TestShadowIsComparedWhereSomethingIsMissingForBoth(t *testing.T) {
 func TestClientDoesNotWaitForItsShadow(t *testing.T) {
 	expands, asks := make(chan struct{}), make(chan struct{})
 	looked, reached := make(chan *expand.Request, 1), make(chan struct{})
-	p := startShadow(t, Options{Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	p := startShadowFunc(t, Options{Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		looked <- r
 		<-expands
 		return rewriteTo(rewritten)(ctx, r)
-	})}, page(hitsPage("1", "1")), func(w http.ResponseWriter, _ *http.Request) {
-		close(reached)
-		<-asks
-		io.WriteString(w, hitsPage("1", "1"))
+	})}, func(r rawRequest) string {
+		if r.body == rewritten {
+			close(reached)
+			<-asks
+		}
+		return answerOf(hitsPage("1", "1"))
 	})
 	answer := p.post(t, "/a/_search?pretty", jsonType+gzipCoding, pack(t, original)) // until the connection is closed
 	if bodyOf(answer) != hitsPage("1", "1") {
@@ -270,11 +212,15 @@ func TestClientDoesNotWaitForItsShadow(t *testing.T) {
 
 func TestShadowEndsWithTheServer(t *testing.T) {
 	reached := make(chan struct{})
-	n := startShadowNode(t, nil, func(_ http.ResponseWriter, r *http.Request) {
-		close(reached)
-		<-r.Context().Done()
+	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == rewritten {
+			close(reached)
+			<-r.Context().Done()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, hitsPage("0"))
 	})
-	s := build(Options{Nodes: nodesAt(n.URL), Expander: rewriteTo(rewritten), Shadow: 1})
+	s := build(Options{Nodes: nodesAt(node), Expander: rewriteTo(rewritten), Shadow: 1})
 	proxy, _, stop := startServe(t, s)
 	exchangeRaw(t, proxy, searchOf("/a/_search", jsonType, original))
 	receive(t, "the shadow", reached)
@@ -293,7 +239,7 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 }
 
 func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
-	p := startShadow(t, Options{}, nil, nil)
+	p := startShadow(t, Options{}, "", "")
 	for p.server.shadows.reserve() { // takes all
 	}
 	if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
@@ -311,12 +257,14 @@ func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 func TestShadowsAreFewAtATime(t *testing.T) {
 	var now, most atomic.Int64
 	proceed, reached := make(chan struct{}), make(chan struct{}, maxInBackground)
-	p := startShadow(t, Options{}, nil, func(w http.ResponseWriter, _ *http.Request) {
-		most.Store(max(most.Load(), now.Add(1))) // exact until some proceed
-		reached <- struct{}{}
-		<-proceed
-		now.Add(-1)
-		io.WriteString(w, hitsPage("0"))
+	p := startShadowFunc(t, Options{}, func(r rawRequest) string {
+		if r.body == rewritten {
+			most.Store(max(most.Load(), now.Add(1))) // exact until some proceed
+			reached <- struct{}{}
+			<-proceed
+			now.Add(-1)
+		}
+		return ""
 	})
 	for range maxInBackground {
 		p.post(t, "/a/_search", jsonType, original)
@@ -332,13 +280,7 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 }
 
 func TestClientThatLeavesIsCounted(t *testing.T) {
-	proceed := make(chan struct{})
-	p := startShadow(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "{")
-		http.NewResponseController(w).Flush()
-		<-proceed
-	}, nil)
-	defer close(proceed)
+	p := startShadow(t, Options{}, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "")
 	c := dial(t, p.addr)
 	io.WriteString(c, strings.ReplaceAll(searchOf("/a/_search", jsonType, "{}"), "\n", "\r\n"))
 	if _, err := io.ReadFull(c, make([]byte, 12)); err != nil {
@@ -384,13 +326,13 @@ func TestSampleIsTheShare(t *testing.T) {
 // too long to be kept for that.
 func TestShadowsAreHeldWithinTheBudget(t *testing.T) {
 	long := hitsPage("1", "x") + strings.Repeat(" ", maxShadowed/2)
-	packed, short := packedPage(pack(t, long)), page(hitsPage("1", "x"))
+	packed, short := answerWith(200, jsonType+gzipCoding, pack(t, long)), answerOf(hitsPage("1", "x"))
 	for name, tt := range map[string]struct {
 		search           string
-		first, second    http.HandlerFunc
+		first, second    string
 		memory, arrivals int
 	}{
-		"its own":             {original, short, page(long), maxShadowed / 2, 2},
+		"its own":             {original, short, answerOf(long), maxShadowed / 2, 2},
 		"its own, compressed": {original, short, packed, maxShadowed / 2, 2},
 		"the original's":      {original, packed, short, maxShadowed / 2, 1},
 		"the search":          {original + strings.Repeat(" ", maxShadowed), short, short, 100 * maxShadowed, 1},
@@ -400,7 +342,7 @@ func TestShadowsAreHeldWithinTheBudget(t *testing.T) {
 			p := startShadow(t, o, tt.first, tt.second)
 			p.post(t, "/a/_search", jsonType, tt.search)
 			p.awaitShadow(t, report.ShadowDropped, 1)
-			if n := len(p.cluster.arrived()); n != tt.arrivals {
+			if n := len(p.searches()); n != tt.arrivals {
 				t.Errorf("%d requests arrived", n)
 			}
 			waitFor(t, "the memory to be given back", func() bool { return heldBytes(o.Memory) == 0 })
@@ -408,28 +350,16 @@ func TestShadowsAreHeldWithinTheBudget(t *testing.T) {
 	}
 }
 
-// packedPage answers with what is compressed.
-func packedPage(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Encoding", "gzip")
-		io.WriteString(w, text)
-	}
-}
-
 // The question whether the client may search says the client's address once.
 func TestForwardedHeadersOfAShadowNameTheClientOnce(t *testing.T) {
-	asked := make(chan string, 1)
-	var p *shadowRig
-	p = startShadow(t, Options{ForwardedHeaders: true, Secured: true, Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	p := startShadow(t, Options{ForwardedHeaders: true, Secured: true, Budget: patience, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 		_ = r.Allowed(ctx, esclient.Indices{Expression: r.Index})
-		p.cluster.mu.Lock()
-		defer p.cluster.mu.Unlock()
-		asked <- strings.Join(p.cluster.header["X-Forwarded-For"], ", ")
 		return leaveAlone(ctx, r)
-	})}, nil, nil)
+	})}, "", "")
 	p.post(t, "/a/_search", jsonType, original)
-	if got := receive(t, "the question", asked); got != "127.0.0.1" {
-		t.Errorf("X-Forwarded-For: %s", got)
+	p.awaitShadow(t, report.ShadowUnchanged, 1)
+	if question := p.all()[1]; !slices.Equal(question.get("X-Forwarded-For"), []string{"127.0.0.1"}) {
+		t.Errorf("the question is %q", question)
 	}
 }
 
@@ -448,7 +378,7 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 		{"rewritten", rewriteTo(rewritten), report.ShadowCompared, map[string]any{"outcome": "rewritten"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := startShadow(t, Options{Expander: tt.expander, Budget: 20 * time.Millisecond}, nil, nil)
+			p := startShadow(t, Options{Expander: tt.expander, Budget: 20 * time.Millisecond}, "", "")
 			if got := bodyOf(p.post(t, "/a/_search", jsonType, original)); got != hitsPage("0") {
 				t.Errorf("the client got %q", got)
 			}
@@ -470,8 +400,8 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 }
 
 func TestPanicOfAShadowIsCounted(t *testing.T) {
-	p := startShadow(t, Options{Cause: panicOn, Expander: fails(errRedis)}, nil, nil) // the cause is asked for in the goroutine of the shadow
-	for n := range 2 {                                                                // after the first all its slots are free again
+	p := startShadow(t, Options{Cause: panicOn, Expander: fails(errRedis)}, "", "") // the cause is asked for in the goroutine of the shadow
+	for n := range 2 {                                                              // after the first all its slots are free again
 		p.post(t, "/a/_search", jsonType, original)
 		p.awaitShadow(t, report.ShadowFailed, float64(n+1))
 	}
@@ -481,16 +411,14 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 // A client that wants to know what becomes of its search waits for that; the
 // search has no shadow.
 func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
-	p := startShadow(t, Options{}, nil, nil)
+	p := startShadow(t, Options{}, "", "")
 	for control, reason := range map[string]string{"explain": reasonShadow, "dry-run": reasonDryRun} {
 		if shown := p.explained(t, p.post(t, "/a/_search?akin="+control, jsonType, original)); shown["outcome"] != "rewritten" || shown["sent"] != "original" {
 			t.Errorf("%s: shown %v", control, shown)
 		}
 		p.counted(t, 1, "akin_requests_total", "reason", reason)
 	}
-	if diff := cmp.Diff([]string{original, original}, p.cluster.arrived()); diff != "" {
-		t.Errorf("the node got (-want +got):\n%s", diff)
-	}
+	p.arrived(t, original, original)
 	p.counted(t, 0, "akin_shadow_searches_total")
 }
 
