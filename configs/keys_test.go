@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
 )
@@ -23,14 +22,6 @@ var secrets = cmp.AllowUnexported(Secret{})
 
 // required is the default of a key that has none.
 const required = "required"
-
-// content returns a file.
-func content(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	check.OK(t, err)
-	return data
-}
 
 // A documentedKey is what the documentation has to say of a key.
 type documentedKey struct {
@@ -106,9 +97,17 @@ func sameYAML(t *testing.T, a, b string) bool {
 }
 
 func TestReferenceFileIsTheDefault(t *testing.T) {
-	c, err := Parse("akin.yml", content(t, "akin.yml"))
-	check.OK(t, err)
-	check.Equal(t, Default(), c, secrets, cmpopts.EquateEmpty())
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("akin.yml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), c, secrets, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
+	}
 }
 
 // TestReferenceFileExplainsEveryKey reads the comments: that above a key names
@@ -116,7 +115,10 @@ func TestReferenceFileIsTheDefault(t *testing.T) {
 // X.". For the keys of an entry these are in the comment of the list, for the
 // one of profiles' own in that of profiles.
 func TestReferenceFileExplainsEveryKey(t *testing.T) {
-	data := content(t, "akin.yml")
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := newDecoder("akin.yml")
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
@@ -147,7 +149,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 			t.Errorf("%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 		}
 	}
-	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvTracingHeaders} {
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken} {
 		if !strings.Contains(string(data), name) {
 			t.Errorf("%s is missing", name)
 		}
@@ -188,7 +190,10 @@ func commentAbove(lines []string, line int) string {
 
 // TestReferenceExamplesLoad uncomments the examples and loads each by itself.
 func TestReferenceExamplesLoad(t *testing.T) {
-	data := content(t, "akin.yml")
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var example strings.Builder
 	for line := range strings.Lines(string(data)) {
 		text, ok := strings.CutPrefix(line, "#")
@@ -211,21 +216,25 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
-	careful.SameMatches, careful.Strength.Saturated, careful.Matrices = true, 0.1, []string{"main"}
+	careful.SameMatches, careful.Strength, careful.Matrices = true, 0.5, []string{"main"}
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Expansion.Trials = []Trial{{
 		Name: "stronger", Indices: []string{"products*"}, Arms: []string{"off", "careful"}, Share: 0.1, Header: "X-Session",
 	}}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
-	check.Equal(t, want, c, secrets, cmpopts.EquateEmpty())
+	if diff := cmp.Diff(want, c, secrets, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // TestDocumentsNameOnlyKeysThatExist looks at what stands in the documents in
 // backquotes and begins like a key.
 func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
-	check.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]bool{}
 	for key := range keys(t) {
 		for at := range len(key) {
@@ -242,7 +251,10 @@ func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 	named := regexp.MustCompile("`((?:" + strings.Join(sections, "|") + `)(?:\[\])?\.[A-Za-z_.\[\]]+)(?::[^` + "`]*)?`")
 	n := 0
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
-		text := content(t, page)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			if strings.HasSuffix(m[1], ".md") || strings.HasSuffix(m[1], ".yml") {
 				continue
@@ -260,7 +272,10 @@ func TestDocumentsNameOnlyKeysThatExist(t *testing.T) {
 // TestReferenceFileSaysWhatProfilesLack compares the sentence about the keys of
 // expansion that profiles have not with the structs.
 func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
-	data := content(t, "akin.yml")
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	stated := regexp.MustCompile("the keys of expansion except ([^;]*);").FindStringSubmatch(oneLine(string(data)))
 	if stated == nil {
 		t.Fatal("the sentence is missing")
@@ -274,7 +289,9 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 		}
 	}
 	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]
-	check.Equal(t, want, stated[1])
+	if stated[1] != want {
+		t.Errorf("it says %s, the code %s", stated[1], want)
+	}
 	if own := names[len(names)-1:]; len(names)+len(lack) != len(all)+len(own) || own[0] != "matrices" {
 		t.Errorf("profiles have %s", names)
 	}
@@ -283,21 +300,23 @@ func TestReferenceFileSaysWhatProfilesLack(t *testing.T) {
 func TestDefaultIsOwnedByTheCaller(t *testing.T) {
 	a, b := Default(), Default()
 	a.Cluster.URLs[0] = "http://elsewhere:9200"
-	check.Equal(t, "http://127.0.0.1:9200", b.Cluster.URLs[0])
+	if b.Cluster.URLs[0] != "http://127.0.0.1:9200" {
+		t.Error("two defaults share their slices")
+	}
 }
 
 func TestLimitsAreReadable(t *testing.T) {
 	limits := 0
-	var look func(v reflect.Value)
-	look = func(v reflect.Value) {
+	var check func(v reflect.Value)
+	check = func(v reflect.Value) {
 		fields, names := fieldsOf(v)
 		for _, name := range names {
 			f := fields[name]
 			if f.isSection() {
-				look(f.Value)
+				check(f.Value)
 			}
 			if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
-				look(reflect.New(f.Type().Elem()).Elem())
+				check(reflect.New(f.Type().Elem()).Elem())
 			}
 			if f.is != "" && rules[f.is] == nil {
 				t.Errorf("%s: there is no rule %s", name, f.is)
@@ -309,7 +328,9 @@ func TestLimitsAreReadable(t *testing.T) {
 			if f.isWord() {
 				continue
 			}
-			check.Equal(t, 2, len(f.allowed), name)
+			if len(f.allowed) != 2 {
+				t.Errorf("%s: %d bounds", name, len(f.allowed))
+			}
 			for _, text := range f.allowed {
 				text = strings.TrimPrefix(text, "(")
 				bound := field{Value: reflect.New(f.Type()).Elem()}
@@ -319,6 +340,14 @@ func TestLimitsAreReadable(t *testing.T) {
 			}
 		}
 	}
-	look(reflect.ValueOf(*Default()))
-	check.Equal(t, 43, limits)
+	check(reflect.ValueOf(*Default()))
+	if limits != 32 {
+		t.Errorf("%d keys with limits", limits)
+	}
+}
+
+func TestConfigurationOfTheServiceLoads(t *testing.T) {
+	if _, err := Load(t.Context(), "../deploy/systemd/akin.yml"); err != nil {
+		t.Error(err)
+	}
 }

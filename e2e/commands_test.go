@@ -34,14 +34,14 @@ expansion:
   max_added_terms: 1000
   budget: soon
   max_doc_share: 0
-caches: {rows: -1}
+caches: {size: -1}
 `)
 	r := runAkin(t, "serve", "--config", path)
 	if r.status != 2 {
 		t.Errorf("exit status %d, want 2", r.status)
 	}
 	for line, key := range map[int]string{
-		1: "address", 3: "urls", 4: "nodes", 6: "scoring", 7: "max_added_terms", 8: "budget", 9: "max_doc_share", 10: "rows",
+		1: "address", 3: "urls", 4: "nodes", 6: "scoring", 7: "max_added_terms", 8: "budget", 9: "max_doc_share", 10: "size",
 	} {
 		want := path + ":" + strconv.Itoa(line)
 		found := slices.ContainsFunc(strings.Split(r.stderr, "\n"), func(s string) bool {
@@ -73,7 +73,7 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 
 func TestHelpHasAnExample(t *testing.T) {
 	for _, command := range []string{
-		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix prune", "matrix pull", "matrix show",
+		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix prune", "matrix show",
 	} {
 		out := mustAkin(t, append(strings.Fields(command), "--help")...)
 		if !strings.Contains(out, "Example") || !strings.Contains(out, "akin "+command) {
@@ -329,7 +329,7 @@ func TestEqualInputGivesEqualFiles(t *testing.T) {
 		return string(content)
 	}
 	vectors := writeFile(t, "vectors.txt", manyVectors(500))
-	fromIndex := []string{"--from-index", e.url, "--index", relatedIndex, "--field", "body", "--min-df", "1", "--dim", "4"}
+	fromIndex := []string{"--from-index", e.url, "--index", relatedIndex, "--field", "body", "--min-df", "1"}
 	for _, args := range [][]string{{"--from-vectors", vectors}, fromIndex} {
 		if first, second := build(args...), build(args...); first != second {
 			t.Errorf("matrix build %s gives different files", strings.Join(args, " "))

@@ -20,7 +20,7 @@ func serveEndpoints(t *testing.T, e *engine, expansion section) *akin {
 	t.Helper()
 	e.require(t)
 	makeRelated(t, e)
-	options := section{"rank_eval": true, "templates": true}
+	options := section{"templates": true}
 	maps.Copy(options, expansion)
 	return serveRelated(t, e, relatedFile(t, vectorsA), options)
 }
@@ -264,12 +264,6 @@ func TestRankEvalEvaluatesRewrittenSearches(t *testing.T) {
 		direct, through := both(t, e, a, r)
 		if want, got := direct.stable(t), through.stable(t); got != want || !strings.Contains(got, `"broken"`) {
 			t.Errorf("directly %s\nthrough akin %s", want, got)
-		}
-		off := serveRelated(t, e, relatedFile(t, vectorsA), section{"rank_eval": false})
-		r.body = fmt.Sprintf(body, "")
-		direct, through = both(t, e, off, r)
-		if want, got := direct.stable(t), through.stable(t); got != want {
-			t.Errorf("switched off: directly %s\nthrough akin %s", want, got)
 		}
 	})
 }

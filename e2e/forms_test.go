@@ -67,7 +67,7 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 		build := func(index, file string, args ...string) (path, said string) {
 			path = filepath.Join(dir, file)
 			built := runAkin(t, append([]string{
-				"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--dim", "4", "--out", path,
+				"matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", path,
 			}, args...)...)
 			if built.status != 0 {
 				t.Fatal(built.stderr)
@@ -97,12 +97,12 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 
 		pushMatrix(t, redis, name, file)
 		check("Redis", shownForms(t, append([]string{"--redis", redis.url, name + "@active"}, terms...)...))
-		pulled := filepath.Join(dir, "pulled.akin")
-		mustAkin(t, "matrix", "pull", "--redis", redis.url, "--name", name, "--out", pulled)
+		exported := filepath.Join(dir, "exported.akin")
+		mustAkin(t, "matrix", "export", "--redis", redis.url, "--out", exported, name+"@active")
 		if was, err := os.ReadFile(file); err != nil {
 			t.Error(err)
-		} else if is, err := os.ReadFile(pulled); err != nil || !bytes.Equal(was, is) {
-			t.Errorf("the file that was pulled is another than the one that was pushed, %v", err)
+		} else if is, err := os.ReadFile(exported); err != nil || !bytes.Equal(was, is) {
+			t.Errorf("the file that was exported is another than the one that was pushed, %v", err)
 		}
 		a := startAkin(t, section{
 			"cluster": section{"urls": []string{e.url}}, "redis": section{"url": redis.url},

@@ -29,7 +29,7 @@ func BenchmarkModes(b *testing.B) {
 	a := startAkin(b, section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"expansion": section{"budget": "10s"},
 		"profiles": section{
 			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
 			"bm25":   section{"matrices": []string{"forms"}},
@@ -42,7 +42,7 @@ func BenchmarkModes(b *testing.B) {
 			{"name": "short", "fields": []string{"body"}, "file": formsMatrix(b, e, "--top", "30")},
 		},
 		"weights": []section{{"name": "weights", "file": weights}},
-		"caches":  section{"vectors": "256MiB"},
+		"caches":  section{"size": "640MiB"},
 	})
 	a.awaitMatrix(b, "forms")
 	a.awaitMatrix(b, "short")

@@ -82,7 +82,7 @@ func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 	_, whole := e.judged(t, c)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"expansion": section{"budget": "10s"},
 		"profiles": section{
 			"bm25":    section{"matrices": []string{"whole"}},
 			"soft":    section{"matrices": []string{"whole"}, "mode": "soft"},

@@ -227,10 +227,19 @@ func readWeights(t *testing.T, file string) (*simmatrix.Matrix, string) {
 }
 
 // snapshot makes weights.
-func (f *normsFixture) snapshot(args ...string) string {
+func (f *normsFixture) snapshot() string {
 	f.t.Helper()
 	out := filepath.Join(newDir(f.t, "weights"), "weights.akin")
-	mustAkin(f.t, append([]string{"norms", "snapshot", "--cluster", f.url, "--index", f.index, "--field", f.field, "--out", out}, args...)...)
+	mustAkin(f.t, "norms", "snapshot", "--cluster", f.url, "--index", f.index, "--field", f.field, "--out", out)
+	return out
+}
+
+// withoutRare returns weights of only those terms that are in so many documents:
+// others, so that every document is to do.
+func withoutRare(t *testing.T, weights, minDocFreq string) string {
+	t.Helper()
+	out := filepath.Join(newDir(t, "weights"), "weights.akin")
+	mustAkin(t, "matrix", "build", "--from-matrices", weights, "--min-df", minDocFreq, "--out", out)
 	return out
 }
 
@@ -289,7 +298,7 @@ func (f *normsFixture) interrupt(command func(cluster string) []string) string {
 		}
 		return n < 3
 	})
-	cmd := exec.Command(akinPath(f.t), append(command(cluster), "--workers", "1")...)
+	cmd := exec.Command(akinPath(f.t), command(cluster)...)
 	cmd.Env = cleanEnvironment()
 	proc, err := startProcess("backfill", newDir(f.t, "backfill"), cmd)
 	if err != nil {
@@ -376,7 +385,7 @@ func (f *normsFixture) checkSettled(weights string, docs map[string]normedDoc) {
 }
 
 func (f *normsFixture) testKilled() {
-	weights := f.snapshot("--min-df", "3") // others, so that every document is to do
+	weights := withoutRare(f.t, f.snapshot(), "3")
 	_, id := readWeights(f.t, weights)
 	said := f.interrupt(func(cluster string) []string { return f.command(cluster, weights) })
 	if want := "\n1000 documents written"; !strings.Contains("\n"+said, want) {
@@ -401,7 +410,7 @@ func (f *normsFixture) testKilled() {
 }
 
 func (f *normsFixture) testDuringWrites() {
-	weights := f.snapshot("--min-df", "4")
+	weights := withoutRare(f.t, f.snapshot(), "4")
 	cluster := f.tap(func(n int) bool {
 		if n > 1 {
 			return true
@@ -463,8 +472,9 @@ func TestNormsOfAFewDocumentsAreNone(t *testing.T) {
 		expect("the other half", "")
 		e.index(t, index, docs[:3])
 		expect("three documents written past it", "")
-		other := hardFiles{files.matrix, filepath.Join(newDir(t, "weights"), "other.akin")}
-		mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--min-df", "3", "--out", other.weights)
+		snapshot := filepath.Join(newDir(t, "weights"), "all.akin")
+		mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--out", snapshot)
+		other := hardFiles{files.matrix, withoutRare(t, snapshot, "3")}
 		first := files
 		files = other
 		expect("weights that no document has", "no_norms")

@@ -132,7 +132,7 @@ func compareForms(b *testing.B, e *engine, docs int) {
 	config := section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"expansion": section{"budget": "10s"},
 		"profiles": section{
 			"low":       section{"effort": "low"},
 			"normal":    section{"effort": "normal"},
@@ -147,10 +147,10 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
 		"matrices": matrices,
-		"caches":   section{"vectors": "256MiB"},
+		"caches":   section{"size": "640MiB"},
 	}
 	a := startAkin(b, config)
-	config["caches"] = section{"vectors": "1MiB"} // by the time that a text comes again, its hits are forgotten
+	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
 	cold := startAkin(b, config)
 	a.awaitMatrix(b, "forms")
 	cold.awaitMatrix(b, "forms")
@@ -251,15 +251,15 @@ func settle(b *testing.B, e *engine) {
 	e.must(b, http.MethodPost, "/"+formsIndex+"/_refresh", "")
 }
 
-// formsMatrix learns S from a part of the documents and in few dimensions,
-// which takes a fraction of the time: how long searches take does not depend
-// on how good S is. flags are more of those of akin matrix build.
+// formsMatrix learns S from a part of the documents, which takes a fraction of
+// the time: how long searches take does not depend on how good S is. flags are
+// more of those of akin matrix build.
 func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
 	file := filepath.Join(newDir(b, "matrix"), "forms.akin")
 	cmd := exec.CommandContext(b.Context(), akinPath(b), append([]string{
 		"matrix", "build", "--from-index", e.url, "--index", formsIndex,
-		"--field", "body", "--out", file, "--max-docs", "60000", "--dim", "50",
+		"--field", "body", "--out", file, "--max-docs", "60000",
 	}, flags...)...)
 	cmd.Env = cleanEnvironment()
 	if output, err := cmd.CombinedOutput(); err != nil {

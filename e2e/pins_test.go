@@ -52,9 +52,9 @@ func TestPinsOneVersionForAllOfARequest(t *testing.T) {
 	t.Cleanup(between.Close)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{between.URL}},
-		"expansion": section{"budget": widePatience, "templates": true, "rank_eval": true, "feedback": section{"documents": 3}},
+		"expansion": section{"budget": widePatience, "templates": true, "feedback": section{"documents": 3}},
 		"matrices":  []section{{"name": name}},
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"redis":     section{"url": redis.url},
 	})
 	const warm = `{"query":{"match":{"body":"car"}}}`
 	activate := func(version string) {

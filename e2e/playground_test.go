@@ -19,7 +19,7 @@ func TestPlaygroundOnAnEngine(t *testing.T) {
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": section{"budget": widePatience},
 		"matrices":  []section{{"name": name, "indices": []string{relatedIndex}}},
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"redis":     section{"url": redis.url},
 	})
 	a.awaitMatrix(t, name)
 	ask := func(method, path, body string, answer any) {

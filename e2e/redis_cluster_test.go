@@ -199,14 +199,12 @@ func TestMatrixLivesInARedisCluster(t *testing.T) {
 	if pruned := run("matrix", "prune", "--keep", "1"); pruned != versionB+"\n"+versionA {
 		t.Errorf("pruned %q, want B and A", pruned)
 	}
-	pulled := filepath.Join(newDir(t, "out"), "pulled.akin")
-	if got := run("matrix", "pull", "--out", pulled); got != versionC {
-		t.Errorf("pulled %s, want %s", got, versionC)
-	}
+	exported := filepath.Join(newDir(t, "out"), "exported.akin")
+	mustAkin(t, "matrix", "export", "--redis", server.url, "--out", exported, "main@"+versionC)
 	want, errWant := os.ReadFile(fileA)
-	got, errGot := os.ReadFile(pulled)
+	got, errGot := os.ReadFile(exported)
 	if errWant != nil || errGot != nil || !slices.Equal(want, got) {
-		t.Errorf("the file that was pulled is not the one that was pushed: %v, %v", errWant, errGot)
+		t.Errorf("the file that was exported is not the one that was pushed: %v, %v", errWant, errGot)
 	}
 	awaitHits(t, a, "car", expandedHits)
 }
@@ -259,9 +257,10 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 		}
 	}
 	a := startAkin(t, section{
-		"cluster":  section{"urls": []string{e.url}},
-		"matrices": []section{{"name": "main"}},
-		"redis": section{"timeout": "1s", "tls": section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"budget": widePatience},
+		"matrices":  []section{{"name": "main"}},
+		"redis": section{"tls": section{
 			"ca_file": filepath.Join(dir, "ca.crt"), "cert_file": filepath.Join(dir, "client.crt"), "key_file": filepath.Join(dir, "client.key"),
 		}},
 	}, "AKIN_REDIS_URL=rediss://proxy:secret%2F1@"+n.addr())

@@ -260,13 +260,13 @@ func relevanceConfig(t *testing.T, e *engine, redis *redisServer, collections []
 		}
 		matrices = append(matrices, matrix)
 	}
-	expansion := section{"budget": "10s", "rerank_budget": "10s"}
+	expansion := section{"budget": "10s"}
 	maps.Copy(expansion, r.expansion)
 	return section{
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": expansion,
 		"matrices":  matrices,
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"redis":     section{"url": redis.url},
 	}
 }
 

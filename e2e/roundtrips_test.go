@@ -135,7 +135,7 @@ func TestRoundTripsOfASearch(t *testing.T) {
 			"cluster":   section{"urls": []string{r.url}},
 			"expansion": section{"budget": widePatience},
 			"matrices":  []section{{"name": name}},
-			"redis":     section{"url": redis.url, "timeout": "1s"},
+			"redis":     section{"url": redis.url},
 		})
 		a.awaitMatrix(t, name)
 		r.settle()

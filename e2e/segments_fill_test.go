@@ -227,7 +227,7 @@ func (f *fillFixture) testChanged() {
 	}{
 		{[]string{"--all"}, []string{"Changed. In part."}},
 		{[]string{"--by", "sentences"}, []string{"Changed.", "In part."}},
-		{[]string{"--by", "windows", "--words", "2", "--overlap", "1"}, []string{"Changed. In", "In part."}},
+		{[]string{"--by", "windows:2:1"}, []string{"Changed. In", "In part."}},
 	} {
 		f.backfill(0, tt.args...)
 		docs := f.stored()
@@ -253,7 +253,7 @@ func TestFillingOfSegmentsIsInterrupted(t *testing.T) {
 		f.putMapping()
 		f.backfill(1)
 		var docs []document
-		for i := range 1700 {
+		for i := range 2200 {
 			docs = append(docs, document{strconv.Itoa(i), section{"text": section{"body": fmt.Sprintf("Text %d.\n\nAnd more.", i)}}})
 		}
 		e.index(t, f.index, docs)

@@ -36,7 +36,7 @@ func TestMatricesAreLearnedFromSegments(t *testing.T) {
 		learn := func(index, fields string, args ...string) string {
 			file := filepath.Join(dir, index+strconv.Itoa(len(args))+".akin")
 			mustAkin(t, append([]string{
-				"matrix", "build", "--from-index", e.url, "--index", index, "--field", fields, "--dim", "4", "--out", file,
+				"matrix", "build", "--from-index", e.url, "--index", index, "--field", fields, "--out", file,
 			}, args...)...)
 			return mustAkin(t, "matrix", "export", "--out", "-", file)
 		}

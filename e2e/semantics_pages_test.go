@@ -84,7 +84,7 @@ func TestPagesOfAPointInTimeAreOnePage(t *testing.T) {
 			maps.Copy(options, w.expansion)
 			a := startAkin(t, section{
 				"cluster": section{"urls": []string{e.url}}, "expansion": options,
-				"matrices": []section{{"name": name}}, "redis": section{"url": redis.url, "timeout": "1s"},
+				"matrices": []section{{"name": name}}, "redis": section{"url": redis.url},
 			})
 			a.awaitMatrix(t, name)
 			contenders = append(contenders, contender{w, a})

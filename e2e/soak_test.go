@@ -33,7 +33,7 @@ func TestSoak(t *testing.T) {
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": section{"budget": widePatience},
 		"matrices":  []section{{"name": name}},
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"redis":     section{"url": redis.url},
 	})
 	a.awaitMatrix(t, name)
 	stop := keepSearching(t, a, 4)

@@ -34,7 +34,7 @@ const (
 func softConfig(e *engine, matrix string) section {
 	return section{
 		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"mode": "soft", "soft_weight": 1, "budget": "10s", "rerank_budget": "10s"},
+		"expansion": section{"mode": "soft", "soft_weight": 1, "budget": "10s"},
 		"profiles": section{
 			"bm25": section{"mode": "bm25"},
 		},

@@ -51,7 +51,7 @@ func TestMatrixIsReplacedWhileClientsSearch(t *testing.T) {
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": section{"budget": widePatience},
 		"matrices":  []section{{"name": name}},
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"redis":     section{"url": redis.url},
 	})
 	a.awaitMatrix(t, name)
 	untouched := indexState(t, e)

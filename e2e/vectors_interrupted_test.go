@@ -23,7 +23,7 @@ func TestFillingOfVectorsIsInterrupted(t *testing.T) {
 	c := vectorTexts(random)
 	matrix := writeSimilarities(t, random)
 	var docs []document
-	for i := range 1100 {
+	for i := range 2100 {
 		docs = append(docs, document{strconv.Itoa(i), c.docs[i%150].fields})
 	}
 	eachEngine(t, func(t *testing.T, e *engine) {
@@ -52,17 +52,17 @@ func TestFillingOfVectorsIsInterrupted(t *testing.T) {
 		}
 		check := func() {
 			t.Helper()
-			if of := v.models(t); len(of) != 1 || of[whole.model.ID()] != 1100 {
-				t.Errorf("documents by model %v, want 1100 of %s", of, whole.model.ID())
+			if of := v.models(t); len(of) != 1 || of[whole.model.ID()] != 2100 {
+				t.Errorf("documents by model %v, want 2100 of %s", of, whole.model.ID())
 			}
 			want := whole.vectors(t)
-			if got := v.vectors(t); len(want) != 1100-22 || !maps.EqualFunc(got, want, maps.Equal) {
+			if got := v.vectors(t); len(want) != 2100-42 || !maps.EqualFunc(got, want, maps.Equal) {
 				t.Errorf("%d vectors are not the %d of an index that was filled at once", len(got), len(want))
 			}
 		}
 		v.make(t, path, append(store, "30")...)
 		done := interrupt()
-		if said := v.backfill(t, path); !strings.Contains(said, "\n100 documents written") {
+		if said := v.backfill(t, path); !strings.Contains(said, "\n1100 documents written") {
 			t.Errorf("the rest: %s", said)
 		}
 		whole.fill(t, append(store, "30")...)
@@ -77,7 +77,7 @@ func TestFillingOfVectorsIsInterrupted(t *testing.T) {
 		v.make(t, path, append(store, "10")...)
 		interrupt()
 		v.make(t, path, append(store, "3")...)
-		if said := v.backfill(t, path); !strings.Contains(said, "\n1100 documents written") {
+		if said := v.backfill(t, path); !strings.Contains(said, "\n2100 documents written") {
 			t.Errorf("another model: %s", said)
 		}
 		whole.fill(t, append(store, "3")...)

@@ -310,7 +310,7 @@ func (w *vectorWorld) checkOtherModels(t *testing.T, e *engine, store vectors.St
 	e.index(t, index, withIDs(docs))
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "vector_candidates": others, "budget": widePatience},
+		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "rerank_window": others, "budget": widePatience},
 		"profiles":  section{"same": section{"matching": "same"}},
 		"matrices":  []section{{"name": "s", "file": w.matrix}},
 		"vectors":   []string{path},

@@ -102,7 +102,7 @@ func measureVectors(t *testing.T, e *engine, store vectors.Store, c *collection,
 	slices.Sort(arms)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"budget": "10s", "rerank_budget": "10s", "max_query_terms": 256},
+		"expansion": section{"budget": "10s", "max_query_terms": 256},
 		"profiles":  profiles,
 		"matrices":  []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},
 		"weights":   []section{{"name": "weights", "file": files.weights}},

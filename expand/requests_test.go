@@ -160,7 +160,7 @@ func serveRecording(t *testing.T, facts *requests.Facts) *replay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := source.ReadTSV(bytes.NewReader(list), source.ListOptions{})
+	m, err := source.ReadTSV(bytes.NewReader(list), "")
 	if err != nil {
 		t.Fatal(err)
 	}

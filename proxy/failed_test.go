@@ -75,7 +75,7 @@ func TestFailureInsideAnAnswerIsFollowedByTheOriginal(t *testing.T) {
 				if packed {
 					body, header = pack(t, tt.answer), header+gzipCoding
 				}
-				p := start(t, Options{RankEval: true, Expander: expander(rewriteFirstAndLast)}, inTurn(answerWith(200, header, body), answerWith(200, jsonType, ofOriginal)))
+				p := start(t, Options{Expander: expander(rewriteFirstAndLast)}, inTurn(answerWith(200, header, body), answerWith(200, jsonType, ofOriginal)))
 				got, want := bodyOf(p.post(t, tt.target, jsonType, lines)), body
 				if refused := 0.0; tt.followed {
 					want, refused = ofOriginal, 1

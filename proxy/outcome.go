@@ -26,7 +26,6 @@ const (
 // The proxy's own reasons not to rewrite a search; the expander has more.
 const (
 	reasonNothing     = "nothing_added"         // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
 	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
 	reasonDryRun      = "dry_run"               // the client asked for it
 	reasonShadow      = "shadow"                // [Options.Shadow] is set
@@ -133,7 +132,7 @@ func knownValues(causes map[string]string) report.Values {
 // reasons returns the proxy's own reasons not to rewrite a search.
 func reasons() []string {
 	return []string{
-		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
+		reasonNothing, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile, reasonEnoughHits,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		reasonParameters, reasonBody, reasonTooMany, reasonNotRendered,

@@ -76,7 +76,7 @@ func outlasts(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 	rewrites := rewriteTo(rewritten)
 	large := `{"x":"` + strings.Repeat("y", 2048) + `"}`
-	all := Options{Expander: rewrites, RankEval: true, Templates: true}
+	all := Options{Expander: rewrites, Templates: true}
 	with := func(e expander) Options { return Options{Expander: e} }
 	for _, tt := range []struct {
 		name                 string
@@ -104,8 +104,7 @@ func TestSearchIsForwardedAsItCameWhen(t *testing.T) {
 		{"the client switches akin off", all, "", jsonType + "X-Akin: OFF\n", original, report.Unchanged, reasonOff},
 		{"no profile has the name", all, "", jsonType + "X-Akin-Profile: made-up\n", original, report.Unchanged, reasonUnknownProfile},
 		{"there are no matrices", Options{}, "", jsonType + "X-Akin: on\n", original, report.Unchanged, reasonDisabled},
-		{"_rank_eval is switched off", Options{Expander: rewrites, Templates: true}, "/a/_rank_eval", jsonType, original, report.Unchanged, reasonRankEvalOff},
-		{"templates are switched off", Options{Expander: rewrites, RankEval: true}, "/a/_search/template", jsonType, original, report.Unchanged, reasonTemplateOff},
+		{"templates are switched off", Options{Expander: rewrites}, "/a/_search/template", jsonType, original, report.Unchanged, reasonTemplateOff},
 		{"failures would be filtered away", all, "/_msearch?filter_path=-responses.error", jsonType, original, report.Unchanged, answer.HiddenByFilter},
 		{"failures could not be read", all, "/a/_async_search", jsonType + "Accept: application/yaml\n", original, report.Unchanged, answer.HiddenByFormat},
 	} {
@@ -254,7 +253,7 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if strings.HasSuffix(route.shape, "/_async_search") {
 					later = reason.Endpoint
 				}
-				p := start(t, Options{RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				p := start(t, Options{Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: []byte(original), Fixed: later}); !cmp.Equal(want, *r) {
 						t.Errorf("the expander got %+v with body %q", *r, r.Body)
 					}

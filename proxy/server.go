@@ -51,8 +51,6 @@ type Options struct {
 	// Profiles are the expanders that a search can ask for by name. A search that
 	// asks for an unknown or nil one passes unchanged.
 	Profiles map[string]Expander
-	// RankEval turns on rewriting of the searches in _rank_eval.
-	RankEval bool
 	// Templates turns on rewriting of search templates, which the cluster renders.
 	Templates bool
 	// Shadow is a share in [0, 1]. If it is not 0, clients get the answers to

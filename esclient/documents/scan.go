@@ -35,11 +35,10 @@ type ScanOptions struct {
 	// Query, a JSON object, selects matching documents; nil selects all.
 	Query []byte
 	// Share, in [0, 1], selects about this share of the matching documents,
-	// pseudo-randomly; 0 and 1 select all. The choice depends on Seed, which is
-	// not negative, and on sequence numbers: it is the same every time and on
-	// every copy of a shard, until a document is written again.
+	// pseudo-randomly; 0 and 1 select all. The choice depends on sequence numbers:
+	// it is the same every time and on every copy of a shard, until a document is
+	// written again.
 	Share float64
-	Seed  int
 	// Slices divides the documents by their ids or shards into that many parts, at
 	// most 1024; Slice, from 0, is the part to read. 0 or 1 means one part. Slices
 	// may be read concurrently. Together they have each document once, as long as
@@ -56,9 +55,6 @@ func (o *ScanOptions) Validate() error {
 	errs = append(errs, checkQuery(o.Query))
 	if !(o.Share >= 0 && o.Share <= 1) { // so written that NaN fails
 		errs = append(errs, fmt.Errorf("share: %v not in [0, 1]", o.Share))
-	}
-	if o.Seed < 0 {
-		errs = append(errs, fmt.Errorf("seed: %d is negative", o.Seed))
 	}
 	if o.Slices < 0 || o.Slices > maxSlices || o.Slice < 0 || o.Slice >= max(o.Slices, 1) {
 		errs = append(errs, fmt.Errorf("slice: %d of %d, at most %d", o.Slice, o.Slices, maxSlices))
@@ -78,7 +74,7 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 	if o.Share > 0 && o.Share < 1 {
 		body["query"] = object{"function_score": object{
 			"query":        object{"bool": object{"filter": []any{query}}},
-			"random_score": object{"seed": o.Seed, "field": "_seq_no"}, // in [0, 1)
+			"random_score": object{"seed": 1, "field": "_seq_no"}, // in [0, 1)
 			"boost_mode":   "replace", "min_score": 1 - o.Share,
 		}}
 	}

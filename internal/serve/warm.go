@@ -318,7 +318,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 					_, _ = hits.Scores(ctx, measure, found) // if a document has changed, or a field has no terms, searches ask for these hits
 				}
 			}
-			if s := hits.Stats(); s.Documents > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
+			if s := hits.Stats(); s.Documents > a.cfg.Caches.Large()/warmShare || s.Forgotten != before {
 				return errWarmEnough
 			}
 			select {

@@ -16,14 +16,14 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms
-// most frequent terms in at least MinDocFreq documents. Each has two unit
-// vectors: from the positive pointwise mutual information of co-occurrence in a
-// window, and from the weighted term-document matrix (latent semantic
-// analysis), both reduced by a truncated singular value decomposition. Terms
-// that begin with a digit are only contexts of others. Rarer terms are folded
-// into the same spaces: they get rows with learned neighbors, but are nobody's
-// neighbors. With cos the mean of the two cosines,
+// FromCorpus learns a matrix from documents. The vocabulary is the terms in at
+// least MinDocFreq documents. Each has two unit vectors: from the positive
+// pointwise mutual information of co-occurrence in a window, and from the
+// weighted term-document matrix (latent semantic analysis), both reduced by a
+// truncated singular value decomposition. Terms that begin with a digit are only
+// contexts of others. Rarer terms are folded into the same spaces: they get rows
+// with learned neighbors, but are nobody's neighbors. With cos the mean of the
+// two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -93,7 +93,7 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 	if err = errors.Join(o.Validate(), c.checkMemory(o.MaxMemory)); err != nil {
 		return nil, nil, 0, err
 	}
-	if v, err = c.vocabulary(o.MinDocFreq, o.MaxTerms); err != nil {
+	if v, err = c.vocabulary(o.MinDocFreq); err != nil {
 		return nil, nil, 0, err
 	}
 	rare = c.rareTerms(v, o)

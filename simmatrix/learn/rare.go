@@ -28,11 +28,7 @@ type rareTerms struct {
 // too many, the most frequent ones.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	r := &rareTerms{learned: v, opts: o}
-	most := rarePerTerm * v.rows
-	if o.MaxTerms > 0 {
-		most = min(most, o.MaxTerms-len(v.terms))
-	}
-	if !o.RareTerms || most <= 0 {
+	if !o.RareTerms {
 		return r
 	}
 	var ids []int
@@ -41,7 +37,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) > most {
+	if most := rarePerTerm * v.rows; len(ids) > most {
 		slices.SortFunc(ids, c.byFrequency)
 		ids = ids[:most]
 	}

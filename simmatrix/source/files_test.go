@@ -22,7 +22,7 @@ type reader struct {
 func readers() map[string]reader {
 	return map[string]reader{
 		"terms":     {"car\t3", func(r io.Reader) error { _, err := ReadTerms(r); return err }, ErrTerms},
-		"TSV":       {"car\tbus\t1", func(r io.Reader) error { _, err := ReadTSV(r, ListOptions{}); return err }, ErrList},
+		"TSV":       {"car\tbus\t1", func(r io.Reader) error { _, err := ReadTSV(r, ""); return err }, ErrList},
 		"thesaurus": {"car, bus", func(r io.Reader) error { _, _, err := ReadThesaurus(r, DefaultThesaurusOptions()); return err }, ErrThesaurus},
 		"vectors":   {"car 1", func(r io.Reader) error { _, err := ReadVectors(r, ReadVectorsOptions{}); return err }, ErrVectors},
 	}
@@ -69,11 +69,11 @@ func TestEveryReaderSaysWhereAFileIsBroken(t *testing.T) {
 }
 
 func TestOptionsReportEveryBadSetting(t *testing.T) {
-	_, vectors := ReadVectors(strings.NewReader("a 1\n"), ReadVectorsOptions{Format: "glove", MaxWords: -1})
+	_, vectors := ReadVectors(strings.NewReader("a 1\n"), ReadVectorsOptions{MaxWords: -1})
 	_, _, thesaurus := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Similarity: 1.1, Neighbors: -1})
 	_, spelling := FromSpelling(t.Context(), textTerms("a"), SpellingOptions{Theta1: math.NaN(), LengthRatio: 0.5, MaxDistance: 5}, nil)
 	for want, err := range map[string]error{
-		`format: "glove"`: vectors, "max words: -1": vectors, "similarity: 1.1": thesaurus, "neighbors: -1": thesaurus,
+		"max words: -1": vectors, "similarity: 1.1": thesaurus, "neighbors: -1": thesaurus,
 		"theta1: NaN": spelling, "theta2: 0": spelling, "length ratio: 0.5": spelling, "max distance: 5": spelling, "neighbors: 0": spelling,
 	} {
 		check.Message(t, want, err)

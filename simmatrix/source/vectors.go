@@ -19,8 +19,17 @@ import (
 
 // ReadVectors streams a file of words and vectors, plain or gzip-compressed. A
 // repeated word keeps its first vector. It skips words that cannot have a row.
-// In a text file a word may have blanks, which are collapsed, as long as only
-// its first part is a number; a byte order mark and blank lines are ignored.
+//
+// Text files are those of GloVe, word2vec's text and fastText's .vec: a line
+// per word, the word first, then its numbers, separated by blanks or tabs. A
+// first line of two whole numbers is a header: the numbers of words and of
+// dimensions. A word may have blanks, which are collapsed, as long as only its
+// first part is a number; a byte order mark and blank lines are ignored.
+//
+// Binary files are word2vec's .bin: the header and a line feed, then each word,
+// a blank, and its numbers as little-endian 32-bit floats. Line feeds before a
+// word are ignored. A file is binary if there is a header and the 4·dimensions
+// bytes (at most 4096) after the first word are not text.
 //
 // Errors wrap [ErrVectors] and say where the file breaks its format, or has
 // another number of words or dimensions than it says. If no word is kept they
@@ -39,17 +48,20 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
 		return nil, fmt.Errorf("%w: line 1: a model of fastText, which is not read: take its .vec file", ErrVectors)
 	}
+	inBinary, err := looksBinary(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	}
+	return readVectors(in, inBinary, opts)
+}
+
+func readVectors(in *bufio.Reader, inBinary bool, opts ReadVectorsOptions) (*Vectors, error) {
 	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
-	inBinary := opts.Format == VectorsBinary
-	if opts.Format == VectorsDetect {
-		inBinary, err = looksBinary(in)
+	read := p.readText
+	if inBinary {
+		read = p.readBinary
 	}
-	if err == nil && inBinary {
-		err = p.readBinary(in)
-	} else if err == nil {
-		err = p.readText(in)
-	}
-	switch {
+	switch err := read(in); {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
 	case p.out.Len() == 0:
@@ -58,7 +70,7 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	return &p.out, nil
 }
 
-func (p *vectorsParser) readText(in io.Reader) error {
+func (p *vectorsParser) readText(in *bufio.Reader) error {
 	count, err := lines.EachOf(in, func(line []byte, number int) error {
 		err := p.addLine(line, number == 1)
 		if err == nil && p.full() {
@@ -164,41 +176,15 @@ func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.di
 // Skipped counts the words that were read but not kept.
 func (v *Vectors) Skipped() SkippedWords { return v.skipped }
 
-// A VectorsFormat is a format of files with vectors.
-type VectorsFormat string
-
-// The formats that [ReadVectors] reads.
-const (
-	// VectorsDetect chooses binary if there is a header and the 4·dimensions bytes
-	// (at most 4096) after the first word are not text.
-	VectorsDetect VectorsFormat = ""
-	// VectorsText is the format of GloVe, word2vec's text files and fastText's
-	// .vec files: a line per word, the word first, then its numbers, separated by
-	// blanks or tabs. A first line of two whole numbers is a header: the numbers
-	// of words and of dimensions.
-	VectorsText VectorsFormat = "text"
-	// VectorsBinary is the format of word2vec's .bin files: the header and a line
-	// feed, then each word, a blank, and its numbers as little-endian 32-bit
-	// floats. Line feeds before a word are ignored.
-	VectorsBinary VectorsFormat = "binary"
-)
-
-// ReadVectorsOptions are the settings of [ReadVectors]. The zero value detects
-// the format and reads every word.
+// ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
+// every word.
 type ReadVectorsOptions struct {
-	Format   VectorsFormat          // of the file
 	Keep     func(word string) bool // reports whether a word is wanted; nil keeps all
 	MaxWords int                    // limit of words read, kept or not: the first are the most frequent; 0 means all
 }
 
 // Validate returns all errors in the settings.
-func (o *ReadVectorsOptions) Validate() error {
-	err := settings.NotNegative("max words", o.MaxWords)
-	if !slices.Contains([]VectorsFormat{VectorsDetect, VectorsText, VectorsBinary}, o.Format) {
-		err = errors.Join(fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary), err)
-	}
-	return err
-}
+func (o *ReadVectorsOptions) Validate() error { return settings.NotNegative("max words", o.MaxWords) }
 
 type vectorsParser struct {
 	opts    ReadVectorsOptions
@@ -263,7 +249,7 @@ const (
 	detectBytes = 4096 // limit of the bytes after the first word that decide between text and binary
 )
 
-// looksBinary detects the format as in [VectorsDetect], without consuming. It
+// looksBinary detects the format as in [ReadVectors], without consuming. It
 // returns an error if the first word does not end within its reach.
 func looksBinary(in *bufio.Reader) (bool, error) {
 	ahead, _ := in.Peek(lines.PeekSize) // the next read returns its error

@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -11,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // binaryFile returns a file in the binary format of word2vec: the header, then
@@ -61,10 +62,16 @@ func TestReadVectorsReadsTheBinaryFormat(t *testing.T) {
 		{"twice and not UTF-8", binaryFile("\n", "4 1", "a", 1, "a", 2, "\xe4", 3, "", 4), []string{"a"}, []float32{1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.file)), ReadVectorsOptions{Format: VectorsBinary})
-			check.OK(t, err)
-			check.Equal(t, tt.words, v.words)
-			check.Equal(t, tt.values, v.values)
+			v, err := readAs(iotest.OneByteReader(strings.NewReader(tt.file)), true, ReadVectorsOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.words, v.words); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.values, v.values); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }
@@ -75,7 +82,9 @@ func TestReadVectorsReadsVectorsOfMoreThanItsBuffer(t *testing.T) {
 		wide[k] = float32(k)
 	}
 	v, err := ReadVectors(strings.NewReader(binaryFile("\n", "2 65536", "a", wide, "b", wide)), ReadVectorsOptions{})
-	check.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if v.Dim() != MaxVectorDims || cmp.Diff(wide, v.Vector(0)) != "" || cmp.Diff(wide, v.Vector(1)) != "" {
 		t.Error("other numbers came back")
 	}
@@ -108,7 +117,9 @@ func TestReadVectorsDistinguishesTextFromBinary(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in, err := lines.Decompress(strings.NewReader(tt.file))
-			check.OK(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got, err := looksBinary(in); got != tt.binary || err != nil {
 				t.Errorf("binary: %t, %v", got, err)
 			}
@@ -130,16 +141,6 @@ func TestAWordWithoutAnEndIsNotTakenForText(t *testing.T) {
 	}
 }
 
-func TestAFormatThatIsNamedIsNotGuessed(t *testing.T) {
-	odd := "1 1\na 1.50" // a line of text, and a float of the bytes 1.50
-	for format, want := range map[VectorsFormat]float32{VectorsDetect: 1.5, VectorsText: 1.5, VectorsBinary: math.Float32frombits(0x30352e31)} {
-		v, err := ReadVectors(strings.NewReader(odd), ReadVectorsOptions{Format: format})
-		if err != nil || v.values[0] != want {
-			t.Errorf("format %q: %v, want %v", format, v, want)
-		}
-	}
-}
-
 func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	good := binaryFile("\n", "3 2", "car", 1, 2, "bus", 3, 4, "van", 5, 6) // header 4 bytes, 13 a word
 	for _, tt := range []struct{ name, file, message string }{
@@ -158,7 +159,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 		{"gzip cut short", gzipped(t, good)[:40], "byte "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadVectors(strings.NewReader(tt.file), ReadVectorsOptions{Format: VectorsBinary})
+			v, err := readAs(strings.NewReader(tt.file), true, ReadVectorsOptions{})
 			if v != nil || !errors.Is(err, ErrVectors) || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %.200v, want ErrVectors with %q", err, tt.message)
 			}
@@ -168,7 +169,30 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	for _, n := range []int{3, 6, 10, 17, len(good)} {
 		for name, keep := range map[string]func(string) bool{"kept": nil, "not kept": func(string) bool { return false }} {
 			r := io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken))
-			check.Error(t, broken, check.ErrOf(ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep})), name, n)
+			if _, err := readAs(r, true, ReadVectorsOptions{Keep: keep}); !errors.Is(err, broken) {
+				t.Errorf("%s, after %d bytes: %v", name, n, err)
+			}
 		}
+	}
+}
+
+func TestBothFormatsGiveTheSameMatrix(t *testing.T) {
+	var all []any
+	var text strings.Builder
+	for k := range 50 {
+		row := []float32{float32(k % 7), float32(k%5) / 3, float32(k%11) * -0.1}
+		all = append(all, fmt.Sprint("w", k), row)
+		fmt.Fprintf(&text, "w%d %g %g %g\n", k, row[0], row[1], row[2])
+	}
+	sums := map[string]bool{}
+	for _, content := range []string{text.String(), "50 3\n" + text.String(), binaryFile("\n", "50 3", all...), binaryFile("", "50 3", all...)} {
+		m, err := learn.FromVectors(t.Context(), mustRead(t, content), learn.DefaultVectorOptions(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[m.Checksum()] = true
+	}
+	if len(sums) != 1 {
+		t.Errorf("%d different matrices", len(sums))
 	}
 }

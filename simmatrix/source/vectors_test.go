@@ -16,23 +16,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
 func gzipped(tb testing.TB, text string) string {
 	tb.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, err := io.WriteString(z, text)
-	check.OK(tb, errors.Join(err, z.Close()))
+	if _, err := io.WriteString(z, text); err != nil {
+		tb.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		tb.Fatal(err)
+	}
 	return b.String()
 }
 
 func mustRead(tb testing.TB, text string) *Vectors {
 	tb.Helper()
 	v, err := ReadVectors(strings.NewReader(text), ReadVectorsOptions{})
-	check.OK(tb, err)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return v
 }
 
@@ -45,8 +51,11 @@ func TestReadVectorsReadsEveryDialect(t *testing.T) {
 		{"GloVe", "car 1 -0.5\nbus 2e-1 .25\n", []string{"car", "bus"}, []float32{1, -0.5, 0.2, 0.25}},
 		{"word2vec, header and blank at the end", "2 2\ncar 1 2 \nbus 3 4 \n", []string{"car", "bus"}, []float32{1, 2, 3, 4}},
 		{"tabs and several blanks", "car\t1  2\nbus  3\t4", []string{"car", "bus"}, []float32{1, 2, 3, 4}},
+		{"line ends of Windows", "1 1\r\ncar 1\r\n", []string{"car"}, []float32{1}},
 		{"words that are numbers", "2 3 4\n5 6 7\n", []string{"2", "5"}, []float32{3, 4, 6, 7}},
 		{"other spaces are parts of words", "a\u00a0b 1 2\n\u0085 3 4\n", []string{"a\u00a0b", "\u0085"}, []float32{1, 2, 3, 4}},
+		{"gzip", gzipped(t, "car 1 2\n"), []string{"car"}, []float32{1, 2}},
+		{"byte order mark", "\uFEFFcar 1 2\n", []string{"car"}, []float32{1, 2}},
 		{"byte order mark and header", "\uFEFF1 2\r\ncar 1 2\r\n", []string{"car"}, []float32{1, 2}},
 		{"blank lines", "\ncar 1 2\n \n\nbus 3 4\n\n\r\n", []string{"car", "bus"}, []float32{1, 2, 3, 4}},
 		{"header with a blank at its end, as of fastText", "1 2 \ncar 1 2 \n", []string{"car"}, []float32{1, 2}},
@@ -63,9 +72,15 @@ func TestReadVectorsReadsEveryDialect(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.text)), ReadVectorsOptions{})
-			check.OK(t, err)
-			check.Equal(t, tt.words, v.words)
-			check.Equal(t, tt.values, v.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.words, v.words); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.values, v.values); diff != "" {
+				t.Error(diff)
+			}
 			if v.Len() != len(tt.words) || v.Dim() != len(tt.values)/len(tt.words) {
 				t.Errorf("%d words, %d dimensions", v.Len(), v.Dim())
 			}
@@ -91,6 +106,7 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 		{"no number at the end of the first line", "a 1 x\n", `line 1: word "a": 0 dimensions, want 1 to 65536 finite decimal numbers`},
 		{"numbers without a word", "a 1 2\n3 4\n", `line 2: word "3": 1 dimensions, want 2`},
 		{"too many dimensions", "a" + strings.Repeat(" 1", MaxVectorDims+1) + "\n", `line 1: word "a": 65537 dimensions, want 1 to 65536`},
+		{"line too long", "a 1\nb " + strings.Repeat("1 ", lines.MaxBytes/2) + "\n", "line 2: longer than"},
 		{"fewer words than the header says", "3 1\na 1\nb 1\n", "line 4: the file ends after 2 of 3"},
 		{"more words than the header says", "1 1\na 1\nb 1\n", "line 3: more than the 1"},
 		{"header of no dimension", "1 0\n", "line 1: header: 1 words of 0 dimensions"},
@@ -99,6 +115,8 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 		{"header of too many dimensions", "1 65537\n", "line 1: header: 1 words of 65537"},
 		{"only a header", "2 5\n", "line 2: the file ends without"},
 		{"empty file", "", "line 1: the file ends without"},
+		{"no gzip after all", "\x1f\x8bx", "line 1: gzip"},
+		{"gzip cut short", gzipped(t, strings.Repeat("a 1\n", 1))[:20], "after line"},
 		{"zip", "PK\x03\x04...", "unpack it first"},
 		{"a model of fastText", "\xba\x16\x4f\x2f\x0c\x00\x00\x00", "take its .vec file"},
 	} {
@@ -109,14 +127,25 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 			}
 		})
 	}
+	broken := errors.New("disk on fire")
+	_, err := ReadVectors(io.MultiReader(strings.NewReader("a 1\n"), iotest.ErrReader(broken)), ReadVectorsOptions{})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "after line 1") {
+		t.Errorf("error %v", err)
+	}
 }
 
 func TestReadVectorsSkipsWordsThatCannotHaveARow(t *testing.T) {
 	long := strings.Repeat("a", simmatrix.MaxTermBytes)
 	v := mustRead(t, "8 2\ncar 1 2\nbus 3 4\ncar 5 6\n\xff 7 8\n\t 9 10\n"+long+"a 11 12\n"+long+" 13 14\nbus 15 x\n")
-	check.Equal(t, []string{"car", "bus", long}, v.words)
-	check.Equal(t, []float32{1, 2, 3, 4, 13, 14}, v.values)
-	check.Equal(t, SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped())
+	if diff := cmp.Diff([]string{"car", "bus", long}, v.words); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]float32{1, 2, 3, 4, 13, 14}, v.values); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(SkippedWords{Repeated: 2, Invalid: 3}, v.Skipped()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
@@ -137,11 +166,15 @@ func TestReadVectorsKeepsTheWordsThatAreWanted(t *testing.T) {
 		for format, content := range map[string]string{"text": text, "binary": file} {
 			t.Run(tt.name+", "+format, func(t *testing.T) {
 				v, err := ReadVectors(strings.NewReader(content), tt.opts)
-				check.OK(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				if diff := cmp.Diff(tt.words, v.words); diff != "" || len(v.values) != len(tt.words) {
 					t.Errorf("%v\n%s", v.values, diff)
 				}
-				check.Equal(t, tt.skipped, v.Skipped())
+				if diff := cmp.Diff(tt.skipped, v.Skipped()); diff != "" {
+					t.Error(diff)
+				}
 			})
 		}
 	}
@@ -157,6 +190,25 @@ func TestReadVectorsThatKeepsNothingSaysSo(t *testing.T) {
 	}
 }
 
+func TestReadVectorsReportsABadSetting(t *testing.T) {
+	_, err := ReadVectors(strings.NewReader("a 1\n"), ReadVectorsOptions{MaxWords: -1})
+	if err == nil || !strings.Contains(err.Error(), "max words: -1") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// readAs is ReadVectors of a file whose format is not looked for.
+func readAs(r io.Reader, inBinary bool, opts ReadVectorsOptions) (*Vectors, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	in, err := lines.Decompress(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	}
+	return readVectors(in, inBinary, opts)
+}
+
 // allocated returns how many bytes f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
@@ -168,9 +220,9 @@ func allocated(f func()) uint64 {
 
 func TestReadVectorsAllocatesNothingForWhatIsClaimedOrNotKept(t *testing.T) {
 	const bound = 1 << 20 // the buffers are 64 KiB each
-	read := func(content string, opts ReadVectorsOptions) func() {
+	read := func(content string, inBinary bool, opts ReadVectorsOptions) func() {
 		return func() {
-			if _, err := ReadVectors(strings.NewReader(content), opts); err == nil {
+			if _, err := readAs(strings.NewReader(content), inBinary, opts); err == nil {
 				t.Error("no error")
 			}
 		}
@@ -184,12 +236,12 @@ func TestReadVectorsAllocatesNothingForWhatIsClaimedOrNotKept(t *testing.T) {
 		name string
 		f    func()
 	}{
-		{"text header", read("999999999999 65536\na 1\n", ReadVectorsOptions{Format: VectorsText})},
-		{"binary header", read("999999999999 65536\na 1", ReadVectorsOptions{Format: VectorsBinary})},
-		{"text", read(strings.Repeat("word"+strings.Repeat(" 0.25", 10_000)+"\n", 200), none)},                         // 8 MB of numbers
-		{"binary", read(binaryFile("", "200 10000", zeros...), none)},                                                  // 8 MB
-		{"a line without an end", read("a "+strings.Repeat("1 ", 1<<23), ReadVectorsOptions{})},                        // 16 MB
-		{"a word without an end", read("9 1\n"+strings.Repeat("a", 1<<24), ReadVectorsOptions{Format: VectorsBinary})}, // 16 MB
+		{"text header", read("999999999999 65536\na 1\n", false, ReadVectorsOptions{})},
+		{"binary header", read("999999999999 65536\na 1", true, ReadVectorsOptions{})},
+		{"text", read(strings.Repeat("word"+strings.Repeat(" 0.25", 10_000)+"\n", 200), false, none)},   // 8 MB of numbers
+		{"binary", read(binaryFile("", "200 10000", zeros...), true, none)},                             // 8 MB
+		{"a line without an end", read("a "+strings.Repeat("1 ", 1<<23), false, ReadVectorsOptions{})},  // 16 MB
+		{"a word without an end", read("9 1\n"+strings.Repeat("a", 1<<24), true, ReadVectorsOptions{})}, // 16 MB
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if n := allocated(tt.f); n > 4*bound {
@@ -202,19 +254,24 @@ func TestReadVectorsAllocatesNothingForWhatIsClaimedOrNotKept(t *testing.T) {
 // FuzzReadVectors checks that what is read is well-formed, no larger than the
 // file, and the same after it is written and read again.
 func FuzzReadVectors(f *testing.F) {
-	formats := []VectorsFormat{VectorsDetect, VectorsText, VectorsBinary}
 	for _, seed := range []string{
 		"2 2\ncar 1 2\nbus 3 4\n", "car 1 -2e3\r\nbus\t.5 0x1p-2 \n", gzipped(f, "a 1\n"), "\uFEFF\na b 1 2\n\xff 1 2\n",
 		binaryFile("\n", "2 2", "car", 1, 2, "bus", 3, -4), binaryFile("", "1 1", "a\nb", 0.5), "-1 3\n", "PK\x03\x04",
 	} {
-		for format := range formats {
-			f.Add([]byte(seed), uint8(format), 0)
+		for format := range uint8(3) {
+			f.Add([]byte(seed), format, 0)
 		}
 		f.Add([]byte(seed), uint8(0), 1)
 	}
 	f.Fuzz(func(t *testing.T, file []byte, format uint8, maxWords int) {
-		opts := ReadVectorsOptions{Format: formats[int(format)%len(formats)], MaxWords: maxWords}
-		v, err := ReadVectors(bytes.NewReader(file), opts)
+		opts := ReadVectorsOptions{MaxWords: maxWords}
+		var v *Vectors
+		var err error
+		if format %= 3; format == 0 {
+			v, err = ReadVectors(bytes.NewReader(file), opts)
+		} else {
+			v, err = readAs(bytes.NewReader(file), format == 1, opts)
+		}
 		if err != nil {
 			if v != nil || (!errors.Is(err, ErrVectors) && !errors.Is(err, simmatrix.ErrNoVocabulary) && maxWords >= 0) {
 				t.Fatalf("%v, %v", v, err)
@@ -236,9 +293,11 @@ func FuzzReadVectors(f *testing.F) {
 				t.Fatal(x)
 			}
 		}
-		content, format2 := writeVectors(v)
-		again, err := ReadVectors(strings.NewReader(content), ReadVectorsOptions{Format: format2})
-		check.OK(t, err)
+		content, inBinary := writeVectors(v)
+		again, err := readAs(strings.NewReader(content), inBinary, ReadVectorsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		v.skipped = SkippedWords{}
 		if diff := cmp.Diff(v, again, cmp.AllowUnexported(Vectors{})); diff != "" {
 			t.Fatal(diff)
@@ -248,14 +307,14 @@ func FuzzReadVectors(f *testing.F) {
 
 // writeVectors writes v in the binary format, or as text where a word has a
 // blank, for which the other has no place.
-func writeVectors(v *Vectors) (content string, format VectorsFormat) {
+func writeVectors(v *Vectors) (content string, inBinary bool) {
 	header := fmt.Sprintf("%d %d", v.Len(), v.Dim())
 	if !slices.ContainsFunc(v.words, func(w string) bool { return strings.Contains(w, " ") }) {
 		var all []any
 		for i, w := range v.words {
 			all = append(all, w, v.Vector(i))
 		}
-		return binaryFile("\n", header, all...), VectorsBinary
+		return binaryFile("\n", header, all...), true
 	}
 	var text strings.Builder
 	text.WriteString(header + "\n")
@@ -266,7 +325,7 @@ func writeVectors(v *Vectors) (content string, format VectorsFormat) {
 		}
 		text.WriteByte('\n')
 	}
-	return text.String(), VectorsText
+	return text.String(), false
 }
 
 // BenchmarkReadVectors reads 5,000 words of 300 dimensions..

@@ -440,7 +440,7 @@ func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	check.Equal(t, 3, len(frequent(10, long...)))
 }
 
-// TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "pull".
+// TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "export".
 func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
 	_, a, c := setup(t)
 	id := publish(t, a, "one", damagedTerms)

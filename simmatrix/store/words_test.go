@@ -81,7 +81,7 @@ func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
 		{v.ID, "an earlier akin has pushed it: push it once more", true},
 		{v.ID, "", false},
 		{publishMatrix(t, a, noDocFreqsAt), noDocFreqs, true},
-		{publishMatrix(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of caches.rows, shared by the matrices in Redis, is 512 KiB", true},
+		{publishMatrix(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of the cache of rows (caches.size), shared by the matrices in Redis, is 512 KiB", true},
 	} {
 		check.OK(t, a.Activate(t.Context(), "main", tt.version))
 		store := open(t, Options{Redis: s.at(), Words: tt.words})

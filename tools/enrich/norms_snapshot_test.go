@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/e2e/check"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 func snapshotOf(t *testing.T, x *fakeIndex, o SnapshotOptions) (*simmatrix.Matrix, error) {
@@ -34,16 +34,17 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 		o    SnapshotOptions
 		want map[string]uint32
 	}{
-		"all":        {SnapshotOptions{}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
-		"of several": {SnapshotOptions{MinDocFreq: 2}, map[string]uint32{"car": 2, "boat": 2}},
-		"in memory":  {SnapshotOptions{MaxMemory: 1000}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
+		"all":       {SnapshotOptions{}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
+		"in memory": {SnapshotOptions{MaxMemory: 1000}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
 	} {
 		tt.o.Source = "somewhere"
 		m, err := snapshotOf(t, x, tt.o)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		check.Equal(t, tt.want, docFreqs(m), name)
+		if diff := cmp.Diff(tt.want, docFreqs(m)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
 			t.Errorf("%s: %+v", name, meta)
 		}
@@ -53,15 +54,25 @@ func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
 func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
 	x := newFakeIndex(manyTexts(500)...)
 	var made []*Weights
-	for _, o := range []SnapshotOptions{{}, {MinDocFreq: 2}} {
-		m, err := snapshotOf(t, x, o)
-		check.OK(t, err)
+	all, err := snapshotOf(t, x, SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	several, _, err := (&combine.TermFilter{MinDocFreq: 2}).Apply(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*simmatrix.Matrix{all, several} {
 		w, err := NewWeights(m)
-		check.OK(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		made = append(made, w)
 	}
 	for term := range made[0].matrix.Terms() {
-		check.Equal(t, made[1].Weight(term), made[0].Weight(term), term)
+		if made[0].Weight(term) != made[1].Weight(term) {
+			t.Errorf("%s weighs %v and %v", term, made[0].Weight(term), made[1].Weight(term))
+		}
 	}
 	if made[1].matrix.Len() >= made[0].matrix.Len() {
 		t.Error("nothing was left out")
@@ -72,12 +83,18 @@ func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
 	texts := manyTexts(1700)
 	encoded := func(workers int) string {
 		m, err := Snapshot(t.Context(), &Reading{Cluster: newFakeIndex(texts...), Field: "body", Workers: workers}, SnapshotOptions{})
-		check.OK(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var b bytes.Buffer
-		check.OK(t, simmatrix.Encode(&b, m))
+		if err := simmatrix.Encode(&b, m); err != nil {
+			t.Fatal(err)
+		}
 		return b.String()
 	}
-	check.Equal(t, encoded(4), encoded(1))
+	if encoded(1) != encoded(4) {
+		t.Error("the file depends on the order of the documents")
+	}
 }
 
 func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
@@ -86,11 +103,23 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := manyTexts(1200)
 				want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-				check.OK(t, err)
-				x := newFakeIndex(texts...)
-				x.busyAt(call, 1, 9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x, n := newFakeIndex(texts...), 0
+				x.before = func(c string, _ []documents.DocRef) error {
+					if c != call {
+						return nil
+					}
+					if n++; n == 1 || n == 9 {
+						return errBusy
+					}
+					return nil
+				}
 				got, err := Snapshot(t.Context(), &Reading{Cluster: x, Field: "body", Workers: 1}, SnapshotOptions{})
-				check.OK(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				if got.Checksum() != want.Checksum() {
 					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
 				}
@@ -101,15 +130,21 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 
 func TestSnapshotsThatCannotBeMade(t *testing.T) {
 	x := newFakeIndex(manyTexts(100)...)
-	check.Error(t, simmatrix.ErrMemory, check.ErrOf(snapshotOf(t, x, SnapshotOptions{MaxMemory: 500})))
-	check.Error(t, ErrNoTerms, check.ErrOf(snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{})))
+	if _, err := snapshotOf(t, x, SnapshotOptions{MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
+		t.Errorf("too little memory: %v", err)
+	}
+	if _, err := snapshotOf(t, newFakeIndex("", ""), SnapshotOptions{}); !errors.Is(err, ErrNoTerms) {
+		t.Errorf("no terms: %v", err)
+	}
 	no := errors.New("no")
 	x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
 	}
-	check.Error(t, no, check.ErrOf(snapshotOf(t, x, SnapshotOptions{})))
+	if _, err := snapshotOf(t, x, SnapshotOptions{}); !errors.Is(err, no) {
+		t.Errorf("a document that fails: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Snapshot(ctx, &Reading{Cluster: x, Field: "body"}, SnapshotOptions{}); err == nil {
@@ -120,7 +155,9 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	texts := largeTexts(120, 200)
 	want, err := snapshotOf(t, newFakeIndex(texts...), SnapshotOptions{})
-	check.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	x := newFakeIndex(texts...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
@@ -130,7 +167,9 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 			passedOver = append(passedOver, d.ID)
 		}
 	}}, SnapshotOptions{})
-	check.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
 		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
 	}
