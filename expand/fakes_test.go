@@ -195,13 +195,20 @@ func with(change func(o *Profile)) Profile {
 	return o
 }
 
-func expandBody(tb testing.TB, o Profile, body string) *Result {
+// expanded expands a request.
+func expanded(tb testing.TB, e *Expander, req *Request) *Result {
 	tb.Helper()
-	c, m := rental(tb)
-	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})
+	r, err := e.Expand(tb.Context(), req)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return r
+}
+
+func expandBody(tb testing.TB, o Profile, body string) *Result {
+	tb.Helper()
+	c, m := rental(tb)
+	r := expanded(tb, New(c, m, o), &Request{Index: "docs", Body: []byte(body)})
 	return r
 }
 
