@@ -101,7 +101,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				Enabled: true,
 				Profile: expand.Profile{
 					RerankWindow: 1, SoftWeight: 1, VectorCandidates: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
-					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true,
+					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true, Hybrid: true,
 					Strength: form.Lambda{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{

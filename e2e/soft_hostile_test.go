@@ -91,7 +91,7 @@ func TestAnIndexMadeAgainIsRankedByItsOwnTexts(t *testing.T) {
 	t.Parallel()
 	const index = "akin-e2e-again"
 	e, config := softHostile(t)
-	texts := []string{"flow", "flow stream stream stream", "flow air", "flow wing wing wing wing wing", "flow blade blade"}
+	texts := []string{"flow", "flow stream air stream", "flow air", "flow wing air wing air wing", "flow blade air blade"}
 	fill := func(turn int) {
 		e.remakeIndex(t, index, ownedIndex)
 		var docs []document
@@ -166,8 +166,12 @@ func TestTwoAkinsBehindOneBalancer(t *testing.T) {
 	e, config := softHostile(t)
 	e.makeIndex(t, index, ownedIndex)
 	e.index(t, index, []document{
-		{"0", map[string]any{"body": "flow wing"}}, {"1", map[string]any{"body": "wing blade"}}, {"2", map[string]any{"body": "flow air flow"}},
-		{"3", map[string]any{"body": "wing wing"}}, {"4", map[string]any{"body": "air"}}, {"5", map[string]any{"body": "flow"}},
+		{"0", map[string]any{"body": "flow wing"}},
+		{"1", map[string]any{"body": "wing blade"}},
+		{"2", map[string]any{"body": "flow air flow"}},
+		{"3", map[string]any{"body": "wing air wing"}},
+		{"4", map[string]any{"body": "air"}},
+		{"5", map[string]any{"body": "flow"}},
 	})
 	one := startAkin(t, config)
 	config = maps.Clone(config)

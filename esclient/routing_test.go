@@ -52,8 +52,8 @@ func TestASearchPipelineOfTheIndexFilters(t *testing.T) {
 	for pipeline, want := range map[string]bool{`"mine"`: true, `"_none"`: false} {
 		f := clustertest.New().Reply("GET ", http.StatusOK, `{"docs":`+mapped(`"f":{"type":"text"}`, `"index.search.default_pipeline":`+pipeline)+`}`)
 		a := analyze(t, cached(t, f.Reply("POST /_analyze", http.StatusOK, oneToken)), "docs", "f", "x")
-		if a.Filtered != want || a.Piped != want {
-			t.Errorf("%s: filtered is %t, piped is %t", pipeline, a.Filtered, a.Piped)
+		if a.Filtered != want || (len(a.Pipelines) > 0) != want {
+			t.Errorf("%s: filtered is %t, pipelines are %q", pipeline, a.Filtered, a.Pipelines)
 		}
 	}
 }
@@ -126,5 +126,35 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 		if !a.Routed && found.Shards.Total != shards {
 			t.Errorf("%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
 		}
+	}
+}
+
+// Processors of requests that are not known to leave the query unread may read
+// it.
+func TestPipelinesThatReadTheQuery(t *testing.T) {
+	for definition, want := range map[string]bool{
+		`{}`: false,
+		`{"phase_results_processors":[{"normalization-processor":{}}],"response_processors":[{"rerank":{}}]}`:          false,
+		`{"request_processors":[{"filter_query":{"query":{"match":{"a":"b"}}}},{"oversample":{}},{"script":{}}]}`:      false,
+		`{"request_processors":[{"neural_query_enricher":{}},{"ml_inference":{"input_map":[{"a":"query.match.b"}]}}]}`: true,
+		`{"request_processors":[{"of tomorrow":{}}]}`:                                                                  true,
+		`{"request_processors":1}`: true,
+	} {
+		if got := ReadsQuery([]byte(definition)); got != want {
+			t.Errorf("%s: %t, want %t", definition, got, want)
+		}
+		if definition == `{"request_processors":1}` { // no cluster takes it
+			continue
+		}
+		f := clustertest.New().Reply("GET /_search/pipeline/mine", http.StatusOK, `{"mine":`+definition+`}`)
+		c := cached(t, f)
+		for range 2 {
+			if got, err := c.ReadsQuery(t.Context(), "mine"); err != nil || got != want {
+				t.Errorf("%s: %t, %v, want %t", definition, got, err, want)
+			}
+		}
+	}
+	if _, err := cached(t, clustertest.New().Reply("GET ", http.StatusForbidden, `{"error":{"type":"security_exception"},"status":403}`)).ReadsQuery(t.Context(), "x"); err == nil {
+		t.Error("a pipeline that may not be read is read")
 	}
 }

@@ -1,5 +1,5 @@
-// Package tracing sets OpenTelemetry's own instrumentation up for akin: which
-// requests are traced, what their spans do not show, and where they are sent.
+// Package tracing sets up OpenTelemetry: which requests are traced, what their
+// spans hide, and where they are sent.
 package tracing
 
 import (
@@ -20,9 +20,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Export returns a provider that sends spans to /v1/traces below endpoint, with
-// the headers: all of a trace that a client has begun and samples, and the
-// share sample, in [0, 1], of the others. Its Shutdown sends what waits.
+// Export returns a provider that sends spans to /v1/traces below endpoint with
+// the headers. It samples all traces that a client has begun and samples, and
+// the share sample, in [0, 1], of the others. Its Shutdown sends waiting spans.
 func Export(ctx context.Context, endpoint string, headers map[string]string, sample float64, version string) (*sdk.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(endpoint, "/")+"/v1/traces"),
 		otlptracehttp.WithHeaders(headers), otlptracehttp.WithTimeout(5*time.Second))
@@ -37,16 +37,16 @@ func Export(ctx context.Context, endpoint string, headers map[string]string, sam
 	return NewProvider(sample, sdk.WithBatcher(exporter), sdk.WithResource(origin)), nil
 }
 
-// NewProvider is [Export] with another way to export.
+// NewProvider is [Export] with another exporter.
 func NewProvider(sample float64, o ...sdk.TracerProviderOption) *sdk.TracerProvider {
 	return sdk.NewTracerProvider(append(o, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(sample))),
 		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: 1 << 10, AttributeCountLimit: 32}))...)
 }
 
-// Handler traces the requests to h; with a nil provider it is h. The handler of
-// otelhttp puts a body of its own into the request until h has returned, so it
-// gets a copy: net/http looks at the body when h sends the header, would not
-// see that it was not read to its end, and could take the rest for the next
+// Handler traces the requests to h; with a nil provider it returns h.
+// otelhttp's handler replaces the request's body until h returns, so it gets a
+// copy of the request: net/http checks the body when h sends the header, would
+// not see that it was not read to its end, and could take the rest for the next
 // request.
 func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
 	if p == nil {
@@ -56,9 +56,9 @@ func Handler(h http.Handler, p *sdk.TracerProvider) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { traced.ServeHTTP(w, r.WithContext(r.Context())) })
 }
 
-// Transport is next with a span for each call of a traced request; what is not
-// traced keeps its headers byte for byte. Query strings can be searches, so
-// they are cut from what otelhttp has noted by the time that next is called.
+// Transport returns next with a span for each call of a traced request; the
+// headers of others stay byte for byte. Query strings can be searches, so it
+// removes them from the attributes that otelhttp has set.
 func Transport(next http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
 		if span := trace.SpanFromContext(r.Context()); span.IsRecording() {
@@ -76,8 +76,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Start begins the span of a stage of a traced request; of others it costs
-// nothing.
+// Start begins the span of a stage of a traced request, else it does nothing.
 func Start(ctx context.Context, stage string) (context.Context, trace.Span) {
 	of := trace.SpanFromContext(ctx)
 	if !of.SpanContext().IsSampled() {
