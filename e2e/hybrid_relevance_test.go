@@ -80,7 +80,7 @@ func TestHybridRelevance(t *testing.T) {
 			if n := a.metric(t, requestsMetric, rewrittenOutcome) - before; n < float64(len(c.queries))/2 {
 				t.Errorf("%s: %v of %d searches were rewritten", c.name, n, len(c.queries))
 			}
-			name := strings.TrimPrefix(c.name, hybridOnly)
+			name := c.name
 			if model.fake {
 				name += fakeModel
 			}

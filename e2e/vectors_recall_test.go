@@ -17,9 +17,6 @@ import (
 	"github.com/akin-search/akin/expand/vectors"
 )
 
-// knnPlugin is the plugin k-NN for the OpenSearch of engines/opensearch2.
-const knnPlugin = "org.opensearch.plugin:opensearch-knn:2.19.1.0:zip"
-
 // theEngine returns an engine that is started here, and skips where it is not
 // among those of the run.
 func theEngine(t *testing.T, name string) *engine {
@@ -36,20 +33,11 @@ func theEngine(t *testing.T, name string) *engine {
 }
 
 // TestVectorScoresInOpenSearchsKNN is TestVectorScoresAreTheMeasure for
-// knn_vector, which needs a plugin.
+// knn_vector, which OpenSearch 2 has here.
 func TestVectorScoresInOpenSearchsKNN(t *testing.T) {
 	t.Parallel()
-	e := &engine{engineKind: theEngine(t, "opensearch2").engineKind, ours: true}
-	home := newDir(t, "knn")
-	jars, err := e.pluginJars(home, knnPlugin)
-	if err == nil {
-		err = e.launchIn(home, []string{"NODE_PLUGIN=org.opensearch.knn.plugin.KNNPlugin", "NODE_JARS=" + jars})
-	}
-	if err != nil {
-		skipOrFail(t, "needs OpenSearch with %s: %v", knnPlugin, err)
-	}
-	e.proc.logOnFailure(t)
-	t.Cleanup(func() { _ = e.proc.stop() })
+	e := theEngine(t, "opensearch2")
+	e.require(t)
 	random := rand.New(rand.NewPCG(17, 4))
 	c := vectorTexts(random)
 	checkVectorScores(t, e, vectors.KNNVector, c, writeSimilarities(t, random))
