@@ -58,13 +58,11 @@ type Token struct {
 // but are too small if a filter stops early (limit). Positions grow by
 // PositionGap or more between texts, but possibly within a text, too. A token
 // belongs to a word only if both agree.
-func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
-	terms := make([][]string, len(words))
+func SplitTokens(words []string, tokens []Token) ([][]Token, bool) {
+	of := make([][]Token, len(words))
 	if len(words) == 1 {
-		for _, t := range tokens {
-			terms[0] = append(terms[0], t.Token)
-		}
-		return terms, true
+		of[0] = tokens
+		return of, true
 	}
 	word, start, end, last := 0, 0, utf16Len(words[0]), 0
 	for _, t := range tokens {
@@ -83,9 +81,9 @@ func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 			return nil, false
 		}
 		last = t.Position
-		terms[word] = append(terms[word], t.Token)
+		of[word] = append(of[word], t)
 	}
-	return terms, true
+	return of, true
 }
 
 // Written returns, for each token in the order of positions, the part of the
@@ -147,6 +145,8 @@ type Analysis struct {
 	Analyzer string
 	// Similarity is how the engine scores the field.
 	Similarity mapping.Similarity
+	// Phrases is how the field finds phrases.
+	Phrases mapping.Phrases
 	// Shards is the number of primary shards of the indices with the field, or 1.
 	Shards int
 	// Routed says that an alias of the expression has a routing for searches, so
@@ -168,6 +168,7 @@ type Analysis struct {
 // by the named analyzer or, if that is "", by the field's own.
 func (a Analysis) in(s *mapping.Schema, named string) *Analysis {
 	a.Analyzer, a.NotWords = cmp.Or(named, s.SearchAnalyzers), s.NotWords
+	a.Phrases = s.Phrases
 	a.Similarity, a.Shards, a.Routed, a.Filtered, a.Pipelines, a.Nested = s.Similarity, s.Shards, s.Routed, s.Filtered, s.Pipelines, s.Nested
 	return &a
 }
@@ -192,33 +193,49 @@ const (
 )
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field: none if the analyzer drops the word, or makes more tokens of it than
-// the cluster allows; several if it splits the word. The error wraps
+// field, as [Client.AnalyzeTexts] does.
+func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
+	tokens, err := c.AnalyzeTexts(ctx, index, field, words)
+	if err != nil {
+		return nil, err
+	}
+	terms := make([][]string, len(words))
+	for k := range tokens {
+		for _, t := range tokens[k] {
+			terms[k] = append(terms[k], t.Token)
+		}
+	}
+	return terms, nil
+}
+
+// AnalyzeTexts returns the tokens of each text, by the index analyzer of a
+// field: none if the analyzer drops it all, or makes more tokens of it than the
+// cluster allows. Positions are comparable within a text. The error wraps
 // [mapping.ErrNotText], or [mapping.ErrMixed] if the indices disagree on the
 // analyzer.
-func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
+func (c *Client) AnalyzeTexts(ctx context.Context, index, field string, words []string) ([][]Token, error) {
 	s, err := c.Schema(ctx, index, field)
 	if err != nil {
 		return nil, err
 	}
-	terms := make([][]string, 0, len(words))
+	split := make([][]Token, 0, len(words))
 	most := wordBatch
 	if s.Dense {
 		most = 1
 	}
 	size := most
-	for len(terms) < len(words) {
-		batch := nextBatch(words[len(terms):], size)
+	for len(split) < len(words) {
+		batch := nextBatch(words[len(split):], size)
 		tokens, err := c.analyze(ctx, s.Targets[0].Index, analyzeBody{Analyzer: s.IndexAnalyzer, Text: batch}, maxAnswer)
 		switch {
 		case err != nil && !tooManyTokens(err):
 			return nil, fmt.Errorf("analyze words: %w", err)
 		case err != nil && len(batch) == 1:
-			terms = append(terms, nil)
+			split = append(split, nil)
 			continue
 		case err == nil:
-			if split, ok := SplitTokens(batch, tokens); ok {
-				terms = append(terms, split...)
+			if of, ok := SplitTokens(batch, tokens); ok {
+				split = append(split, of...)
 				size = min(2*size, most)
 				continue
 			}
@@ -226,7 +243,7 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 		// Too many tokens, or ambiguous: retry with fewer words.
 		size = max(len(batch)/2, 1)
 	}
-	return terms, nil
+	return split, nil
 }
 
 // nextBatch returns the first words as they are sent: at least one, at most

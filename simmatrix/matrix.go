@@ -53,6 +53,12 @@ func (m *Matrix) Len() int { return len(m.table.Terms) }
 // Matrices with equal checksums have the same Meta and rows.
 func (m *Matrix) Checksum() string { return hex.EncodeToString(m.checksum[:]) }
 
+// Has reports whether the matrix has a row of the term.
+func (m *Matrix) Has(term string) bool {
+	_, ok := slices.BinarySearch(m.table.Terms, term)
+	return ok
+}
+
 // Terms yields the terms in ascending byte order.
 func (m *Matrix) Terms() iter.Seq[string] { return slices.Values(m.table.Terms) }
 

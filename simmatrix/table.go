@@ -28,12 +28,14 @@ type Meta struct {
 	Origins []string `json:"origins,omitempty"`
 	// Docs is N, the number of documents with the field, to which document
 	// frequencies refer; 0 if unknown.
-	Docs         uint64 `json:"docs"`
-	Terms        uint64 `json:"terms"`           // rows, including those without neighbors
-	Forms        uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
-	NonZeros     uint64 `json:"non_zeros"`       // stored entries, without the diagonal
-	MaxNeighbors uint32 `json:"max_neighbors"`   // length of the longest row
-	Symmetric    bool   `json:"symmetric"`       // s_ij = s_ji for all i and j
+	Docs  uint64 `json:"docs"`
+	Terms uint64 `json:"terms"`           // rows, including those without neighbors
+	Forms uint64 `json:"forms,omitempty"` // terms that people write in another form, see [Table.Forms]
+	// Expressions counts the terms that are expressions, see [Expression].
+	Expressions  uint64 `json:"expressions,omitempty"`
+	NonZeros     uint64 `json:"non_zeros"`     // stored entries, without the diagonal
+	MaxNeighbors uint32 `json:"max_neighbors"` // length of the longest row
+	Symmetric    bool   `json:"symmetric"`     // s_ij = s_ji for all i and j
 	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A symmetric and dominant
 	// matrix is positive definite.
 	Dominant bool `json:"dominant"`
@@ -192,6 +194,17 @@ func (t *Table) countForms() (n uint64) {
 	return n
 }
 
+func (t *Table) countExpressions() (n uint64) {
+	first, _ := slices.BinarySearch(t.Terms, expressionMark)
+	for _, term := range t.Terms[first:] {
+		if !IsExpression(term) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 func (t *Table) check() error {
 	if len(t.Terms) > MaxTerms {
 		return fmt.Errorf("%d terms, at most %d", len(t.Terms), MaxTerms)
@@ -261,6 +274,7 @@ func (t *Table) describe() Meta {
 	header, _ := json.Marshal(t.Meta) // replaces what is not UTF-8
 	_ = json.Unmarshal(header, &meta)
 	meta.Terms, meta.NonZeros, meta.Forms = uint64(len(t.Terms)), uint64(len(t.Cols)), t.countForms()
+	meta.Expressions = t.countExpressions()
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
 	for i := range t.Terms {
 		_, sims := t.Row(i)

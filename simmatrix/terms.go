@@ -20,6 +20,8 @@ func CheckTerm(t string) error {
 		return fmt.Errorf("term %.40q: not UTF-8, it looks like UTF-16", t)
 	case !utf8.ValidString(t):
 		return fmt.Errorf("term %.40q: not UTF-8", t)
+	case IsExpression(t):
+		return checkExpression(t)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package simmatrix
 
 import (
 	"iter"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
@@ -11,10 +10,7 @@ import (
 // TermsOf returns the terms for words, by word: the term that people write so,
 // else the term of that name. Other words are missing.
 func (m *Matrix) TermsOf(words ...string) map[string]string {
-	return TermsOf(words, m.Forms(), func(term string) bool {
-		_, there := slices.BinarySearch(m.table.Terms, term)
-		return there
-	})
+	return TermsOf(words, m.Forms(), m.Has)
 }
 
 // TermsOf is [Matrix.TermsOf] for terms and forms from elsewhere, in any order;

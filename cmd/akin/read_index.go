@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -257,21 +258,27 @@ func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 }
 
 // LookUp asks the cluster what index terms the words give, and how many
-// documents have those. With several fields the document frequencies and N are
-// the largest that one of them has.
+// documents have those. Expressions give expressions. With several fields the
+// document frequencies and N are the largest that one of them has.
 func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.ProjectOptions, error) {
-	analyzed, err := x.Analyze(ctx, words)
+	single := slices.DeleteFunc(slices.Clone(words), simmatrix.IsExpression)
+	analyzed, err := x.Analyze(ctx, single)
 	if err != nil {
 		return nil, err
 	}
 	found := &combine.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
 	var terms []string
-	for k, word := range words {
+	for k, word := range single {
 		found.IndexTerms[word] = analyzed[k]
 		if len(analyzed[k]) == 1 {
 			terms = append(terms, analyzed[k][0])
 		}
 	}
+	parts, err := x.lookUpExpressions(ctx, slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !simmatrix.IsExpression(w) }), found)
+	if err != nil {
+		return nil, err
+	}
+	terms = append(terms, parts...)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	found.DocFreqs = make(map[string]uint32, len(terms))
@@ -291,4 +298,32 @@ func (x *indexReading) LookUp(ctx context.Context, words []string) (*combine.Pro
 		}
 	}
 	return found, nil
+}
+
+// lookUpExpressions sets the index terms of expressions that the analyzer makes
+// two terms or more of, each at a position of its own, and returns their parts.
+func (x *indexReading) lookUpExpressions(ctx context.Context, words []string, found *combine.ProjectOptions) (parts []string, err error) {
+	for batch := range slices.Chunk(words, wordsAtOnce) {
+		texts := make([]string, len(batch))
+		for k, word := range batch {
+			texts[k] = strings.Join(simmatrix.ExpressionTerms(word), " ")
+		}
+		tokens, err := x.Client.AnalyzeTexts(ctx, x.Scan.Index, x.Scan.Fields[0], texts)
+		if err != nil {
+			return nil, err
+		}
+		for k, word := range batch {
+			terms, positions := make([]string, len(tokens[k])), make([]int, len(tokens[k]))
+			for i, t := range tokens[k] {
+				terms[i], positions[i] = t.Token, t.Position
+			}
+			if expression, err := simmatrix.Expression(terms, positions); err == nil {
+				found.IndexTerms[word] = []string{expression}
+				parts = append(parts, terms...)
+			} else {
+				found.IndexTerms[word] = nil // which counts as none
+			}
+		}
+	}
+	return parts, nil
 }

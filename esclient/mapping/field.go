@@ -32,6 +32,20 @@ type FieldScoring struct {
 	Legacy     bool
 }
 
+// Phrases says how a field finds phrases.
+type Phrases uint8
+
+// The ways of finding phrases.
+const (
+	// ByPositions is the usual way: a phrase has the idf of its terms.
+	ByPositions Phrases = iota
+	// ByPairs is that of index_phrases: pairs of words have terms of their own, and
+	// so a phrase of two has another idf.
+	ByPairs
+	// NoPhrases is that of index_options docs and freqs: the engine refuses phrases.
+	NoPhrases
+)
+
 // A Field is a field in one index.
 type Field struct {
 	Target
@@ -39,6 +53,7 @@ type Field struct {
 	Nested string
 	Analyzers
 	FieldScoring
+	Phrases Phrases
 	// SimilarityName and Settings are for comparing similarities and analyzers.
 	SimilarityName string
 	Settings       Settings
@@ -107,6 +122,12 @@ func readField(index string, p *Property, s Settings) (Field, error) {
 	case f.IndexAnalyzer == defaultAnalyzer:
 		f.SearchAnalyzer = "default_search"
 	}
+	switch options := string(p.IndexOptions); {
+	case options == `"docs"` || options == `"freqs"`:
+		f.Phrases = NoPhrases
+	case string(p.IndexPhrases) == "true" || string(p.IndexPhrases) == `"true"`:
+		f.Phrases = ByPairs
+	}
 	f.readSimilarity()
 	return f, nil
 }
@@ -166,6 +187,8 @@ type Schema struct {
 	Nested  string   // as in [Field]
 	Analyzers
 	FieldScoring
+	// Phrases is the worst of the indices.
+	Phrases Phrases
 	// SearchAnalyzers is the name of the search analyzer; if it differs between
 	// indices, all names with the indices' names.
 	SearchAnalyzers string
@@ -241,6 +264,7 @@ func Merge(fields []Field) (*Schema, error) {
 			return nil, fmt.Errorf("indices %q and %q: %w", first.Index, f.Index, ErrMixed)
 		}
 		s.Shards += f.Shards
+		s.Phrases = max(s.Phrases, f.Phrases)
 		s.Targets = append(s.Targets, f.Target)
 		if f.Settings.section(analysisPrefix) == analysis {
 			continue

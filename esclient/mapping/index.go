@@ -111,6 +111,7 @@ type Property struct {
 	Path           string                    `json:"path"`
 	Index          jsontext.Value            `json:"index"`
 	IndexOptions   jsontext.Value            `json:"index_options"`
+	IndexPhrases   jsontext.Value            `json:"index_phrases"`
 	DocValues      jsontext.Value            `json:"doc_values"`
 	Dims           jsontext.Value            `json:"dims"`      // of a dense_vector
 	Dimension      jsontext.Value            `json:"dimension"` // of a knn_vector

@@ -12,7 +12,9 @@ import (
 
 // ProjectOptions are the settings of [Project].
 type ProjectOptions struct {
-	IndexTerms map[string][]string // by word: the index terms that the field's analyzer makes of it
+	// IndexTerms has the index terms that the field's analyzer makes of each word;
+	// of an expression an expression, or none.
+	IndexTerms map[string][]string
 	// DocFreqs has the document frequency of each index term. A term not in it
 	// keeps its row and is nobody's neighbor. nil keeps all.
 	DocFreqs map[string]uint32
@@ -29,7 +31,8 @@ type ProjectCounts struct {
 	Unused     int // terms that no document has; 0 without DocFreqs
 }
 
-// Project turns a matrix over surface words into one over index terms:
+// Project turns a matrix over surface words, and expressions of them, into one
+// over index terms:
 //
 //	s_tu = max s_ij over words i with the term t and j with the term u, t ≠ u
 //
@@ -47,7 +50,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	usable := make([]bool, len(p.terms))
 	for t, term := range p.terms {
 		out.DocFreqs[t] = opts.DocFreqs[term]
-		usable[t] = opts.DocFreqs == nil || out.DocFreqs[t] > 0
+		usable[t] = opts.DocFreqs == nil || opts.inDocuments(term)
 		if !usable[t] {
 			counts.Unused++
 		}
@@ -61,6 +64,9 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 	out.TakeForms(func(t int) (form string) {
 		docs := uint32(0)
 		for _, w := range p.words[t] { // ascending; the first of equals counts
+			if simmatrix.IsExpression(p.terms[t]) {
+				return cmp.Or(m.Form(m.Terms[w]), simmatrix.Spelled(m.Terms[w]))
+			}
 			if df := m.DocFreqs[w]; df > docs {
 				form, docs = cmp.Or(m.Form(m.Terms[w]), m.Terms[w]), df
 			}
@@ -72,6 +78,15 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		return nil, counts, fmt.Errorf("the analyzer's terms: %w", err)
 	}
 	return projected, counts, nil
+}
+
+// inDocuments reports whether documents have a term, of an expression all of
+// its terms.
+func (o *ProjectOptions) inDocuments(term string) bool {
+	if !simmatrix.IsExpression(term) {
+		return o.DocFreqs[term] > 0
+	}
+	return !slices.ContainsFunc(simmatrix.ExpressionTerms(term), func(t string) bool { return t != "" && o.DocFreqs[t] == 0 })
 }
 
 // leftOut is the term of a word that has none.

@@ -42,8 +42,14 @@ import (
 // Comments work as in Solr's format. A set has the similarity in force at the
 // first of its words that is not skipped.
 //
-// Terms are surface words with their case; [combine.Project] analyzes them. A
-// term without a pair gets no row. Document frequencies are unknown.
+// Terms are surface words with their case, and entries of several words are
+// expressions of them ([simmatrix.Expression]); [combine.Project] analyzes both.
+// A term without a pair gets no row. Document frequencies are unknown. After
+//
+//	# akin: exact
+//
+// the entries of lines that follow are as good as the word itself: their
+// similarity is 1.
 //
 // Errors wrap [ErrThesaurus] and name the line that is malformed, too long, or
 // not UTF-8; or they say that the file has over 20 million pairs, over 2
@@ -57,7 +63,7 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	if err == nil && t.added == 0 {
 		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
 		if t.counts.Skipped > 0 {
-			err = fmt.Errorf("%w: %d entries of several words were skipped", err, t.counts.Skipped)
+			err = fmt.Errorf("%w: %d entries of too many words were skipped", err, t.counts.Skipped)
 		}
 	}
 	if err != nil {
@@ -139,8 +145,12 @@ func (t *thesaurus) addComment(comment string) error {
 		return nil
 	}
 	words := strings.Fields(directive)
+	if len(words) == 1 && words[0] == "exact" {
+		t.units = simmatrix.UnitsOfOne
+		return nil
+	}
 	if len(words) != 2 || words[0] != "similarity" {
-		return fmt.Errorf("%.60q: want similarity and a number in (0, 1] after %s", directive, thesaurusDirective)
+		return fmt.Errorf("%.60q: want exact, or similarity and a number in (0, 1], after %s", directive, thesaurusDirective)
 	}
 	s, ok := lines.ParseDecimal(words[1], 64)
 	if !ok || !(s > 0 && s <= 1) {
@@ -239,6 +249,10 @@ const (
 	maxThesaurusPairs = 20_000_000 // WordNet has under a million
 	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659
 	maxExamples       = 5
+	// expressionSimilarity is that of entries of several words, where neither the
+	// file nor the options say more: what stands for several words is seldom
+	// ambiguous.
+	expressionSimilarity = 0.5
 )
 
 // Formats, named as in the engines' synonym filters.
@@ -269,14 +283,15 @@ func (o *ThesaurusOptions) Validate() error {
 
 // ThesaurusCounts are what [ReadThesaurus] found.
 type ThesaurusCounts struct {
-	Format     string   // of the file: solr or wordnet
-	Groups     int      // lists of synonyms: lines without =>, or WordNet's sets
-	Rules      int      // lines with =>
-	Terms      int      // rows: terms in a pair, even a cut one
-	Pairs      int      // similarities in the matrix, s_ij and s_ji count as two
-	Duplicates int      // repeated in the file; the largest similarity counts
-	Skipped    int      // entries of several words, left out: an index of single words has no term for them
-	Examples   []string // the first five entries of several words
+	Format      string   // of the file: solr or wordnet
+	Groups      int      // lists of synonyms: lines without =>, or WordNet's sets
+	Rules       int      // lines with =>
+	Terms       int      // rows: terms in a pair, even a cut one
+	Pairs       int      // similarities in the matrix, s_ij and s_ji count as two
+	Duplicates  int      // repeated in the file; the largest similarity counts
+	Expressions int      // entries of several words
+	Skipped     int      // entries of more than eight words, left out
+	Examples    []string // the first five of them
 }
 
 type thesaurus struct {
@@ -286,7 +301,7 @@ type thesaurus struct {
 	pairs     *pairs
 	added     int // pairs, including repeated ones
 	counts    ThesaurusCounts
-	units     uint16            // similarity for the lines that follow
+	units     uint16            // similarity for the lines that follow; 0 where the file says none
 	synsets   map[uint64]synset // WordNet's sets of synonyms, by number
 	senses    int               // words in them
 }
@@ -299,25 +314,31 @@ type synset struct {
 
 func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	return &thesaurus{
-		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(),
-		units: simmatrix.ToUnits(opts.Similarity), synsets: make(map[uint64]synset),
+		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(), synsets: make(map[uint64]synset),
 	}
 }
 
-// term returns the term of an entry, or "" if it has none or several words.
+// term returns the term of an entry, or "" if it has none or too many words.
 func (t *thesaurus) term(entry string) (string, error) {
 	words := strings.Fields(entry)
-	if len(words) == 0 {
+	switch {
+	case len(words) == 0:
 		return "", nil
-	}
-	if len(words) > 1 {
+	case len(words) == 1:
+		return words[0], simmatrix.CheckTerm(words[0])
+	case len(words) > simmatrix.MaxExpressionTerms:
 		if len(t.counts.Examples) < maxExamples {
 			t.counts.Examples = append(t.counts.Examples, strings.Join(words, " "))
 		}
 		t.counts.Skipped++
 		return "", nil
 	}
-	return words[0], simmatrix.CheckTerm(words[0])
+	positions := make([]int, len(words))
+	for k := range positions {
+		positions[k] = k
+	}
+	t.counts.Expressions++
+	return simmatrix.Expression(words, positions)
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
@@ -344,7 +365,7 @@ func (t *thesaurus) addRule(left, right []string) error {
 				var j uint32
 				j, err = t.pairs.term(right[k])
 				if err == nil {
-					t.pairs.keep(i, j, t.units)
+					t.pairs.keep(i, j, t.similarity(term, right[k]))
 				}
 				kept--
 			}
@@ -354,6 +375,18 @@ func (t *thesaurus) addRule(left, right []string) error {
 		}
 	}
 	return nil
+}
+
+// similarity returns that of two terms, in units: what the file says, else that
+// of words or of expressions.
+func (t *thesaurus) similarity(a, b string) uint16 {
+	switch {
+	case t.units > 0:
+		return t.units
+	case simmatrix.IsExpression(a) || simmatrix.IsExpression(b):
+		return simmatrix.ToUnits(max(t.opts.Similarity, expressionSimilarity))
+	}
+	return simmatrix.ToUnits(t.opts.Similarity)
 }
 
 func countOthers(terms []string, term string) int {

@@ -92,8 +92,9 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by s
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
 	}
 	now := time.Now().UTC()
+	meta := m.Meta()
 	p := &push{admin: a, matrix: m, progress: progress, name: name, version: Version{
-		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: by, Format: metaFormat, Frequent: frequent, Words: wordsOf(m),
+		ID: newID(now), Meta: meta, Checksum: m.Checksum(), Pushed: now, By: by, Format: formatOf(&meta), Frequent: frequent, Words: wordsOf(m),
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {

@@ -136,6 +136,22 @@ func (r *Rows) Nearest(word string) (known []string, similarity float32) {
 	return words.Nearest(word)
 }
 
+// HasExpression reports whether the matrix may have a row of an expression: it
+// asks nobody, and is sure but for matrices in Redis of more than 8,388,608
+// terms, which may lack it.
+func (r *Rows) HasExpression(expression string) bool {
+	v := r.version
+	switch {
+	case v.Expressions == 0:
+		return false
+	case v.inMemory != nil:
+		return v.inMemory.Has(expression)
+	case v.kept == nil || len(v.kept.terms) == 0:
+		return true
+	}
+	return v.kept.terms.has(v.ID, expression)
+}
+
 // Rows sets rows[k] to the row of terms[k], or the zero Row if the matrix has
 // none. Uncached rows take one round trip, limited by the Redis timeout and
 // ctx; rows that another caller is reading are shared. After an error, which

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// metaFormat is the version of the layout in Redis.
-	metaFormat = 4
+	// metaFormat is the version of the layout in Redis, and expressionsFormat that
+	// of a matrix with expressions, which earlier programs do not serve.
+	metaFormat, expressionsFormat = 4, 5
 	// maxByBytes limits [Version.By], maxNameBytes a part of a key.
 	maxByBytes, maxNameBytes = 256, 64
 	// idLayout is UTC and sorts by time as text.
@@ -99,6 +100,14 @@ func checkBy(by string) error {
 	return nil
 }
 
+// formatOf returns the version of the layout for a matrix.
+func formatOf(m *simmatrix.Meta) int {
+	if m.Expressions > 0 {
+		return expressionsFormat
+	}
+	return metaFormat
+}
+
 func encodeVersion(v Version) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -122,9 +131,9 @@ func parseVersion(id, text string) (Version, error) {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
 	}
-	if v.Format != metaFormat {
-		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
-			ErrBadVersion, id, v.Format, metaFormat)
+	if v.Format != formatOf(&v.Meta) {
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d, and %d with expressions; push the matrix with this program",
+			ErrBadVersion, id, v.Format, metaFormat, expressionsFormat)
 	}
 	if end := strings.LastIndex(text, sumMember); end < 0 || sealHeader(text[:end]+"}") != text {
 		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
