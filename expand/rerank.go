@@ -65,9 +65,8 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
 		return nil, reason.Window
 	}
-	// BySeqNo does not work if hits after the window are needed, because only ids
-	// identify them, if inner hits are read by the ids of their hits, or if the
-	// answer has no _shards that show the number of shards.
+	// Hits after the window need ids, and so do hits with inner hits, which are
+	// read by them. Without _shards the answer does not show the number of shards.
 	r.BySeqNo = r.From+r.Size <= r.Window && !namesQueries(a.s.Body) && a.s.parameters.Get("filter_path") == ""
 	for _, t := range a.targets {
 		analysis := t.field.Analysis
