@@ -211,7 +211,7 @@ func (d *decoder) header() (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: more than one JSON value", ErrFormat, start+dec.InputOffset())
 	}
 	if version != meta.fileVersion() {
-		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms and %d expressions in version %d", ErrFormat, start, meta.Forms, meta.Expressions, version)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: %d forms in version %d, and %d expressions", ErrFormat, start, meta.Forms, version, meta.Expressions)
 	}
 	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
 		return Meta{}, fmt.Errorf("%w: header at byte %d: %d terms, %d non-zeros", ErrFormat, start, meta.Terms, meta.NonZeros)

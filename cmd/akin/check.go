@@ -44,8 +44,8 @@ The exit status is 0 where there is no error, and 1 otherwise. Warnings are no e
 	return cmd
 }
 
-// runCheck tries the configuration in a file. index, unless "", says which
-// indices are looked at in place of those that matrices are bound to.
+// runCheck tries the configuration in a file. index, unless "", replaces the
+// indices that matrices are bound to.
 func runCheck(ctx context.Context, file, index string) *checkReport {
 	r := &checkReport{Checks: []checkResult{}, Fields: []checkedField{}}
 	cfg, err := configs.Load(ctx, file)

@@ -63,7 +63,7 @@ func (r *checkReport) certificate(about string, c *x509.Certificate) {
 	r.add(verdict, about, "certificate of "+c.Subject.String()+" "+says+c.NotAfter.UTC().Format(time.DateOnly))
 }
 
-// nodes asks each node of the cluster what it is, and reports whether one
+// nodes asks each node of the cluster for its version, and reports whether one
 // answers with akin's credentials.
 func (r *checkReport) nodes(ctx context.Context, cfg *configs.Config) (reached bool) {
 	clients, own, err := cli.ClusterTLS(cfg.Cluster.TLS)

@@ -21,17 +21,19 @@ import (
 )
 
 const (
-	// maxLooked bounds the fields that are looked at, lookTime the time for all.
+	// maxLooked is how many fields are checked, lookTime how long all of them may
+	// take.
 	maxLooked = 200
 	lookTime  = time.Minute
-	// fewKnown is the share of frequent terms with a row below which the matrix
-	// seems to be of another language or analyzer, where there are enoughTerms.
+	// fewKnown is the share of frequent terms with a row. Below it, the matrix is
+	// probably for another language or analyzer, if there are at least
+	// enoughTerms.
 	fewKnown, enoughTerms = 0.4, 10
 )
 
 type place struct{ index, field string }
 
-// fields tries the calls of akin's own, and looks at each field.
+// fields tries akin's own calls, and checks each field.
 func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serve.App, index string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -75,8 +77,8 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 	r.scripts(cfg, scripts)
 }
 
-// chosen returns the places to look at: the text fields, and what is named in
-// full and is none.
+// chosen returns the places to check: the text fields, and configured full
+// names that are not text fields.
 func chosen(cfg *configs.Config, expression string, found []esclient.TextIndex) (places []place) {
 	names, fields := map[string]bool{}, map[string]bool{}
 	for _, i := range found {
@@ -113,15 +115,15 @@ func firstField(cfg *configs.Config) string {
 	return "_any_"
 }
 
-// rights tries each kind of call of akin's own in one place, and reports
-// whether all that serving needs are allowed.
+// rights tries each kind of akin's own calls in one place, and reports whether
+// all that serving needs are allowed.
 func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p place) bool {
 	const pipelines = "right to read search pipelines"
 	all := true
 	for _, right := range []struct {
 		about, name string
 		call        func() error
-		use         string // what else than serving needs it
+		use         string // what needs it besides serving
 	}{
 		{"right to analyze", "indices:admin/analyze", func() error {
 			_, err := client.AnalyzeWords(ctx, p.index, p.field, []string{"akin"})
@@ -161,7 +163,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 			all = false
 		case ok && (refused.Status >= 500 || refused.Status == 429):
 			r.add(verdictWarning, right.about, "not known: "+err.Error())
-		default: // what else went wrong the field says
+		default: // the checks of the fields report other errors
 			r.add(verdictOK, right.about, right.name)
 		}
 	}
@@ -226,7 +228,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents: "+string(s.Reason)
 	case s.Segments == reason.NotText:
 		f.Says = "without the segments of expansion.segments, which the index does not map: docs/segments.md has the mapping"
-	case s.Reason == reason.NoScripts: // the line about scripts says it
+	case s.Reason == reason.NoScripts: // the check of scripts reports it
 	case s.Reason != "":
 		f.Says = "not in the form configured: " + string(s.Reason)
 	}
@@ -246,7 +248,8 @@ func leftOut(words []expand.LeftOut) string {
 	return strings.Join(out, ", ")
 }
 
-// lacks says what a field lacks for the mode configured, "" for another reason.
+// lacks returns what a field lacks for the configured mode, or "" if the reason
+// is another one.
 func lacks(why reason.Reason) string {
 	switch why {
 	case reason.NoWeights:
@@ -264,7 +267,7 @@ func lacks(why reason.Reason) string {
 
 func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	if !slices.ContainsFunc(r.Fields, func(f checkedField) bool { return f.Frequent > 0 }) {
-		return // it was not found out
+		return // no field was asked for it
 	}
 	scoring := cfg.Expansion.Scoring
 	switch {

@@ -38,9 +38,8 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
-// begin opens the file of --resume, and the arms that search the cluster. What
-// goes wrong inside an akin in this process is logged on stderr. Its caller
-// closes both.
+// begin opens the file of --resume and the arms. An akin in this process logs
+// to stderr. The caller closes both.
 func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, error) {
 	if err := f.searches.Open(); err != nil {
 		return nil, err
@@ -49,18 +48,18 @@ func (f *searchFlags) begin(ctx context.Context, stderr io.Writer) (*armSet, err
 	return openArms(ctx, f.arms)
 }
 
-// searchCount says how queries are searched for.
+// searchCount says how to send queries.
 type searchCount struct {
-	Template string // the file of a search body; "" where queries have their own
-	Depth    int    // hits to ask for where the search says no size
-	Resume   string // the file that keeps the answers; "" for none
+	Template string // the file of a search body; "" if queries have their own
+	Depth    int    // hits to ask for if the search has no size
+	Resume   string // the file that stores the answers; "" for none
 
-	// Kept is what the file of --resume has.
+	// Kept has the answers in the file of --resume.
 	Kept *evaluate.Kept
 	file *os.File
 }
 
-// ReadTemplate reads the template, which asks for the field title.
+// ReadTemplate reads the template. The template asks for the field title.
 func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evaluate.Template, err error) {
 	var body []byte
 	if s.Template != "" {
@@ -74,7 +73,7 @@ func (s *searchCount) ReadTemplate(ctx context.Context, title string) (t *evalua
 	return t, cli.Usage(err)
 }
 
-// Open opens the file of --resume, which Close closes.
+// Open opens the file of --resume.
 func (s *searchCount) Open() (err error) {
 	if s.Resume == "" {
 		return nil
@@ -96,9 +95,9 @@ func (s *searchCount) Close() {
 	}
 }
 
-// Send sends queries through the arms but for what the file of --resume has,
-// and shows its progress on stderr. Queries are left out whose error is
-// refused; nil is none.
+// Send sends queries through the arms, except those answered in the file of
+// --resume, and shows the progress on stderr. It leaves out queries with an
+// error for which refused returns true; refused may be nil.
 func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.Query, t *evaluate.Template, refused func(error) bool, stderr io.Writer) ([]evaluate.Answered, error) {
 	progress := cli.NewProgress(stderr)
 	defer progress.End()
@@ -172,7 +171,7 @@ func (f *evalFlags) check() (measures []evaluate.Measure, conditions evaluate.Co
 		}
 	}
 	if f.runs != "" {
-		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // less the umask, as files are
+		if err = os.MkdirAll(f.runs, 0o777); err == nil { //nolint:gosec // the umask applies, as for files
 			err = cli.CheckTarget(filepath.Join(f.runs, "qrels.txt"))
 		}
 		if err != nil {
@@ -250,7 +249,7 @@ type compareFlags struct {
 	judge string
 }
 
-// judgedPairs is how many pairs of a query and a document --judge writes.
+// judgedPairs is how many pairs of query and document --judge writes.
 const judgedPairs = 200
 
 func newCompare() *cobra.Command {

@@ -167,10 +167,11 @@ func (p *proposal) next() (lines []string) {
 	return append(lines, "akin "+cli.CommandLine("check", "--config", config), "akin "+cli.CommandLine("serve", "--config", config))
 }
 
-// plain matches what YAML takes for a string without quotes, for sure.
+// plain matches strings that YAML certainly reads as strings without quotes.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{5,}$`)
 
-// scalar returns a string as YAML, which has the escapes of Go.
+// scalar returns a string as YAML, whose quoted strings have the same escapes
+// as Go's.
 func scalar(text string) string {
 	if plain.MatchString(text) {
 		return text

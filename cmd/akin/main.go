@@ -27,16 +27,16 @@ import (
 // Exit statuses.
 const (
 	exitFailure = 1
-	// exitUsage is for what the user wrote: flags, arguments, configuration.
+	// exitUsage is for mistakes of the user: flags, arguments, configuration.
 	exitUsage = 2
-	// exitBelow is for arms that do not reach what eval --fail-under asks for.
+	// exitBelow is for arms that miss a condition of eval --fail-under.
 	exitBelow = 3
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run executes one command line and returns the exit status. The first SIGINT
-// or SIGTERM ends the command in good order, a second one at once.
+// or SIGTERM ends the command gracefully, a second one at once.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -112,8 +112,8 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 	return cmd
 }
 
-// newReady asks a running akin whether it is ready. The container image has no
-// other program that could.
+// newReady returns the command for health checks: the container image has no
+// other program for them.
 func newReady() *cobra.Command {
 	var admin string
 	cmd := &cobra.Command{
@@ -153,7 +153,7 @@ func newMan() *cobra.Command {
 		Use: "man FOLDER", Short: "Write a manual page for each command", Hidden: true,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // documents, for everyone to read
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // anyone may read documents
 				return err
 			}
 			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "akin"}, args[0])

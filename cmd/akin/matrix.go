@@ -133,7 +133,7 @@ A and B: ` + cli.MatrixHelp,
 			if err != nil {
 				return err
 			}
-			const shown = 10 // of the terms whose neighbors changed most
+			const shown = 10 // terms whose neighbors changed most
 			d := combine.Diff(a, b, shown)
 			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])

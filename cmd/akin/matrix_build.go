@@ -25,23 +25,23 @@ type buildFlags struct {
 	thesaurus thesaurusFlags
 	list      listFlags
 	combine   combineFlags
-	source    sourceFlag // the one that is given
+	source    sourceFlag // the given one
 	out       string
 }
 
-// A matrixSource is what one of the --from flags reads.
+// A matrixSource builds a matrix for one of the --from flags.
 type matrixSource interface {
-	// register adds the flags that go with it.
+	// register adds the flags of the source.
 	register(flags *pflag.FlagSet)
-	// check returns all that is wrong with the settings, of which it takes over
-	// those that are for all sources.
+	// check returns everything wrong with the settings. It copies settings for all
+	// sources from f.
 	check(f *matrixFlags) error
 	build(ctx context.Context, f *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error)
 }
 
 type sourceFlag struct {
 	name  string
-	takes string // the flags that go with this source but not with all
+	takes string // the flags only for some sources, including this one
 	matrixSource
 }
 
@@ -86,7 +86,7 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
-	takenBy := map[string][]string{} // by the name of the flag
+	takenBy := map[string][]string{} // sources by flag name
 	for _, s := range f.sources() {
 		s.register(flags)
 		for name := range strings.FieldsSeq(s.takes) {
@@ -100,8 +100,8 @@ are filtered, corrections by hand (--overrides) are applied, and each row is cut
 	return cmd
 }
 
-// chosen returns the source that is given, or what is wrong: none, two, or a
-// flag that does not go with it.
+// chosen returns the given source. It returns an error if there is none, more
+// than one, or a flag that does not go with it.
 func (f *buildFlags) chosen(flags *pflag.FlagSet) (sourceFlag, error) {
 	var given []sourceFlag
 	all := f.sources()
@@ -202,19 +202,18 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			empty = len(list.GetSlice()) == 0
 		}
-		if empty && flag.Name != "out" { // which is checked elsewhere
+		if empty && flag.Name != "out" { // checked elsewhere
 			errs = append(errs, fmt.Errorf("--%s is empty", flag.Name))
 		}
 	})
 	return errs
 }
 
-// inputs are the flags that name a file to read, but for --from-matrices.
+// inputs are the flags with a file to read, except --from-matrices.
 const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv overrides ca-file"
 
-// checkInputs names the files to read that are not there and those that --out
-// would replace. It may replace a matrix to work over, which has been read
-// then.
+// checkInputs returns an error for each missing input file, and for each that
+// --out would replace. --out may replace an input matrix, which is read before.
 func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	var errs []error
 	check := func(flag, path string) {

@@ -15,13 +15,12 @@ import (
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
-// matrixFlags are those flags of "matrix build" that are not for one source
-// alone.
+// matrixFlags are the flags of "matrix build" for all sources.
 type matrixFlags struct {
 	field fieldFlags
 	terms filterFlags
 	rows  rowFlags
-	power float64 // 0 is the source's own
+	power float64 // 0 for the source's default
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
@@ -42,27 +41,26 @@ type rowFlags struct {
 	combine.SparsifyOptions
 
 	overrides string
-	rules     *combine.Overrides // of that file
+	rules     *combine.Overrides // read from overrides
 }
 
 const defaultTop = 200
 
-// check sets right what is wrong, so that the sources, which get it too, do not
-// say it again.
+// check replaces an invalid --top, so that the sources do not report it again.
 func (f *rowFlags) check() []error {
 	var errs []error
 	if f.Neighbors < 1 || f.Neighbors > simmatrix.MaxNeighbors {
 		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", f.Neighbors, simmatrix.MaxNeighbors))
 		f.Neighbors = defaultTop
 	}
-	if !(f.Threshold >= 0 && f.Threshold < 1) { // written so that NaN fails
+	if !(f.Threshold >= 0 && f.Threshold < 1) { // true for NaN
 		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", f.Threshold))
 	}
 	return errs
 }
 
-// searched is how many neighbors of a term are searched for: twice --top where
-// some may fall away.
+// searched returns how many neighbors to search per term: twice --top if some
+// may be dropped.
 func (f *rowFlags) searched() int {
 	if f.overrides != "" || f.Symmetric {
 		return min(2*f.Neighbors, simmatrix.MaxNeighbors)
@@ -70,8 +68,8 @@ func (f *rowFlags) searched() int {
 	return f.Neighbors
 }
 
-// readOverrides reads the overrides, none without --overrides. Those that make
-// the two directions of a pair differ do not go with --symmetric.
+// readOverrides reads the overrides. It rejects one-way rules, except pins,
+// with --symmetric.
 func (f *rowFlags) readOverrides(ctx context.Context) error {
 	f.rules = &combine.Overrides{}
 	if f.overrides == "" {
@@ -93,8 +91,7 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 	return nil
 }
 
-// readOverrides reads a file of overrides. What is wrong in it is a mistake of
-// the user.
+// readOverrides reads a file of overrides. Errors in the file are usage errors.
 func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
 	o, err := cli.Read(ctx, path, combine.ParseOverrides)
 	if errors.Is(err, combine.ErrOverrides) {
@@ -103,14 +100,14 @@ func readOverrides(ctx context.Context, path string) (*combine.Overrides, error)
 	return o, err
 }
 
-// applyOverrides applies them and tells which words and pins ask for what m
-// lacks. It returns them with the terms of m, too.
+// applyOverrides applies the overrides, and reports words and pins that m
+// lacks. It also returns the overrides resolved to terms of m.
 func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *cli.Progress) (*simmatrix.Matrix, *combine.Overrides, error) {
 	overrides, unknown, err := overrides.Resolve(m)
 	if err != nil {
 		return nil, nil, cli.Usage(err)
 	}
-	const most = 20 // that are named of the words and pins that the matrix lacks
+	const most = 20 // missing words and pins reported
 	for _, word := range unknown[:min(len(unknown), most)] {
 		if near := m.Nearest(word); near != "" {
 			report.Tell("overrides: the matrix lacks %s; did you mean %s?", cli.Visible(word), cli.Visible(near))
@@ -152,16 +149,16 @@ func (f *filterFlags) parse() (err error) {
 	return err
 }
 
-// fieldFlags say which field of an index a matrix is for. Without a URL no
-// cluster is asked: words are index terms.
+// fieldFlags say which field of an index a matrix is for. Without a URL, words
+// are taken as index terms.
 type fieldFlags struct {
 	cli.Cluster
 
 	fields []string
-	found  *combine.ProjectOptions // what the cluster says of the words; nil where nobody has asked
+	found  *combine.ProjectOptions // the cluster's answer about the words; nil before lookUp
 }
 
-// check returns what is missing: all three of the flags go together.
+// check reports an incomplete set of flags: all three go together.
 func (f *fieldFlags) check() error {
 	if all := f.URL != "" && f.Index != "" && len(f.fields) > 0; !all && (f.URL != "" || f.Index != "" || len(f.fields) > 0) {
 		return errors.New("give --cluster, --index and --field together, or none of them")
@@ -181,26 +178,25 @@ func (f *fieldFlags) lookUp(ctx context.Context, words []string, report *cli.Pro
 	return err
 }
 
-// passes reports whether the index term of a word that was looked up passes the
-// filter. Words without one pass, too: they go later.
+// passes reports whether the index term of a looked-up word passes the filter.
+// Words without one index term pass; project drops them.
 func (f *fieldFlags) passes(word string, filter *combine.TermFilter) bool {
 	terms := f.found.IndexTerms[word]
 	return len(terms) != 1 || filter.Match(terms[0], f.found.DocFreqs[terms[0]], f.found.Docs)
 }
 
-// inDocuments reports whether a document has the index term of the word.
+// inDocuments reports whether a document contains the index term of the word.
 func (f *fieldFlags) inDocuments(word string) bool {
 	terms := f.found.IndexTerms[word]
 	return len(terms) == 1 && f.found.DocFreqs[terms[0]] > 0
 }
 
-// project turns the words of m into the index terms of the field, if there is
-// one.
+// project turns the words of m into index terms of the field, if one is given.
 func (f *fieldFlags) project(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
 	if f.URL == "" {
 		return m, nil
 	}
-	if f.found == nil { // the source did not need to know
+	if f.found == nil { // the source did not need it
 		if err := f.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
 			return nil, err
 		}

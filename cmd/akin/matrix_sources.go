@@ -32,8 +32,8 @@ func (v *vectorFlags) register(flags *pflag.FlagSet) {
 
 func (v *vectorFlags) check(f *matrixFlags) error {
 	v.options.Neighbors, v.options.Power = f.rows.searched(), f.power
-	if f.field.URL == "" { // else the filters are for the index terms
-		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
+	if f.field.URL == "" { // otherwise the filters are for index terms
+		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // the document frequency is not known yet
 	}
 	return errors.Join(v.options.Validate(), v.reading.Validate())
 }
@@ -143,7 +143,7 @@ func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
 }
 
 func (t *thesaurusFlags) check(*matrixFlags) error {
-	t.options.Neighbors = simmatrix.MaxNeighbors // rows are cut in the end
+	t.options.Neighbors = simmatrix.MaxNeighbors // rows are cut at the end
 	return t.options.Validate()
 }
 

@@ -62,7 +62,7 @@ was and no version behind.`,
 	return cmd
 }
 
-// userAtHost says who runs the program and where, as far as the system knows.
+// userAtHost returns the user and the host, as far as the system knows them.
 func userAtHost() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -151,7 +151,7 @@ for another minute.`,
 		},
 	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
 		pruned, err := admin.Prune(cmd.Context(), flags.Name, keep)
-		for _, id := range pruned { // also where it failed on the way
+		for _, id := range pruned { // also after an error
 			fmt.Fprintln(cmd.OutOrStdout(), id)
 		}
 		return err

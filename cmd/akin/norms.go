@@ -63,8 +63,8 @@ func (f *snapshotFlags) check() (err error) {
 	return errors.Join(err, cli.CheckOut(f.out))
 }
 
-// countingShare of --max-memory is what the terms may take while they are
-// counted; to make the file of them takes about three times as much.
+// countingShare is the share of --max-memory for counting terms. Making the
+// file takes about three times as much.
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {

@@ -24,7 +24,7 @@ docs/segments.md has the mapping, and says how searches use the segments.`,
 	}, newSegmentsBackfill())
 }
 
-// cutFlags say how a text is cut, and where the segments are put.
+// cutFlags say how a text is cut, and where the segments are stored.
 type cutFlags struct {
 	by, path string
 	cut      enrich.Cut // by

@@ -122,8 +122,8 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	return b, errors.Join(c.tune.Validate(len(b.Bodies)), checkTunable(c.fields, b.Bodies))
 }
 
-// queries takes the judged queries of which a document is relevant: no
-// setting changes the measure of the others.
+// queries reads the judged queries with a relevant document. Settings do not
+// change the measure of other queries.
 func (c *command) queries(ctx context.Context, b *tuneBench) error {
 	set, err := c.judged.Read(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	return result, err
 }
 
-// compare warns where the ranking without the cluster is not the cluster's.
+// compare warns if rankings without the cluster differ from the cluster's.
 func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments) error {
 	missing := map[string]bool{}
 	for _, grades := range b.Grades {
@@ -203,7 +203,8 @@ func (c *command) compare(ctx context.Context, b *tuneBench, docs *tuneDocuments
 	return err
 }
 
-// plan says what the score of a setting depends on besides it.
+// plan returns a hash of everything besides the setting that a score depends
+// on.
 func (c *command) plan(b *tuneBench, docs *tuneDocuments) string {
 	hash := sha256.New()
 	fmt.Fprintln(hash, c.cluster.Index, c.fields, len(docs.ids), docs.terms)

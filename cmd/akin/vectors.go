@@ -40,7 +40,7 @@ type vectorModelFlags struct {
 	out             string
 }
 
-// denseStrength leaves most matrices positive definite.
+// With denseStrength most matrices are positive definite.
 const denseStrength = 0.2
 
 // vectorSample is how many documents dense vectors are learned from.
@@ -135,8 +135,8 @@ func (f *vectorModelFlags) run(cmd *cobra.Command, cluster documents.API, report
 	return nil
 }
 
-// learn returns a model for dense vectors, with a lower strength than the usual
-// one where the matrix needs that and none is given.
+// learn returns a model for dense vectors. If no strength is given, it lowers
+// the default as far as the matrix needs.
 func (f *vectorModelFlags) learn(
 	ctx context.Context, report *cli.Progress, cluster documents.API, s, weights *simmatrix.Matrix,
 ) (m *vectors.Model, err error) {
