@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -330,7 +331,14 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
-			targets[n].text.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
+			t := targets[n]
+			t.text.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
+			if t.expressions = nil; a.s.profile.Expressions && t.field.Analysis.Phrases != mapping.NoPhrases && !t.field.Analysis.Graph {
+				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, rows.HasExpression)
+			}
+			for _, e := range t.expressions {
+				a.m.terms = append(a.m.terms, e.Term)
+			}
 		}
 		a.m.rows = sized(a.m.rows, len(a.m.terms))
 		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
@@ -342,6 +350,10 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 				o.Row = a.m.rows[k]
 				k++
 			})
+			for i := range t.expressions {
+				t.expressions[i].Row = a.m.rows[k]
+				k++
+			}
 		}
 		targets = targets[n:]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -33,6 +34,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	for _, t := range open {
 		if text := near[t.of]; text != nil {
 			t.Terms.Start(text)
+			t.Terms.Expressions = t.of.expressions
 		}
 	}
 	feedback := len(a.s.firstHits()) > 0
@@ -58,7 +60,13 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		} else {
 			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		if len(t.Terms.Candidates) == 0 && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
+		switch {
+		case t.clause.TermCentric: // the words of an expression may be in different fields
+			t.Terms.Alternatives = nil
+		case t.Analysis.Phrases == mapping.NoPhrases || t.Analysis.Graph:
+			t.Terms.Alternatives = slices.DeleteFunc(t.Terms.Alternatives, func(a terms.Alternative) bool { return len(a.Terms) > 1 })
+		}
+		if t.nothing() && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum
 			t.leave()
 		}
 	}
@@ -75,7 +83,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		}
 	}
 	for _, t := range open {
-		if !t.follows() && len(t.Terms.Candidates) == 0 && len(t.Feedback) == 0 {
+		if t.Alternatives = t.Terms.Alternatives; !t.follows() && t.nothing() && len(t.Feedback) == 0 {
 			t.leave()
 		}
 	}
@@ -88,6 +96,9 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 	shareAdded(open, a.s.profile.MaxAddedTerms, a.recipe)
 	return chosen{clauses: clauses}, nil
 }
+
+// nothing reports whether there is nothing to add.
+func (c choice) nothing() bool { return len(c.Terms.Candidates)+len(c.Terms.Alternatives) == 0 }
 
 // leave sets the reason why no neighbor is added.
 func (c choice) leave() {

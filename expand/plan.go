@@ -157,7 +157,7 @@ func (p *planner) clausePlan(c *form.Clause, matchOnly bool) form.ClausePlan {
 // scoring chooses the form, and returns why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := cmp.Or(p.s.profile.Scoring, p.recipe.Scoring)
-	if p.findOnly || c.Added() == 0 || wanted == form.Linear {
+	if p.findOnly || !c.Writes() || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {
@@ -172,7 +172,7 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch {
-		case len(f.Added) == 0:
+		case len(f.Added)+len(f.Alternatives) == 0:
 		case f.Stats.Scale == 0 || f.Weighting() != terms.SqrtIDF:
 			return form.Grouped, reason.NotBM25
 		case !f.Stats.Scripts:

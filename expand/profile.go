@@ -1,6 +1,8 @@
 package expand
 
-import "github.com/akin-search/akin/expand/form"
+import (
+	"github.com/akin-search/akin/expand/form"
+)
 
 // A Mode is a measure for ranking hits.
 type Mode uint8
@@ -86,6 +88,9 @@ type Profile struct {
 	// Phrases adds words related to those of a phrase, to reorder the hits of the
 	// phrase.
 	Phrases bool `yaml:"phrases"`
+	// Expressions adds what stands for expressions of several words, and words that
+	// are as good as others, see the package terms.
+	Expressions bool `yaml:"expressions"`
 	// Hybrid expands the sub-queries of hybrid queries.
 	Hybrid bool `yaml:"hybrid"`
 	// RescoreQueries expands the request's own rescore queries.
@@ -135,7 +140,7 @@ const (
 func DefaultProfile() Profile {
 	return Profile{
 		Below: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: 1, NearestWords: true, Hybrid: true,
+		Strength: 1, NearestWords: true, Hybrid: true, Expressions: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

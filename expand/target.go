@@ -19,7 +19,9 @@ type target struct {
 	// text has the terms of the clause with their rows. It is nil if the field was
 	// left alone earlier.
 	text terms.Text
-	rows Rows
+	// expressions are those of the text that the matrix has, with their rows.
+	expressions []terms.Expression
+	rows        Rows
 	// named says that a matrix is bound to the field's full name.
 	named bool
 	// weights are set in the modes that need them, nil if none are bound.
@@ -44,6 +46,7 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
 			f.Terms.Start(t.text)
+			f.Terms.Expressions, f.Terms.NoAlternatives = t.expressions, !a.s.profile.Expressions
 		}
 	}
 	for _, t := range open {

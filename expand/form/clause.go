@@ -20,7 +20,7 @@ func (w *clauseWriter) write() {
 	case len(c.Vectors) > 0:
 		w.vectors()
 		return
-	case c.Added() == 0 && !c.Exact, w.role == finding && c.SameMatches:
+	case !c.Writes() && !c.Exact, w.role == finding && c.SameMatches, w.scoring == Linear && c.SameMatches && c.Added() == 0:
 		w.original("", "")
 		return
 	case w.plan.MatchOnly:
@@ -55,6 +55,11 @@ func (w *clauseWriter) matching() {
 			if added := c.Fields[c.lead(i)].Added; len(added) > 0 {
 				w.anyOf(c.Fields[i].Name, i, added)
 			}
+			if f := &c.Fields[i]; f.Reason == "" {
+				for k := range f.Alternatives {
+					w.alternative(f, &f.Alternatives[k], 1, "")
+				}
+			}
 		}
 	}
 	w.end()
@@ -88,9 +93,11 @@ func (w *clauseWriter) linear() {
 	case c.Counted():
 		w.original(`{"bool":{"filter":[{"bool":{"should":[`, "")
 		w.countedWords()
-		w.original(`]}}],"should":[`, "")
+		w.put(`]}}],"should":[`)
+		w.originalOr()
 	default:
-		w.original(`{"bool":{"should":[`, "")
+		w.put(`{"bool":{"should":[`)
+		w.originalOr()
 	}
 	if c.TermCentric {
 		w.termCentric()
@@ -235,7 +242,7 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 	}
 	o := &f.Terms.Origins[k]
 	switch {
-	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }):
+	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }) && !f.isHost(k):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.put(`{"script_score":{"query":{"bool":{"should":[`)
@@ -246,10 +253,17 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a), w.name(f.Name, a.Term))
 			}
 		}
+		f.hostedBy(k, func(a *terms.Alternative) {
+			w.comma()
+			w.put(`{"script_score":{"query":`)
+			w.alternative(f, a, 1, w.alternativeName(f, a))
+			w.invert(f.Stats.Scale*a.IDF, a.Similarity)
+		})
 		w.put(`]}},"script":{"source":"`+scriptSaturate+`","params":{"m":`, boost*f.Stats.Scale*o.IDF, `}}}}`)
 	default:
 		w.put(`{"dis_max":{"tie_breaker":`, tieOrigin, `,"queries":[`)
 		w.term(f.Name, o.Term, boost)
+		f.hostedBy(k, func(a *terms.Alternative) { w.alternative(f, a, boost*f.share(a, o.IDF), w.alternativeName(f, a)) })
 		w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
 		for n := range added {
 			if a := &added[n]; a.Origin == k {
@@ -264,7 +278,13 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 func (f *Field) inverted(w *buffer, term string, idf, b float64, name string) {
 	w.put(`{"script_score":{"query":`)
 	w.namedTerm(f.Name, term, 1, name)
-	w.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, f.Stats.Scale*idf, `,"c":`, maxRatio, `,"b":`, b, `}}}}`)
+	w.invert(f.Stats.Scale*idf, b)
+}
+
+// invert writes the script of a query with the largest score m, see
+// [scriptInvert], and ends it.
+func (b *buffer) invert(m, times float64) {
+	b.put(`,"script":{"source":"`+scriptInvert+`","params":{"m":`, m, `,"c":`, maxRatio, `,"b":`, times, `}}}}`)
 }
 
 // written reports whether the field takes part in scoring. In the linear form

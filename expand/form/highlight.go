@@ -53,7 +53,7 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 // marksTermsOf reports whether terms were added to a clause of the client's
 // own.
 func marksTermsOf(c *ClausePlan, h *dsl.Highlight) bool {
-	return c.Added() > 0 && !c.Segments && h.Covers(c.Parsed.At)
+	return c.Writes() && !c.Segments && h.Covers(c.Parsed.At)
 }
 
 // highlight writes the original query, or any of several, and with MarkRelated
@@ -79,6 +79,9 @@ func (w *writer) highlight(h *dsl.Highlight) {
 					if added.In(f) {
 						w.term(c.Fields[f].Name, added.Term, 1)
 					}
+				}
+				for k := range c.Fields[f].Alternatives {
+					w.alternative(&c.Fields[f], &c.Fields[f].Alternatives[k], 1, "")
 				}
 			}
 		}

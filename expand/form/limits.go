@@ -48,7 +48,7 @@ func Cut(clauses []Clause, n int) []Clause {
 	for _, f := range Fields(clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
-		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added) == 0 {
+		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added)+len(f.Alternatives) == 0 {
 			f.Reason = reason.TermLimit
 		}
 	}
@@ -61,13 +61,32 @@ func Cut(clauses []Clause, n int) []Clause {
 			}
 		}
 		if fullest == nil {
-			break
+			cutAlternative(clauses)
+			continue
 		}
-		if fullest.Added = fullest.Added[:most-1]; most == 1 {
+		if fullest.Added = fullest.Added[:most-1]; most == 1 && len(fullest.Alternatives) == 0 {
 			fullest.Reason = reason.TermLimit
 		}
 	}
 	return clauses
+}
+
+// cutAlternative removes the last alternative of the field that has the most.
+func cutAlternative(clauses []Clause) {
+	var fullest *Field
+	most := 1
+	for c, f := range Fields(clauses) {
+		if c.Reason == "" && f.Reason == "" && len(f.Alternatives) >= most {
+			fullest, most = f, len(f.Alternatives)
+		}
+	}
+	if fullest == nil {
+		return
+	}
+	fullest.Truncated = true
+	if fullest.Alternatives = fullest.Alternatives[:most-1]; most == 1 {
+		fullest.Reason = reason.TermLimit
+	}
 }
 
 // CutExact returns clauses without the n added terms of the form hard that
@@ -129,6 +148,9 @@ func (c *Clause) levels(s Scoring) int {
 		Hard:      4, // bool, function_score, bool, term
 		Vectors:   4, // bool, dis_max, bool, term
 	}[s]
+	if c.hasAlternatives() && s != Hard && s != Vectors {
+		n++ // dis_max about the original, or span_near
+	}
 	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
 	switch {
 	case s == Vectors:

@@ -57,6 +57,9 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term stri
 		}
 	}
 	w.anyOf(field, i, either)
+	if !w.c.TermCentric {
+		w.anyAlternative(lead, origin)
+	}
 }
 
 // minimumShouldMatch writes how many words of f must match. Engines ignore the

@@ -1,5 +1,7 @@
 package form
 
+import "github.com/akin-search/akin/expand/terms"
+
 // norm returns r in (0, 1], the factor that makes the largest possible score of
 // a written clause equal to that of the original. With the mass of a field's
 // terms
@@ -23,7 +25,7 @@ func (w *clauseWriter) norm() float64 {
 	r := 1.0
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Reason != "" || len(f.Added) == 0 {
+		if f.Reason != "" || len(f.Added)+len(f.Alternatives) == 0 {
 			continue
 		}
 		mass := f.mass()
@@ -68,6 +70,7 @@ func (w *clauseWriter) bound(i int, mass float64) float64 {
 				}
 			}
 			own, neighbors := o.X*o.W*o.W, most+tieNeighbors*(all-most)
+			f.hostedBy(n, func(a *terms.Alternative) { sum += tieOrigin * a.Similarity * own })
 			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
 		}
 		return sum + set

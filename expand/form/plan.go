@@ -136,6 +136,8 @@ type Field struct {
 	// Added are the terms to add, the best first.
 	Terms *terms.Selection
 	Added []terms.Candidate
+	// Alternatives stand for words of the text.
+	Alternatives []terms.Alternative
 	// Feedback are the terms to add from the first hits.
 	Feedback []terms.FeedbackTerm
 	// Exact is what the form hard needs, nil in other forms. Truncated says that
@@ -165,7 +167,7 @@ func (c *Clause) Added() (n int) {
 
 // Changed reports whether the clause is rewritten.
 func (c *Clause) Changed() bool {
-	return c.Exact || len(c.Vectors) > 0 || c.Added() > 0 || c.hasFeedback()
+	return c.Exact || len(c.Vectors) > 0 || c.Writes() || c.hasFeedback()
 }
 
 // hasFeedback reports whether terms of the first hits are written.

@@ -126,6 +126,12 @@ func Read(terms []string, positions []int) Text {
 type Selection struct {
 	Origins    Text
 	Candidates []Candidate
+	// Expressions are those of the text, set after Start, and Alternatives what
+	// stands for its words and expressions.
+	Expressions  []Expression
+	Alternatives []Alternative
+	// NoAlternatives makes candidates of words that are as good as others.
+	NoAlternatives bool
 	// Context has f_j of the first hits' terms, see [Feedback], or is nil.
 	Context map[string]float64
 	// LeftOut are neighbors rejected for the number of their documents, at most
@@ -143,6 +149,7 @@ func (sel *Selection) Start(text Text) {
 	sel.Context = nil
 	sel.Origins = append(sel.Origins[:0], text...)
 	sel.Candidates, sel.entries, sel.LeftOut = sel.Candidates[:0], sel.entries[:0], sel.LeftOut[:0]
+	sel.Expressions, sel.Alternatives = nil, nil
 }
 
 // Alike reports whether another selection is for the same text, so that with
@@ -159,6 +166,7 @@ func (sel *Selection) Copy(from *Selection) {
 	sel.Candidates = append(sel.Candidates[:0], from.Candidates...)
 	sel.entries = append(sel.entries[:0], from.entries...)
 	sel.LeftOut = append(sel.LeftOut[:0], from.LeftOut...)
+	sel.Alternatives = slices.Clone(from.Alternatives)
 }
 
 // Expanded calls f for each origin whose neighbors may be added.
@@ -215,6 +223,7 @@ func (sel *Selection) Propose(w Weighting, docs int64, power, share float64, kee
 		most = mostDocs(share, docs)
 	}
 	sel.collect(w, docs, most, cosineOf(power), false)
+	sel.collectAlternatives()
 	norm := sel.norm()
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
@@ -270,6 +279,9 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, cosine func
 		xw, u := o.X*weight(docFreq), o.X*o.IDF
 		for n := range o.Row.All() {
 			s := float64(n.Similarity)
+			if simmatrix.IsExpression(n.Term) || !among && !sel.NoAlternatives && o.Nearest == nil && isAlternative(n) {
+				continue
+			}
 			if k := sel.Origins.Index(n.Term); k >= 0 {
 				if among {
 					sel.entries = append(sel.entries, entry{i, -1 - k, s, 0})
@@ -315,7 +327,10 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
 		o.IDF = simmatrix.IDF(sel.docFreq(i, docFreqs), docs)
-		o.W = w.Of(o.IDF)
+	}
+	sel.settleAlternatives(docs, docFreqs)
+	for i := range sel.Origins {
+		sel.Origins[i].W = w.Of(sel.Origins[i].IDF)
 	}
 	sel.sum(docFreqs)
 	most, norm := mostDocs(share, docs), sel.norm()
@@ -495,11 +510,19 @@ func (t Text) Terms(dst []string) []string {
 	return dst
 }
 
-// Terms appends the origins' terms and then the candidates' to dst.
+// Terms appends the origins' terms, then the candidates', and then those of the
+// alternatives to dst.
 func (sel *Selection) Terms(dst []string) []string {
 	dst = sel.Origins.Terms(dst)
 	for k := range sel.Candidates {
 		dst = append(dst, sel.Candidates[k].Term)
+	}
+	for k := range sel.Alternatives {
+		for _, term := range sel.Alternatives[k].Terms {
+			if term != "" {
+				dst = append(dst, term)
+			}
+		}
 	}
 	return dst
 }

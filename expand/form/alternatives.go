@@ -1,0 +1,125 @@
+package form
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// hasAlternatives reports whether something stands for words of the clause.
+func (c *Clause) hasAlternatives() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Alternatives) > 0 })
+}
+
+// Writes reports whether terms or alternatives are added to the clause.
+func (c *Clause) Writes() bool { return c.Added() > 0 || c.hasAlternatives() }
+
+// hostedBy calls f for each alternative that stands for origin k.
+func (f *Field) hostedBy(k int, visit func(a *terms.Alternative)) {
+	if f.Reason != "" {
+		return
+	}
+	for n := range f.Alternatives {
+		if a := &f.Alternatives[n]; slices.Contains(a.Hosts, k) {
+			visit(a)
+		}
+	}
+}
+
+// isHost reports whether an alternative stands for origin k.
+func (f *Field) isHost(k int) bool {
+	host := false
+	f.hostedBy(k, func(*terms.Alternative) { host = true })
+	return host
+}
+
+// share returns how much of the score of an alternative counts, where its hosts
+// have the idf given: the score is then that of the hosts, times β.
+func (f *Field) share(a *terms.Alternative, hosts float64) float64 {
+	if f.Weighting() == terms.One {
+		return a.Similarity
+	}
+	return a.Similarity * hosts / a.IDF
+}
+
+// alternative writes the query of an alternative, with a comma if one is due.
+func (w *buffer) alternative(f *Field, a *terms.Alternative, boost float64, name string) {
+	if len(a.Terms) == 1 {
+		w.namedTerm(f.Name, a.Terms[0], boost, name)
+		return
+	}
+	w.comma()
+	plain := f.Analysis.Phrases == mapping.ByPositions &&
+		!slices.ContainsFunc(a.Terms, func(t string) bool { return t == "" || strings.ContainsFunc(t, unicode.IsSpace) })
+	if plain {
+		// The terms are those of the index: they must not be analyzed again.
+		w.put(`{"match_phrase":{`, text(f.Name), `:{"query":`, text(strings.Join(a.Terms, " ")), `,"analyzer":"whitespace"`)
+	} else {
+		// With index_phrases a phrase of two words has another idf, and "whitespace"
+		// would divide a term with a blank.
+		w.put(`{"span_near":{"clauses":[`)
+		gap := 0
+		for _, t := range a.Terms {
+			if t == "" {
+				gap++
+				continue
+			}
+			if gap > 0 {
+				w.comma()
+				w.put(`{"span_gap":{`, text(f.Name), `:`, float64(gap), `}}`)
+				gap = 0
+			}
+			w.comma()
+			w.put(`{"span_term":{`, text(f.Name), `:`, text(t), `}}`)
+		}
+		w.put(`],"slop":0,"in_order":true`)
+	}
+	w.boost(boost)
+	if name != "" {
+		w.put(`,"_name":`, text(name))
+	}
+	if plain {
+		w.put(`}`)
+	}
+	w.put(`}}`)
+	w.clauses += len(a.Terms)
+}
+
+// originalOr writes the original, or the best of it and its alternatives: the
+// form linear gives an alternative β times the score of the words that it stands
+// for.
+func (w *clauseWriter) originalOr() {
+	c := w.c
+	if !c.hasAlternatives() {
+		w.original("", "")
+		return
+	}
+	w.original(`{"dis_max":{"queries":[`, "")
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Reason != "" {
+			continue
+		}
+		for k := range f.Alternatives {
+			a, hosts := &f.Alternatives[k], 0.0
+			for _, h := range a.Hosts {
+				hosts += f.Terms.Origins[h].IDF
+			}
+			w.alternative(f, a, c.Parsed.Boost*f.Boost*f.share(a, hosts), w.alternativeName(f, a))
+		}
+	}
+	w.put(`]}}`)
+}
+
+// anyAlternative writes the alternatives of origin k in field f, in a filter.
+func (w *clauseWriter) anyAlternative(f *Field, k int) {
+	f.hostedBy(k, func(a *terms.Alternative) { w.alternative(f, a, 1, "") })
+}
+
+func (w *clauseWriter) alternativeName(f *Field, a *terms.Alternative) string {
+	return w.name(f.Name, simmatrix.Spelled(a.Term))
+}
