@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -333,8 +332,8 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
 			t := targets[n]
 			t.text.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
-			if t.expressions = nil; a.s.profile.Expressions && t.field.Analysis.Phrases != mapping.NoPhrases && !t.field.Analysis.Graph {
-				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, rows.HasExpression)
+			if has := rows.Expressions(); has != nil && a.s.profile.Expressions && !t.clause.TermCentric && !t.field.Analysis.Graph {
+				t.expressions = t.text.Recognize(t.field.Analysis.Terms, t.field.Analysis.Positions, has)
 			}
 			for _, e := range t.expressions {
 				a.m.terms = append(a.m.terms, e.Term)

@@ -60,10 +60,7 @@ func (a bm25) choose(ctx context.Context, targets []*target) (chosen, error) {
 		} else {
 			t.Terms.Propose(t.Weighting(), rows.Docs(), rows.Power(), a.s.profile.MaxDocShare, a.s.profile.MaxAddedTerms*candidatesPerTerm)
 		}
-		switch {
-		case t.clause.TermCentric: // the words of an expression may be in different fields
-			t.Terms.Alternatives = nil
-		case t.Analysis.Phrases == mapping.NoPhrases || t.Analysis.Graph:
+		if t.Analysis.Phrases == mapping.NoPhrases || t.Analysis.Graph {
 			t.Terms.Alternatives = slices.DeleteFunc(t.Terms.Alternatives, func(a terms.Alternative) bool { return len(a.Terms) > 1 })
 		}
 		if t.nothing() && !feedback && a.s.profile.Mode != ModeSoft { // ModeSoft needs the live frequencies of the text's own terms for its sum

@@ -76,6 +76,12 @@ func explainField(p *form.Plan, c *form.ClausePlan, f *form.Field, reranked bool
 	if e.Form, e.Reason = c.Scoring.String(), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
 		e.Reason = reason.Truncated
 	}
+	for k := range f.Alternatives {
+		a := &f.Alternatives[k]
+		e.Alternatives = append(e.Alternatives, Alternative{
+			Term: simmatrix.Spelled(a.Term), For: simmatrix.Spelled(a.For), Similarity: a.Similarity, Key: a.Term,
+		})
+	}
 	e.Added = make([]Added, len(f.Added))
 	for k := range f.Added {
 		a := &f.Added[k]
@@ -98,7 +104,7 @@ func leftOut(sel *terms.Selection) []LeftOut {
 		if l.Frequent {
 			why = LeftOutFrequent
 		}
-		out = append(out, LeftOut{Term: l.Term, From: sel.Origins[l.Origin].Term, Similarity: l.Similarity, Reason: why})
+		out = append(out, LeftOut{Term: simmatrix.Spelled(l.Term), From: sel.Origins[l.Origin].Term, Similarity: l.Similarity, Reason: why})
 	}
 	return out
 }

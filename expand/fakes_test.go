@@ -134,6 +134,15 @@ func (m *fakeMatrix) Docs() int64 { return m.docs }
 func (m *fakeMatrix) Power() float64 { return cmp.Or(m.power, 1) }
 func (m *fakeMatrix) Mixed() bool    { return m.mixed }
 
+func (m *fakeMatrix) Expressions() func(string) bool {
+	for term := range m.rows {
+		if simmatrix.IsExpression(term) {
+			return func(expression string) bool { return !m.rows[expression].IsZero() }
+		}
+	}
+	return nil
+}
+
 func (m *fakeMatrix) Nearest(word string) ([]string, float32) {
 	if known := m.nearest[word]; known != "" {
 		return strings.Fields(known), 0.5

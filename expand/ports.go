@@ -72,9 +72,9 @@ type Rows interface {
 	Power() float64
 	// Mixed reports whether the matrix contains a language model.
 	Mixed() bool
-	// HasExpression reports whether the matrix may have a row of an expression. It
-	// makes no call.
-	HasExpression(expression string) bool
+	// Expressions returns what reports whether the matrix may have a row of an
+	// expression, without a call, or nil if it has no expression at all.
+	Expressions() func(expression string) bool
 	// Rows sets rows[k] to the row of terms[k], or to the zero Row if the matrix
 	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error

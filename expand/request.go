@@ -316,6 +316,8 @@ type Explanation struct {
 	// contains. The terms added for such a term are these words and their
 	// neighbors.
 	Nearest []NearestWord `json:"nearest,omitempty"`
+	// Alternatives stand for words of the text, as good as they are or nearly.
+	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// LeftOut are at most ten neighbors that were not added because of how many
 	// documents contain them: first the too frequent ones, then by similarity.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
@@ -352,6 +354,21 @@ type NearestWord struct {
 	Term  string `json:"term"`
 	Known string `json:"known"`
 	Word  string `json:"word,omitempty"` // of Known, see [Explanation.Words]
+}
+
+// An Alternative is an expression or a word that stands for words of a text. A
+// document with it counts as one with these words, in the saturation of each.
+type Alternative struct {
+	// Term is the word, or the terms of the expression with blanks between them.
+	// For is what it stands for, in the same way.
+	Term string `json:"term"`
+	For  string `json:"for"`
+	// Similarity is β: an occurrence counts as so much of one of the words. 1 is
+	// exact.
+	Similarity float64 `json:"similarity"`
+	Word       string  `json:"word,omitempty"` // see [Explanation.Words]
+	// Key is the term as the matrix has it.
+	Key string `json:"-"`
 }
 
 // Why a neighbor was left out.

@@ -46,7 +46,9 @@ func (a *asker) begin(open []*target) ([]form.Clause, []choice) {
 			f := &clauses[t.at[0]].Fields[t.at[1]]
 			f.Terms = a.m.selection()
 			f.Terms.Start(t.text)
-			f.Terms.Expressions, f.Terms.NoAlternatives = t.expressions, !a.s.profile.Expressions
+			f.Terms.Expressions = t.expressions
+			// The words of an expression may be in different fields.
+			f.Terms.NoAlternatives = !a.s.profile.Expressions || t.clause.TermCentric
 		}
 	}
 	for _, t := range open {

@@ -288,6 +288,9 @@ func (t *target) search(ctx context.Context, body []byte) (a evaluate.Answer, er
 				Term: t.Term, Word: t.Word, From: t.From, FromWord: c.Words[t.From], Boost: t.Boost,
 			})
 		}
+		for _, t := range c.Alternatives {
+			a.Added = append(a.Added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, From: t.For, Boost: t.Similarity})
+		}
 		for _, t := range c.Feedback {
 			a.Added = append(a.Added, evaluate.AddedTerm{Term: t.Term, Word: t.Word, Boost: t.Boost})
 		}

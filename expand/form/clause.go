@@ -240,9 +240,9 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 	if w.role == ordering {
 		added = w.divided[i].rescored
 	}
-	o := &f.Terms.Origins[k]
+	o, related := &f.Terms.Origins[k], slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k })
 	switch {
-	case !slices.ContainsFunc(added, func(a terms.Candidate) bool { return a.Origin == k }) && !f.isHost(k):
+	case !related && !f.isHost(k):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.put(`{"script_score":{"query":{"bool":{"should":[`)
@@ -264,13 +264,16 @@ func (w *clauseWriter) group(i, k int, boost float64) {
 		w.put(`{"dis_max":{"tie_breaker":`, tieOrigin, `,"queries":[`)
 		w.term(f.Name, o.Term, boost)
 		f.hostedBy(k, func(a *terms.Alternative) { w.alternative(f, a, boost*f.share(a, o.IDF), w.alternativeName(f, a)) })
-		w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
-		for n := range added {
-			if a := &added[n]; a.Origin == k {
-				w.added(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
+		if related {
+			w.put(`,{"dis_max":{"tie_breaker":`, tieNeighbors, `,"queries":[`)
+			for n := range added {
+				if a := &added[n]; a.Origin == k {
+					w.added(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
+				}
 			}
+			w.put(`]}}`)
 		}
-		w.put(`]}}]}}`)
+		w.put(`]}}`)
 	}
 }
 

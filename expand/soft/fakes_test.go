@@ -36,6 +36,8 @@ func (m *fakeMatrix) Docs() int64 { return m.docs }
 func (*fakeMatrix) Power() float64 { return 1 }
 func (*fakeMatrix) Mixed() bool    { return false }
 
+func (*fakeMatrix) Expressions() func(string) bool { return nil }
+
 func (*fakeMatrix) Nearest(string) ([]string, float32) { return nil, 0 }
 
 func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {

@@ -263,6 +263,9 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 			*other = f(*other)
 		}
 	})
+	for k := range c.Alternatives {
+		c.Alternatives[k].Term = f(c.Alternatives[k].Term)
+	}
 	for k := range c.Feedback {
 		for i, document := range c.Feedback[k].Documents {
 			c.Feedback[k].Documents[i] = f(document)
@@ -273,12 +276,13 @@ func eachText(c *expand.Explanation, f func(s string) string) {
 // ownLists gives a clause copies of its lists of terms.
 func ownLists(c *expand.Explanation) {
 	c.Added, c.LeftOut, c.Feedback, c.Nearest = slices.Clone(c.Added), slices.Clone(c.LeftOut), slices.Clone(c.Feedback), slices.Clone(c.Nearest)
+	c.Alternatives = slices.Clone(c.Alternatives)
 }
 
 // keepClause returns a copy of a clause, its size and that of its texts. It
 // does not copy lists that are larger than all clauses may be.
 func keepClause(c expand.Explanation) (kept expand.Explanation, size, texts int) {
-	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest))
+	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Written)+len(c.NoRow)+len(c.Indices)) + addedBytes*(len(c.Added)+len(c.LeftOut)+len(c.Nearest)+len(c.Alternatives))
 	for k := range c.Feedback {
 		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
 	}
@@ -305,7 +309,7 @@ func keepClauses(clauses []expand.Explanation) (kept []expand.Explanation, size,
 		c, n, t := keepClause(clauses[i])
 		if size+n > maxClauseBytes {
 			cut++
-			c.Terms, c.Written, c.NoRow, c.Nearest, c.Added, c.LeftOut, c.Feedback = nil, nil, nil, nil, nil, nil, nil
+			c.Terms, c.Written, c.NoRow, c.Nearest, c.Added, c.LeftOut, c.Feedback, c.Alternatives = nil, nil, nil, nil, nil, nil, nil, nil
 			c, n, t = keepClause(c)
 		}
 		if size+n > maxClauseBytes {
@@ -378,6 +382,9 @@ func eachListed(c *expand.Explanation, f func(term, other, word *string)) {
 	}
 	for k := range c.LeftOut {
 		f(&c.LeftOut[k].Term, &c.LeftOut[k].From, &c.LeftOut[k].Word)
+	}
+	for k := range c.Alternatives {
+		f(&c.Alternatives[k].Key, &c.Alternatives[k].For, &c.Alternatives[k].Word)
 	}
 	for k := range c.Nearest {
 		f(&c.Nearest[k].Known, &c.Nearest[k].Term, &c.Nearest[k].Word)

@@ -136,20 +136,20 @@ func (r *Rows) Nearest(word string) (known []string, similarity float32) {
 	return words.Nearest(word)
 }
 
-// HasExpression reports whether the matrix may have a row of an expression: it
-// asks nobody, and is sure but for matrices in Redis of more than 8,388,608
-// terms, which may lack it.
-func (r *Rows) HasExpression(expression string) bool {
+// Expressions returns what reports whether the matrix may have a row of an
+// expression, nil if it has no expression. It asks nobody, and is sure except
+// for matrices in Redis of more than 8,388,608 terms.
+func (r *Rows) Expressions() func(expression string) bool {
 	v := r.version
 	switch {
 	case v.Expressions == 0:
-		return false
+		return nil
 	case v.inMemory != nil:
-		return v.inMemory.Has(expression)
+		return v.inMemory.Has
 	case v.kept == nil || len(v.kept.terms) == 0:
-		return true
+		return func(string) bool { return true }
 	}
-	return v.kept.terms.has(v.ID, expression)
+	return func(expression string) bool { return v.kept.terms.has(v.ID, expression) }
 }
 
 // Rows sets rows[k] to the row of terms[k], or the zero Row if the matrix has
