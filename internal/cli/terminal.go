@@ -13,6 +13,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // A UsageError is a mistake in flags, arguments or the configuration.
@@ -59,8 +61,10 @@ func ExactArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return Usage(cobra.ExactArgs(n)(cmd, args)) }
 }
 
-// Visible returns text, quoted if it has characters that would move the cursor.
+// Visible returns text, quoted if it has characters that would move the cursor;
+// of an expression its terms with blanks between them.
 func Visible(text string) string {
+	text = simmatrix.Spelled(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
 	}

@@ -1,6 +1,7 @@
 package combine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -121,18 +122,28 @@ const maxProblems = 100
 const oneWaySign = "->"
 
 // Resolve returns the rules with a matrix's index terms in place of words that
-// people write for them, see [simmatrix.Matrix.TermsOf]. Words that the matrix
-// does not know stay; it returns them, ascending. It returns an error if two
-// rules then concern one entry.
+// people write for them, see [simmatrix.Matrix.TermsOf]. Of several words that
+// the matrix does not know as one it makes an expression. Other words that the
+// matrix does not know stay; it returns them, ascending. It returns an error if
+// two rules then concern one entry.
 func (o *Overrides) Resolve(m *simmatrix.Matrix) (resolved *Overrides, unknown []string, err error) {
 	var words []string
 	for r := range o.All() {
 		words = append(words, r.Term, r.Neighbor)
+		words = append(append(words, strings.Fields(r.Term)...), strings.Fields(r.Neighbor)...)
 	}
 	terms := m.TermsOf(words...)
 	term := func(word string) string {
 		if t, known := terms[word]; known {
 			return t
+		}
+		var parts []string
+		var positions []int
+		for k, part := range strings.Fields(word) {
+			parts, positions = append(parts, cmp.Or(terms[part], part)), append(positions, k)
+		}
+		if expression, err := simmatrix.Expression(parts, positions); err == nil {
+			return expression
 		}
 		unknown = append(unknown, word)
 		return word
