@@ -122,12 +122,10 @@ func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
 	})
 	var got []string
 	for _, row := range documentedRows(t, "| reason | why ") {
-		if len(row[0]) == 1 { // else it is a heading
-			got = append(got, row[0][0])
-		}
+		got = append(got, row[0]...) // a heading has none
 	}
 	for _, row := range documentedRows(t, reasonsOfProxy) {
-		got = slices.DeleteFunc(got, func(name string) bool { return name == row[0][0] })
+		got = slices.DeleteFunc(got, func(name string) bool { return slices.Contains(row[0], name) })
 	}
 	slices.Sort(want)
 	slices.Sort(got)
