@@ -1,0 +1,204 @@
+package terms
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func expression(tb testing.TB, text string) string {
+	tb.Helper()
+	var terms []string
+	var positions []int
+	for k, term := range strings.Fields(text) {
+		if term != "_" {
+			terms, positions = append(terms, term), append(positions, k)
+		}
+	}
+	e, err := simmatrix.Expression(terms, positions)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+func TestTheLongestExpressionsOfATextAreRecognizedFromTheLeft(t *testing.T) {
+	known := map[string]bool{}
+	for _, e := range []string{"new york", "new york city", "york city", "city marathon", "point _ care", "a a"} {
+		known[expression(t, e)] = true
+	}
+	for text, want := range map[string][]string{
+		"new york city marathon": {"new york city"},
+		"york city marathon":     {"york city"},
+		"the city marathon":      {"city marathon"},
+		"point _ care of cities": {"point _ care"},
+		"point care":             nil, // without the gap
+		"point _ _ care":         nil,
+		"york new city":          nil,
+		"new/newer york":         nil, // two terms at one position
+		"a a a":                  {"a a"},
+		"a a a a":                {"a a", "a a"},
+		"new":                    nil,
+		"":                       nil,
+	} {
+		var terms []string
+		var positions []int
+		for k, word := range strings.Fields(text) {
+			for _, term := range strings.Split(word, "/") {
+				if word != "_" {
+					terms, positions = append(terms, term), append(positions, k)
+				}
+			}
+		}
+		read := Read(terms, positions)
+		var got []string
+		for _, e := range read.Recognize(terms, positions, func(e string) bool { return known[e] }) {
+			got = append(got, simmatrix.Spelled(e.Term))
+			for i, k := range e.Origins {
+				if read[k].Term == "" || slices.Contains(e.Origins[:i], k) {
+					t.Errorf("%q: origins %v", text, e.Origins)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// proposed has the terms chosen for a text, with rows of "term similarity"
+// lists, and settles them by these document frequencies among 1,000.
+func proposed(tb testing.TB, text string, rows map[string]string, docFreqs map[string]int64, change func(*Selection)) *Selection {
+	tb.Helper()
+	row := func(term string) simmatrix.Row {
+		var neighbors []simmatrix.Neighbor
+		for entry := range strings.SplitSeq(rows[term], ",") {
+			if entry == "" {
+				continue
+			}
+			var s float32
+			at := strings.LastIndexByte(entry, ' ')
+			if _, err := fmt.Sscan(entry[at:], &s); err != nil {
+				tb.Fatal(err)
+			}
+			neighbor := strings.TrimSpace(entry[:at])
+			if strings.Contains(neighbor, " ") {
+				neighbor = expression(tb, neighbor)
+			}
+			neighbors = append(neighbors, simmatrix.Neighbor{Term: neighbor, Similarity: s, DocFreq: uint32(docFreqs[neighbor])})
+		}
+		r, err := simmatrix.PackRow(uint32(docFreqs[term]), neighbors)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return r
+	}
+	words := strings.Fields(text)
+	positions := make([]int, len(words))
+	for k := range positions {
+		positions[k] = k
+	}
+	read := Read(words, positions)
+	for k := range read {
+		read[k].Row = row(read[k].Term)
+	}
+	found := read.Recognize(words, positions, func(e string) bool { return rows[simmatrix.Spelled(e)] != "" })
+	for k := range found {
+		found[k].Row = row(simmatrix.Spelled(found[k].Term))
+	}
+	sel := new(Selection)
+	sel.Start(read)
+	sel.Expressions = found
+	if change != nil {
+		change(sel)
+	}
+	sel.Propose(SqrtIDF, 1000, 1, 0.1, 10)
+	all := sel.Terms(nil)
+	counts := make([]int64, len(all))
+	for k, term := range all {
+		counts[k] = docFreqs[term]
+	}
+	sel.Settle(SqrtIDF, 1000, counts, 0.1)
+	sel.Choose(10)
+	return sel
+}
+
+func said(sel *Selection) (alternatives, candidates []string) {
+	for _, a := range sel.Alternatives {
+		var hosts []string
+		for _, h := range a.Hosts {
+			hosts = append(hosts, sel.Origins[h].Term)
+		}
+		alternatives = append(alternatives, fmt.Sprintf("%s for %s at %s, %.2f", simmatrix.Spelled(a.Term), simmatrix.Spelled(a.For), strings.Join(hosts, "+"), a.Similarity))
+	}
+	for _, c := range sel.Candidates {
+		candidates = append(candidates, c.Term)
+	}
+	return alternatives, candidates
+}
+
+func TestWhatStandsForWordsIsAnAlternativeAndNoCandidate(t *testing.T) {
+	rows := map[string]string{
+		"heart attack": "infarct 1, myocardial infarction 0.8, gone forever 0.7",
+		"heart":        "ticker 1, cardiac 0.5, inner organ 0.4",
+		"car":          "automobile 1, road 1, truck 0.5",
+	}
+	docFreqs := map[string]int64{
+		"heart": 50, "attack": 60, "infarct": 5, "myocardial": 8, "infarction": 9, "gone": 3, "ticker": 2, "cardiac": 20,
+		"inner": 70, "organ": 10, "car": 40, "automobile": 30, "road": 700, "truck": 25,
+	}
+	for _, tt := range []struct {
+		text                     string
+		alternatives, candidates []string
+	}{
+		{"heart attack", []string{
+			"infarct for heart attack at heart+attack, 1.00", "myocardial infarction for heart attack at heart+attack, 0.80",
+			"ticker for heart at heart, 1.00", "inner organ for heart at heart, 0.40",
+		}, []string{"cardiac"}},
+		{"attack heart", []string{"ticker for heart at heart, 1.00", "inner organ for heart at heart, 0.40"}, []string{"cardiac"}},
+		{"car", []string{"automobile for car at car, 1.00", "road for car at car, 1.00"}, []string{"truck"}}, // however frequent
+		{"car automobile", []string{"road for car at car, 1.00"}, []string{"truck"}},                          // which says it itself
+	} {
+		alternatives, candidates := said(proposed(t, tt.text, rows, docFreqs, nil))
+		if d := cmp.Diff(tt.alternatives, alternatives) + cmp.Diff(tt.candidates, candidates); d != "" {
+			t.Errorf("%s: %s", tt.text, d)
+		}
+	}
+	alternatives, candidates := said(proposed(t, "car", rows, docFreqs, func(s *Selection) { s.NoAlternatives = true }))
+	if len(alternatives) != 0 || !slices.Equal(candidates, []string{"automobile", "truck"}) {
+		t.Errorf("switched off: %q, %q", alternatives, candidates)
+	}
+	sel := proposed(t, "heart attack", rows, docFreqs, nil)
+	if want := simmatrix.IDF(8, 1000) + simmatrix.IDF(9, 1000); math.Abs(sel.Alternatives[1].IDF-want) > 1e-12 {
+		t.Errorf("the idf of a phrase is %v, want the sum %v", sel.Alternatives[1].IDF, want)
+	}
+	if len(sel.LeftOut) != 1 || simmatrix.Spelled(sel.LeftOut[0].Term) != "gone forever" || sel.LeftOut[0].Frequent {
+		t.Errorf("left out: %+v", sel.LeftOut)
+	}
+}
+
+// A word that no document has would be the most telling of the text.
+func TestAWordOfNoDocumentTakesTheIDFOfItsMostFrequentAlternative(t *testing.T) {
+	sel := proposed(t, "ticker pain", map[string]string{"ticker": "heart 1, inner organ 1"}, map[string]int64{"heart": 50, "inner": 70, "organ": 10, "pain": 30}, nil)
+	if got, want := sel.Origins[0].IDF, simmatrix.IDF(50, 1000); got != want {
+		t.Errorf("idf %v, want that of heart, %v", got, want)
+	}
+}
+
+func TestATextHasAtMostSoManyAlternatives(t *testing.T) {
+	var row []string
+	docFreqs := map[string]int64{"a": 1}
+	for k := range MaxAlternatives + 10 {
+		term := fmt.Sprintf("t%04d", k)
+		row, docFreqs[term] = append(row, term+" 1"), 1
+	}
+	if n := len(proposed(t, "a", map[string]string{"a": strings.Join(row, ",")}, docFreqs, nil).Alternatives); n != MaxAlternatives {
+		t.Errorf("%d alternatives", n)
+	}
+}
