@@ -29,6 +29,7 @@ type fakeCluster struct {
 	graph      bool              // a term spans several positions
 	analyzers  map[string]string // of fields; others have ""
 	similarity mapping.Similarity
+	phrases    mapping.Phrases
 	stopWords  string
 	synonyms   map[string]string // stands at the same position
 
@@ -49,7 +50,7 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 		return nil, fmt.Errorf("mixed: %w", mapping.ErrMixed)
 	}
 	a := &esclient.Analysis{
-		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Pipelines: f.pipelines, Graph: f.graph, Similarity: f.similarity, Phrases: f.phrases, NotWords: f.notWords[field],
 	}
 	if strings.HasPrefix(field, "segments.") {
 		a.Nested = "segments"

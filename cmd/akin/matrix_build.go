@@ -51,7 +51,7 @@ func (f *buildFlags) sources() []sourceFlag {
 			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run", &f.index},
 		{"from-vectors", "power recall max-words", &f.vectors},
 		{"from-edit-distance", "", &f.spelling},
-		{"from-thesaurus", "similarity", &f.thesaurus},
+		{"from-thesaurus", "similarity weigh-by", &f.thesaurus},
 		{"from-tsv", "", &f.list},
 		{"from-matrices", "combine", &f.combine},
 	}
@@ -179,6 +179,9 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 		return nil, err
 	}
 	if m, err = f.field.project(ctx, m, report); err != nil {
+		return nil, err
+	}
+	if m, err = f.thesaurus.weigh(ctx, m, report); err != nil {
 		return nil, err
 	}
 	m, dropped, err := f.terms.Apply(m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
 )
@@ -133,12 +134,14 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 
 type thesaurusFlags struct {
 	path    string
+	weighBy string // a matrix file
 	options source.ThesaurusOptions
 }
 
 func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
 	t.options = source.DefaultThesaurusOptions()
 	flags.StringVar(&t.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
+	flags.StringVar(&t.weighBy, "weigh-by", "", "matrix file of the index: take its similarities for the synonyms, and leave out those it does not use alike")
 	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms where the file has none")
 }
 
@@ -158,9 +161,27 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	if err == nil {
 		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
+		report.Tell("%d entries of several words", counts.Expressions)
 		if counts.Skipped > 0 {
-			report.Tell("entries of several words, such as %q: %d skipped", counts.Examples, counts.Skipped)
+			report.Tell("entries of more than %d words, such as %q: %d left out", simmatrix.MaxExpressionTerms, counts.Examples, counts.Skipped)
 		}
+	}
+	return m, err
+}
+
+// weigh gives the synonyms, already index terms, the similarities of the matrix
+// of --weigh-by, if there is one.
+func (t *thesaurusFlags) weigh(ctx context.Context, m *simmatrix.Matrix, report *cli.Progress) (*simmatrix.Matrix, error) {
+	if t.weighBy == "" {
+		return m, nil
+	}
+	docs, err := cli.ReadMatrix(ctx, t.weighBy)
+	if err != nil {
+		return nil, err
+	}
+	m, counts, err := combine.Weigh(m, docs)
+	if err == nil {
+		report.Tell("weighed by %s: %d exact entries, %d kept, %d dropped, such as %q", t.weighBy, counts.Exact, counts.Kept, counts.Dropped, counts.Lost)
 	}
 	return m, err
 }

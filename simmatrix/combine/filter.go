@@ -19,7 +19,7 @@ type TermFilter struct {
 // Match reports whether f keeps a term in docFreq of docs documents. If docs is
 // 0, unknown, a docFreq of 0 is not too small.
 func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
-	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) {
+	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) && !simmatrix.IsExpression(term) { // of which nobody counts the documents
 		return false
 	}
 	return f.Drop == nil || !f.Drop.MatchString(term)
