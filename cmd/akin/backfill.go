@@ -86,7 +86,7 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) 
 		}
 		for _, other := range texts {
 			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
-				return nil, fmt.Errorf("index %q has the text fields %q and %q: their lengths would both be named %s, "+
+				return nil, fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
 					"so an index can store them for only one of the two, and only if the other is not a text field",
 					i.Index, f.field, other, esclient.NormPath(f.field))
 			}
@@ -214,7 +214,7 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 		err = ctx.Err()
 	}
 	if ctx.Err() != nil || err != nil && documents.Interrupted(err) {
-		return fmt.Errorf("%w; run the same command again for the rest", err)
+		return fmt.Errorf("%w; the same command goes on with the rest", err)
 	}
 	return err
 }

@@ -233,7 +233,7 @@ func summary(all []compared) string {
 	return fmt.Sprintf(`
 nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
 With akin %d queries rank better, %d worse and %d as before.
-With akin a search finds all hits that it finds without, and also texts that have
+With akin a search finds all the hits that it finds without, and also texts with
 only related words: totals and facets grow.
 With "matching: same" it finds the same hits and only reorders them: %.3f.
 `, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)

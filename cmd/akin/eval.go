@@ -105,9 +105,9 @@ func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.
 	answered, err := evaluate.Search(ctx, set.List, queries, o)
 	switch {
 	case err != nil && s.file != nil:
-		err = fmt.Errorf("%w\n%d of %d queries are in %s: run the same command again to continue", err, len(answered), len(queries), s.Resume)
+		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), s.Resume)
 	case err != nil:
-		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE the answers are kept, and the same command continues", err, len(answered), len(queries))
+		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE the answers are kept, and the same command goes on", err, len(answered), len(queries))
 	}
 	return answered, err
 }

@@ -117,7 +117,7 @@ func grouped(names []string, texts map[string][]mapping.Text, expression string)
 func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []string) {
 	for _, t := range texts {
 		if t.NotWords != "" {
-			left = append(left, fmt.Sprintf("%s of %s: its terms are not words (%s)", t.Name, index, t.NotWords))
+			left = append(left, fmt.Sprintf("%s of %s: its terms are no words (%s)", t.Name, index, t.NotWords))
 			continue
 		}
 		if !nameable("fields", t.Name) {

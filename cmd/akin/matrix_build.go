@@ -134,7 +134,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile))
 	if flags.Changed("power") && f.power == 0 {
-		errs = append(errs, errors.New("--power: must be above 0"))
+		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
 	if f.source.matrixSource != nil {
 		errs = append(errs, f.source.check(&f.matrixFlags))

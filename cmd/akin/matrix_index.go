@@ -133,7 +133,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
-			"change --min-df, --max-docs or --top)", err, d.maxMemory)
+			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
 	}
 	return m, err
 }

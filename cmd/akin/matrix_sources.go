@@ -47,7 +47,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		return nil, err
 	}
 	if n := vectors.Skipped(); n != (source.SkippedWords{}) {
-		report.Tell("skipped %d words that the filters drop, %d repeated words, %d that cannot be index terms",
+		report.Tell("skipped %d words that the filters leave out, %d repeated words, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
 	if f.field.URL != "" {

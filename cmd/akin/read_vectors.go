@@ -58,7 +58,7 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 		case openSearch:
 			return "OpenSearch has no dense_vector; make the model with --store knn_vector"
 		case major < 8:
-			return "dense_vector needs Elasticsearch 8 or later for kNN"
+			return "dense_vector supports kNN from Elasticsearch 8"
 		case version >= renewed:
 			most = 4096
 		case meta.Normalization != vectors.Soft:
@@ -267,5 +267,5 @@ func (l *vectorLosses) Describe(meta vectors.Meta) string {
 		to = fmt.Sprintf(" to %d terms", meta.Terms)
 	}
 	return fmt.Sprintf("%d vectors, %d of them cut%s: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
-		"scores are too low by at most %.3g times the sum of the query's values", l.docs, l.cut, to, mean, percent*l.most, l.largest)
+		"scores are too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
 }

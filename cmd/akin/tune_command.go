@@ -107,7 +107,7 @@ func (c *command) read(ctx context.Context) (*tuneBench, error) {
 	}
 	for _, read := range []string{c.matrix, c.judged.Judgments, c.judged.Queries, c.searches.Template, c.searches.Resume} {
 		if read != "" && cli.Same(read, c.out) {
-			return nil, fmt.Errorf("--out %s is also an input: choose another file", c.out)
+			return nil, fmt.Errorf("--out: the input %s would be written over: choose another file", c.out)
 		}
 	}
 	b := &tuneBench{}
@@ -174,7 +174,7 @@ func (c *command) search(ctx context.Context, b *tuneBench) (*evaluate.TuneResul
 	b.Kept, b.plan = c.searches.Kept, c.plan(b, docs)
 	result, err := evaluate.Tune(ctx, len(b.Bodies), evaluate.NewSpace(), c.tune, b.Score)
 	if err != nil {
-		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command continues", err)
+		err = fmt.Errorf("%w\nwith --resume FILE the scores are kept, and the same command goes on from there", err)
 	}
 	return result, err
 }
