@@ -33,7 +33,7 @@ type Arm struct {
 
 // Answered has the answers of all arms to one query.
 type Answered struct {
-	Query   string   // its id
+	Query   string   // the query's id
 	Answers []Answer // in the order of the arms
 }
 
