@@ -57,7 +57,7 @@ var (
 
 // A Task says which documents lack something, and what to write.
 type Task struct {
-	// Stage names the work in its progress, such as "computing norms".
+	// Stage names the work in progress reports, such as "computing norms".
 	Stage string
 	// Field is the text field of the documents. Done are queries for documents
 	// that lack nothing; a written document matches one. Stale, which may be nil,
