@@ -37,7 +37,7 @@ type answer struct {
 	Embeddings jsontext.Value `json:"embeddings"`
 }
 
-var errNoNumber = errors.New("the model answers with a vector of which a number is null")
+var errNoNumber = errors.New("the model answers with a vector that contains null")
 
 // numbers are a vector without null; some models write NaN as null.
 type numbers []float32
@@ -116,7 +116,7 @@ func check(vectors [][]float32, texts, dim int) (alike bool, err error) {
 	}
 	zero := func(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
 	if first && !slices.ContainsFunc(vectors, func(v []float32) bool { return !zero(v) }) {
-		return alike, errors.New("the model answers with zeros only: look at its name and at how it is served")
+		return alike, errors.New("the model answers only with zeros: check its name and how it is served")
 	}
 	return alike, nil
 }
@@ -136,7 +136,7 @@ func Split(text string) (node, path string, err error) {
 		return "", "", fmt.Errorf("want http://HOST:PORT/v1/embeddings or, on the cluster that is read, _inference/text_embedding/NAME, " +
 			"_ml/trained_models/NAME/_infer or _plugins/_ml/_predict/text_embedding/ID")
 	case u.User != nil:
-		return "", "", fmt.Errorf("give the key apart from the URL")
+		return "", "", fmt.Errorf("the URL must not contain the key")
 	}
 	switch path := strings.TrimRight(u.Path, "/"); {
 	case path == "":

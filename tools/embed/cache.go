@@ -54,11 +54,11 @@ func (c *cache) check(tx *bbolt.Tx) error {
 		return nil
 	}
 	if about == nil || tx.Bucket(vectorBucket) == nil {
-		return errors.New("it is no cache of vectors: name another file")
+		return errors.New("it is not a cache of vectors: choose another file")
 	}
 	for key, want := range c.is {
 		if got := string(about.Get([]byte(key))); got != want {
-			return fmt.Errorf("it has vectors of the %s %q, not of %q: name another file", key, got, want)
+			return fmt.Errorf("it has vectors of the %s %q, not of %q: choose another file", key, got, want)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (c *cache) try(f func() error) (err error) {
 			err = fmt.Errorf("it is damaged: remove it (%v)", r)
 		}
 		if errors.Is(err, bbolterrors.ErrTimeout) {
-			err = errors.New("another build uses it: wait until that ends, or name another file")
+			err = errors.New("another build uses it: wait until that ends, or choose another file")
 		}
 		if err != nil {
 			err = fmt.Errorf("the cache of vectors %s: %w", c.path, err)

@@ -127,7 +127,7 @@ func (m *Model) Vectors(ctx context.Context, words []string, progress simmatrix.
 		case err != nil:
 			return err
 		case !differ && len(batch) >= firstWords: // do not cache them; a model may give a few words the same vector
-			return errors.New("the model answers with the same vector for all words: look at its name and at how it is served")
+			return errors.New("the model answers with the same vector for all words: check its name and how it is served")
 		}
 		if dim == 0 {
 			dim = len(got[0])
@@ -261,7 +261,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 		refused, _ := errors.AsType[*esclient.Error](err)
 		switch {
 		case err == nil && a.Embeddings != nil:
-			return nil, backoff.Permanent(errors.New("the model answers as Ollama's /api/embed does: use /v1/embeddings"))
+			return nil, backoff.Permanent(errors.New("the model answers like Ollama's /api/embed: use /v1/embeddings"))
 		case err == nil && len(a.Error) > 0 && a.Error.Kind() != 'n':
 			return nil, backoff.Permanent(&esclient.Error{Status: http.StatusOK, Reason: string(a.Error[:min(len(a.Error), maxQuoted)])})
 		case err == nil:
@@ -284,7 +284,7 @@ func (m *Model) ask(ctx context.Context, words []string, batch []int, first, hal
 // advice is right.
 func (m *Model) explain(err error) error {
 	if err != nil && strings.Contains(err.Error(), "invalid character '<'") {
-		return fmt.Errorf("%w: that is a web page, not JSON: look at the URL, which mostly ends with /v1/embeddings", err)
+		return fmt.Errorf("%w: that is a web page, not JSON: check the URL, which usually ends with /v1/embeddings", err)
 	}
 	refused, ok := errors.AsType[*esclient.Error](err)
 	if !ok || m.Node == "" {
@@ -303,11 +303,11 @@ func (m *Model) explain(err error) error {
 	case refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
 		text = append(text, "give its key in $"+EnvKey)
 	case refused.Status == http.StatusNotFound:
-		text = append(text, "look at the path in the URL and at the name of the model")
+		text = append(text, "check the path in the URL and the name of the model")
 	case refused.RetryAfter > patience:
 		text = append(text, fmt.Sprintf("it asks to wait %v, and akin waits no longer than %v: build again later", refused.RetryAfter, patience))
 	case refused.Status == http.StatusTooManyRequests:
-		text = append(text, "it is overloaded, or your share of it is used up")
+		text = append(text, "it is overloaded, or your quota is used up")
 	}
 	return errors.New(strings.Join(text, ": "))
 }

@@ -374,7 +374,7 @@ func (b *backfill) fail(doc *documents.DocRef, err error) error {
 		b.o.OnFailure(*doc, err)
 	}
 	if len(b.failed) >= maxFailures {
-		return fmt.Errorf("%d %w, the last one, %q of index %q, with: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
+		return fmt.Errorf("%d %w; the last one, %q of index %q: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
 	}
 	return nil
 }

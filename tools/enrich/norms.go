@@ -105,7 +105,7 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 
 // ErrNoDocs means that a matrix cannot be weights, because it lacks the number
 // of documents.
-var ErrNoDocs = errors.New("the matrix does not know the number of documents")
+var ErrNoDocs = errors.New("the matrix lacks the number of documents")
 
 // Weights are frozen weights W: the inverse document frequencies of a matrix's
 // terms. They are immutable.

@@ -133,7 +133,7 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		case p == nil:
 			members[name] = object{"type": types[0]}
 		case !slices.Contains(types, p.Type) || string(p.Index) == "false":
-			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, wanted is %s that is indexed: name another --path", f.Path, name, p.TypeName(), types[0]))
+			err = errors.Join(err, fmt.Errorf("%s.%s is mapped as %s, but must be an indexed %s: choose another --path", f.Path, name, p.TypeName(), types[0]))
 		}
 	}
 	switch {
@@ -141,10 +141,10 @@ func (f *Filling) Check(i *mapping.Inspection) (lacking []byte, err error) {
 		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, and segments need a field that is nested, which cannot be changed in an index: "+
 			"name another one with --path", f.Path, at.TypeName()))
 	case at != nil && at.Nested != "":
-		err = errors.Join(err, fmt.Errorf("%s is in the nested documents of %s, and segments are those of a whole document: name another one with --path",
+		err = errors.Join(err, fmt.Errorf("%s is in the nested documents of %s, but segments must be in the whole document: choose another --path",
 			f.Path, at.Nested))
 	case stamp != nil && stamp.Type != "keyword":
-		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, wanted is a keyword: name another --path", f.StampPath(), stamp.TypeName()))
+		err = errors.Join(err, fmt.Errorf("%s is mapped as %s, but must be a keyword: choose another --path", f.StampPath(), stamp.TypeName()))
 	}
 	if err = errors.Join(err, f.refuseShared(find)); err != nil {
 		return nil, fmt.Errorf("index %q: %w", i.Index, err)
@@ -176,7 +176,7 @@ func (f *Filling) refuseShared(find func(name string) *mapping.Property) error {
 		}
 		for key := range above.Properties {
 			if name := f.Path[:i+1] + key; name != f.Path && name != f.StampPath() && !strings.HasPrefix(f.Path, name+".") {
-				return fmt.Errorf("%s has other fields, such as %s: where documents have a list of it, segments would replace that; name another --path",
+				return fmt.Errorf("%s has other fields, such as %s: if documents have a list of it, segments would replace that list; choose another --path",
 					f.Path[:i], name)
 			}
 		}
@@ -223,7 +223,7 @@ func (c Cut) Validate() error {
 		return errors.Join(errs...)
 	case Paragraphs, Sentences:
 		if c.Words != 0 || c.Overlap != 0 {
-			return fmt.Errorf("the number of words and their overlap are for %s, not for %s", Windows, c.By)
+			return fmt.Errorf("only %s have a number of words and an overlap, not %s", Windows, c.By)
 		}
 		return nil
 	}
@@ -284,7 +284,7 @@ func (c Cut) Texts(texts []string, limit int) ([]Segment, error) {
 		})
 	}
 	if n > limit {
-		return nil, fmt.Errorf("%w: %d, of %d that the index takes in a document; cut into larger windows, or raise its setting %s",
+		return nil, fmt.Errorf("%w: %d, and the index allows %d in a document; cut larger windows, or raise its setting %s",
 			ErrTooMany, n, limit, LimitSetting)
 	}
 	return all, nil

@@ -138,7 +138,7 @@ func (t *Terms) Each(ctx context.Context, docs []documents.DocRef, fn func(i int
 			found, err = []documents.DocTerms{{Err: err}}, nil
 		}
 		if err == nil && len(found) != n {
-			err = fmt.Errorf("the terms of %d documents for %d", len(found), n)
+			err = fmt.Errorf("the cluster returned terms of %d documents for %d", len(found), n)
 		}
 		if err != nil {
 			return err

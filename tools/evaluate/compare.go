@@ -103,11 +103,11 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.1f\t%.1f\n", a.Name, of(a.WithoutHits), a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	fmt.Fprintf(out, "\n%s against %s\t\n", c.Arms[1].Name, c.Arms[0].Name)
-	fmt.Fprintf(out, "of the first ten the same (overlap@10)\t%.1f %%\n", 100*c.Overlap)
+	fmt.Fprintf(out, "the same in the first ten (overlap@10)\t%.1f %%\n", 100*c.Overlap)
 	fmt.Fprintf(out, "searches with another first hit\t%s\n", of(c.ChangedFirst))
 	fmt.Fprintf(out, "searches that had no hits and get some\t%s\n", of(c.Gained))
 	fmt.Fprintf(out, "searches that had hits and get none\t%s\n", of(c.Lost))
-	refused := Note{len(c.Refused), "queries are left out, the cluster refuses them", c.Refused}
+	refused := Note{len(c.Refused), "queries are left out because the cluster rejects them", c.Refused}
 	writeNotes(out, slices.Concat([]Note{refused}, c.Arms[0].notes(c.Arms[0].Name), c.Arms[1].notes(c.Arms[1].Name)))
 	return out.Flush()
 }

@@ -105,7 +105,7 @@ func (r *reader) json(text []byte) {
 		}
 		r.fail(lineAt(text)(at), "not as JSON with judgments is: %w", err)
 	case r.given:
-		r.fail(1, "the file has its queries itself: give no file of queries")
+		r.fail(1, "the file already has the queries: do not give a file of queries")
 	case !file.known():
 		r.fail(1, `want "requests" as in a _rank_eval request, "judgmentRatings" or "queries"`)
 	default:

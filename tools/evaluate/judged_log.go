@@ -79,7 +79,7 @@ func (r *reader) log(text []byte, parse func(line string) (asked, error)) {
 		case q.Query == "":
 			r.fail(n, `no "query"`)
 		case len(q.Query) > maxText:
-			r.fail(n, "%d bytes are too long for a query, at most %d", len(q.Query), maxText)
+			r.fail(n, "a query of %d bytes is too long: at most %d", len(q.Query), maxText)
 		case !utf8.ValidString(q.Query):
 			r.fail(n, "not UTF-8")
 		case q.Count < 1:

@@ -133,7 +133,7 @@ func (r *reader) query(line int, q Query) {
 	case q.ID == "" || q.Text == "" && q.Body == nil:
 		r.fail(line, "a query needs an id and a text")
 	case ok:
-		r.fail(line, "query %q is in %s, too", q.ID, before)
+		r.fail(line, "query %q is also in %s", q.ID, before)
 	default:
 		r.queries[q.ID] = r.place(line)
 		r.set.Queries = append(r.set.Queries, q)

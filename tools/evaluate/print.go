@@ -30,7 +30,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		fmt.Fprintf(out, "\t%.1f %%\t%s\t%.1f\t%.1f\t%.1f\n", 100*a.Unjudged, added, a.Latency.P50, a.Latency.P95, a.Latency.P99)
 	}
 	for _, a := range r.Arms[1:] {
-		fmt.Fprintf(out, "\n%s against %s\tdifference\twith 95 %% confidence in\tchance\tif all arms count\n", a.Name, r.Arms[0].Name)
+		fmt.Fprintf(out, "\n%s against %s\tdifference\t95 %% confidence interval\tchance\tcorrected for all arms\n", a.Name, r.Arms[0].Name)
 		for _, m := range r.Measures {
 			e, first := a.Measures[m], r.Arms[0].Measures[m].Mean
 			fmt.Fprintf(out, "%s\t%+.4f%s\t[%+.4f, %+.4f]\tp = %.4f\tp = %.4f\n", m, e.Gain.Mean, percent(e.Gain.Mean, first),
@@ -73,8 +73,8 @@ func (r *Result) Notes() []Note {
 
 func (t *Trouble) notes(arm string) []Note {
 	return []Note{
-		{t.FailedOpen, "searches of " + arm + " went on as they came, since something failed: see the log of akin", nil},
-		{t.Unexplained, "searches of " + arm + " have no explanation any more: their added terms are not known, nor whether they failed", nil},
+		{t.FailedOpen, "searches of " + arm + " were sent unchanged because something failed: see the log of akin", nil},
+		{t.Unexplained, "searches of " + arm + " have no explanation any more: it is unknown which terms they got, and whether they failed", nil},
 	}
 }
 

@@ -92,10 +92,10 @@ func (r *TuneResult) Summary() string {
 	}
 	switch r.Advice {
 	case UseTuned:
-		return fmt.Sprintf("The tuned setting: on queries that it was not chosen on, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
+		return fmt.Sprintf("The tuned setting: on held-out queries, nDCG@10 %s over direct search\nand %s over the defaults: %s.",
 			percent(r.HeldOut), percent(r.HeldOutOverDefaults), r.Chosen)
 	case UseDefaults:
-		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on queries\nthat it was not chosen on: %s over the defaults.",
+		return fmt.Sprintf("The defaults: nDCG@10 %s over direct search. No setting is better beyond chance on\nheld-out queries: %s over the defaults.",
 			percent(r.Defaults), percent(r.HeldOutOverDefaults))
 	default:
 		return fmt.Sprintf("Nothing: neither the defaults, nDCG@10 %s, nor a tuned setting, %s,\nare better than direct search beyond chance.",

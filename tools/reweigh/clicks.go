@@ -28,7 +28,7 @@ type ClickLog struct {
 const maxLine = 1 << 20
 
 // ErrEmpty means that a log has no impression.
-var ErrEmpty = errors.New("nothing is in it")
+var ErrEmpty = errors.New("it has no impressions")
 
 // ReadClicks reads a log with one [Impression] per line, as JSON whose other
 // members are ignored. The error contains the line, or wraps [ErrEmpty].
@@ -48,7 +48,7 @@ func ReadClicks(r io.Reader) (*ClickLog, error) {
 		var i Impression
 		err := json.Unmarshal(line, &i)
 		if err == nil && (i.Query == "" || len(i.Shown) == 0) {
-			err = errors.New(`an impression has a "query" and what was "shown"`)
+			err = errors.New(`an impression needs "query" and "shown"`)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

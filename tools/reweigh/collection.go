@@ -63,8 +63,8 @@ func (c *Collection) Add(id string, texts [][]string) error {
 	}
 	c.docs, c.lengths = append(c.docs, doc), append(c.lengths, float64(length))
 	if c.size += len(doc); c.size > maxOccurrences {
-		return fmt.Errorf("the documents have more than %d million different terms each, together: "+
-			"learn from an index with fewer documents, those of the queries among them", maxOccurrences/1_000_000)
+		return fmt.Errorf("the documents have more than %d million terms together, each counted once per document: "+
+			"learn from an index with fewer documents that has those of the queries", maxOccurrences/1_000_000)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (s *Source) judged(ctx context.Context) (searches []Search, err error) {
 		return nil, err
 	}
 	if unknown := set.Unknown(); len(unknown) > 0 {
-		s.Report.Tell("%d queries with judgments are not in %s, and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
+		s.Report.Tell("%d judged queries are not in %s and do not count: %s", len(unknown), s.Queries, cli.Some(unknown))
 	}
 	for _, q := range set.Judged() {
 		opinions := map[string]Opinion{}
@@ -73,7 +73,7 @@ func (s *Source) clicked(ctx context.Context) ([]Search, error) {
 		return nil, err
 	}
 	if n := len(log.NotShown); n > 0 {
-		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
+		s.Report.Tell("%d clicks on documents that were not shown do not count: %s", n, cli.Some(log.NotShown))
 	}
 	return log.Searches(), nil
 }
@@ -100,7 +100,7 @@ type Judged struct{ Queries, Judgments string }
 
 // Register adds the flags of the files. usage is that of --judgments.
 func (j *Judged) Register(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&j.Queries, "queries", "", "file of queries, where the judgments have only their ids")
+	flags.StringVar(&j.Queries, "queries", "", "file of queries, if the judgments have only their ids")
 	flags.StringVar(&j.Judgments, "judgments", "", usage)
 }
 
@@ -124,7 +124,7 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 		queries = &evaluate.JudgedFile{Name: j.Queries, Content: file}
 	}
 	if set, err = evaluate.ReadJudged(queries, &evaluate.JudgedFile{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
-		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
+		err = fmt.Errorf("%s: no judgment is for a query in %s", j.Judgments, j.Queries)
 		if j.Queries == "" {
 			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
 		}

@@ -64,7 +64,7 @@ func scales() []float64 { return []float64{0, 0.3, 0.6, 1.2} }
 // error if ctx ends, or if m already has the largest number of origins.
 func Learn(ctx context.Context, m *simmatrix.Matrix, c *Collection, searches []Search, o Options, progress simmatrix.Progress) (*Result, error) {
 	if len(m.Table().Meta.Origins) == simmatrix.MaxOrigins {
-		return nil, errors.New("the matrix has as many origins as it can have: what is learned would be one more")
+		return nil, errors.New("the matrix already has the largest number of origins: learning would add one")
 	}
 	c.finish()
 	l := &learner{Collection: c, matrix: m, options: o, hasRow: make([]bool, len(c.terms))}
