@@ -207,8 +207,7 @@ func signed(value float64) string {
 }
 
 // clip returns a text of users or documents for display: on one line, without
-// control characters and characters that XML forbids, and at most most
-// characters long.
+// control characters and characters that XML forbids, cut after most characters.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
