@@ -136,7 +136,7 @@ func Split(text string) (node, path string, err error) {
 		return "", "", fmt.Errorf("want http://HOST:PORT/v1/embeddings or, on the cluster that is read, _inference/text_embedding/NAME, " +
 			"_ml/trained_models/NAME/_infer or _plugins/_ml/_predict/text_embedding/ID")
 	case u.User != nil:
-		return "", "", fmt.Errorf("the URL must not contain the key")
+		return "", "", fmt.Errorf("give the key apart from the URL")
 	}
 	switch path := strings.TrimRight(u.Path, "/"); {
 	case path == "":

@@ -154,7 +154,7 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 		return t, nil
 	}
 	if !bytes.Contains(body, []byte(placeholder)) {
-		return nil, fmt.Errorf("the search body has no %s in place of the query's text", placeholder)
+		return nil, fmt.Errorf("no %s in the search body in place of the query's text", placeholder)
 	}
 	var err error
 	t.text, err = t.complete(body)
@@ -164,7 +164,7 @@ func NewTemplate(body []byte, depth int, title string) (*Template, error) {
 func (t *Template) complete(body []byte) ([]byte, error) {
 	var search map[string]json.RawMessage
 	if err := json.Unmarshal(body, &search); err != nil {
-		return nil, fmt.Errorf("the search body is not a JSON object: %w", err)
+		return nil, fmt.Errorf("the search body is no JSON object: %w", err)
 	}
 	for name, value := range map[string]any{"size": t.depth, "_source": t.source} {
 		if _, ok := search[name]; !ok {
@@ -180,7 +180,7 @@ func (t *Template) Body(q Query) ([]byte, error) {
 		return t.complete(q.Body)
 	}
 	if t.text == nil {
-		return nil, errors.New("a query with a text needs a search template")
+		return nil, errors.New("a query with a text needs a template")
 	}
 	text, err := json.Marshal(q.Text)
 	if err != nil {
@@ -222,7 +222,7 @@ func ReadKept(file io.ReadWriter) (*Kept, error) {
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
 		if !strings.HasPrefix(text, keptBegin) && !strings.HasPrefix(keptBegin, text) {
-			return nil, fmt.Errorf("line %d is not an answer of an evaluation: choose another file", n)
+			return nil, fmt.Errorf("line %d: no answer of an evaluation: choose another file", n)
 		}
 		var line keptLine
 		if json.Unmarshal([]byte(text), &line) == nil {

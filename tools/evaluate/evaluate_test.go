@@ -114,7 +114,7 @@ func TestInterruptedRunGoesOnWithTheSameResult(t *testing.T) {
 // The file may be named by mistake, and must not be written to then.
 func TestLinesOfAnotherFileAreNoAnswers(t *testing.T) {
 	for _, text := range []string{"what\n", `{"query":"a search"}`, `{"key":"1","answer":{}}` + "\nwhat\n"} {
-		check.Message(t, "is not an answer of an evaluation", check.ErrOf(ReadKept(bytes.NewBufferString(text))), text)
+		check.Message(t, "no answer of an evaluation", check.ErrOf(ReadKept(bytes.NewBufferString(text))), text)
 	}
 	for _, half := range []string{"", "\n", `{"k`, "\n" + `{"key":"1","answ` + "\n\n"} {
 		if kept, err := ReadKept(bytes.NewBufferString(half)); err != nil || len(kept.answers) > 0 {

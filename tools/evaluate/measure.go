@@ -170,7 +170,7 @@ func parseMeasure(name string) (Measure, error) {
 	case name == "MRR":
 		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, len(r)) }
 	case of == nil || !cut || err != nil || k < 1 || strconv.Itoa(k) != ranks:
-		return m, fmt.Errorf("%q is not a measure: want MAP, MRR, or nDCG, MRR, P or recall with a number, such as nDCG@10", name)
+		return m, fmt.Errorf("%q is no measure: want MAP, MRR, or nDCG, MRR, P or recall with a number, such as nDCG@10", name)
 	default:
 		m.K = k
 		m.of = func(r []string, g map[string]float64) float64 { return of(r, g, k) }
@@ -202,7 +202,7 @@ func ParseConditions(texts []string, measures []Measure) (Conditions, error) {
 			all[i].least, err = strconv.ParseFloat(m[2]+m[3], 64)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: want one of the measures with its least mean, nDCG@10=0.35, or its least change from the first arm, nDCG@10=-1%%", text)
+			return nil, fmt.Errorf("%s: want a measure of --measures with its least mean, nDCG@10=0.35, or its least change from the first arm, nDCG@10=-1%%", text)
 		}
 	}
 	return all, nil

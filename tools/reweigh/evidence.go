@@ -124,7 +124,7 @@ func (j *Judged) Read(ctx context.Context) (set *evaluate.Set, err error) {
 		queries = &evaluate.JudgedFile{Name: j.Queries, Content: file}
 	}
 	if set, err = evaluate.ReadJudged(queries, &evaluate.JudgedFile{Name: j.Judgments, Content: judgments}); err == nil && len(set.Judged()) == 0 {
-		err = fmt.Errorf("%s: no judgment is for a query in %s", j.Judgments, j.Queries)
+		err = fmt.Errorf("%s: none of the judgments is of a query in %s", j.Judgments, j.Queries)
 		if j.Queries == "" {
 			err = fmt.Errorf("%s has only the ids of queries: give --queries FILE with their texts", j.Judgments)
 		}
