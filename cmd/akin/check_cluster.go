@@ -47,7 +47,7 @@ func (r *checkReport) certificates(cfg *configs.Config) {
 			}
 		}
 		if !found {
-			r.fail(f.key, fmt.Errorf("%s has no certificate", f.path))
+			r.fail(f.key, fmt.Errorf("%s: no certificate in it", f.path))
 		}
 	}
 }

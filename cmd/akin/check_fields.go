@@ -209,7 +209,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	case s.Reason == reason.Mixed:
 		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or map the field alike"
 	case s.Segments == reason.NoMatrix:
-		f.Verdict, f.Says = verdictWarning, "no matrix is bound to the text of its segments: add that field to matrices.fields"
+		f.Verdict, f.Says = verdictWarning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
 	case s.Segments != "" && s.Segments != reason.NotText:
 		f.Verdict, f.Says = verdictWarning, "without the segments of expansion.segments: "+string(s.Segments)
 	case lacks(s.Reason) != "":
