@@ -206,8 +206,8 @@ func signed(value float64) string {
 	return strings.Replace(fmt.Sprintf("%+.4f", value), "-", "−", 1)
 }
 
-// clip returns a text of users or documents for display: on one line, without
-// control characters and characters that XML forbids, cut after most characters.
+// clip returns a text of users or documents for display: on one line, cut after
+// most characters, without control characters and those that XML forbids.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
