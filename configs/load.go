@@ -124,6 +124,9 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 			}
 		}
 	}
+	for i, file := range c.Vectors {
+		c.Vectors[i] = under(dir, file)
+	}
 }
 
 func under(dir, name string) string {
