@@ -53,27 +53,29 @@ func (e *Expander) below(body []byte, rawQuery string) int {
 	if why != "" || parameters.Get("scroll") != "" || parameters.Get("filter_path") != "" || !tracked(parameters.Get("track_total_hits")) {
 		return AtOnce
 	}
-	below := e.profile.Below
+	vectors, atOnce := false, parameters.Get("terminate_after") != ""
 	if err := jsonspan.Members(body, func(name, value []byte) error {
 		switch string(name) {
 		case "pit", "aggs", "aggregations", "terminate_after":
-			below = AtOnce
+			atOnce = true
 		case "track_total_hits":
-			if !tracked(string(value)) {
-				below = AtOnce
-			}
+			atOnce = atOnce || !tracked(string(value))
 		case "knn", "retriever", "rank":
-			below = min(below, 0)
+			vectors = true
 		case "query":
-			if searchesVectors(value) {
-				below = min(below, 0)
-			}
+			vectors = vectors || searchesVectors(value)
 		}
 		return nil
-	}); err != nil || parameters.Get("terminate_after") != "" {
+	}); err != nil {
 		return AtOnce
 	}
-	return below
+	switch {
+	case vectors:
+		return 0
+	case atOnce:
+		return AtOnce
+	}
+	return e.profile.Below
 }
 
 // Only returns a body with some searches of req, an _msearch request, selected

@@ -37,7 +37,7 @@ func required(namesAndValues ...string) (err error) {
 func (f *indexFieldFlags) openWeights(cmd *cobra.Command, ref string, redis *cli.Redis) (*simmatrix.Matrix, error) {
 	m, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), ref)
 	if err == nil && m.Meta().MaxNeighbors > 0 {
-		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
+		err = fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies may not be those of the index; "+
 			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", ref, f.URL, f.Index, f.field)
 	}
 	return m, err
@@ -87,7 +87,7 @@ func (f *indexFieldFlags) countable(ctx context.Context, cluster documents.API) 
 		for _, other := range texts {
 			if other != f.field && esclient.NormName(other) == esclient.NormName(f.field) {
 				return nil, fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
-					"so that one index can have them for one of the two only, and only if the other is none of text",
+					"so an index can store them for only one of the two, and only if the other is not a text field",
 					i.Index, f.field, other, esclient.NormPath(f.field))
 			}
 		}
@@ -113,7 +113,7 @@ func (f *indexFieldFlags) checkMapping(indices []mapping.Inspection, what string
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the mapping lacks what the %s are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
+	return fmt.Errorf("%s: the mapping lacks the fields for the %s, or maps them differently; put this first:\n  PUT /%s/_mapping\n  %s",
 		cli.Some(names), what, f.Index, body)
 }
 
@@ -123,15 +123,14 @@ type fillFlags struct {
 	all, dryRun bool
 }
 
-const fillHelp = `Each document is updated in part, once: its _version and _seq_no go up, and ingest
-pipelines do not run. One that somebody writes at the same time is left as it is written,
-and done in another round. The exit status is 1 where documents are left after five
-rounds, and where some fail. backfill can be stopped at any time; the same command goes on
-from there.
+const fillHelp = `Each document gets one partial update: its _version and _seq_no go up, and ingest pipelines
+do not run. A document that somebody else writes at the same time is left for another
+round. The exit status is 1 if documents are left after five rounds, or if some fail. You
+can stop backfill at any time; the same command continues from there.
 
-Documents that are written later are done when it is run again, from cron for example: a
-new one, and one that was written as a whole, is found by every run, and one that was
-updated in part by a run with --all. What is right already is not written.`
+Run it again, from cron for example, for documents written later. Every run finds new
+documents and those written as a whole. Only a run with --all finds those updated in part.
+Documents that are already right are not written.`
 
 // backfill completes the command of a backfill that stores what, such as
 // vectors, in documents. prepare returns an error if that is not possible; it
@@ -139,7 +138,7 @@ updated in part by a run with --all. What is right already is not written.`
 func (f *fillFlags) backfill(
 	cmd *cobra.Command, what string, check func() error, prepare func(cmd *cobra.Command, cluster documents.API) (filling, error),
 ) *cobra.Command {
-	cmd.Flags().BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that hold the right ones are not written")
+	cmd.Flags().BoolVar(&f.all, "all", false, "compute all "+what+" again; documents that already have the right ones are not written")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
 	return f.command(cmd, check, func(cmd *cobra.Command, cluster documents.API, report *cli.Progress) error {
 		g, err := prepare(cmd, cluster)
@@ -203,10 +202,10 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 		},
 		OnRound: func(conflicts int, err error) {
 			if err != nil {
-				report.Tell("%v; going on with what is left", err)
+				report.Tell("%v; continuing with the rest", err)
 				return
 			}
-			report.Tell("%d documents were written by others meanwhile; going on with those", conflicts)
+			report.Tell("%d documents were written by others meanwhile; trying those again", conflicts)
 		},
 	})
 	report.Tell("%d documents written, %d of them without %s; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",

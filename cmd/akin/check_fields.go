@@ -69,7 +69,7 @@ func (r *checkReport) fields(ctx context.Context, cfg *configs.Config, app *serv
 		report, err := app.Preview(ctx, p.index, p.field)
 		f := judge(&report, err)
 		if f.Reason == reason.NoMatrix && unserved {
-			f.Verdict, f.Says = verdictWarning, "no matrix is bound, or it is one that cannot be served, see above: searches stay as they are"
+			f.Verdict, f.Says = verdictWarning, "no matrix is bound, or its matrix cannot be served, see above: searches stay unchanged"
 		}
 		r.Fields = append(r.Fields, f)
 		scripts = scripts || report.Scripts
@@ -150,7 +150,7 @@ func (r *checkReport) rights(ctx context.Context, client *esclient.Client, p pla
 		}, "akin matrix build"},
 		{pipelines, "cluster:admin/search/pipeline/get", func() error {
 			return client.Do(ctx, esclient.Call{Path: "/_search/pipeline"}, &map[string]any{})
-		}, "searches with a search pipeline, hybrid ones above all"},
+		}, "searches with a search pipeline, above all hybrid searches"},
 	} {
 		err := right.call()
 		refused, ok := errors.AsType[*esclient.Error](err)
@@ -197,17 +197,17 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	few := s.Frequent >= enoughTerms && float64(s.Known) < fewKnown*float64(s.Frequent)
 	switch {
 	case s.Reason == reason.NoMatrix:
-		f.Says = "no matrix is bound: searches stay as they are"
+		f.Says = "no matrix is bound: searches stay unchanged"
 	case s.Reason == reason.UnknownToCluster:
 		f.Verdict, f.Says = verdictError, "the cluster does not know the index or its analyzer"
 	case s.Reason == reason.NotText:
-		f.Verdict, f.Says = verdictError, "not a field of type text in every index: take it out of matrices.fields"
+		f.Verdict, f.Says = verdictError, "not a field of type text in every index: remove it from matrices.fields"
 	case s.Reason == reason.NotWords:
-		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, as n-grams are: a matrix of such terms has to name the field in full"
+		f.Verdict, f.Says = verdictWarning, "its terms are parts of words, such as n-grams: a matrix of such terms must name the field in full"
 	case s.Reason == reason.SearchPipeline:
-		f.Verdict, f.Says = verdictWarning, "a request processor of the index's search pipeline may read the query: searches stay as they are"
+		f.Verdict, f.Says = verdictWarning, "a request processor of the index's search pipeline may read the query: searches stay unchanged"
 	case s.Reason == reason.Mixed:
-		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or make them alike"
+		f.Verdict, f.Says = verdictWarning, "its indices analyze or score the field differently: search them one by one, or map the field alike"
 	case s.Segments == reason.NoMatrix:
 		f.Verdict, f.Says = verdictWarning, "no matrix is bound to the text of its segments: name that in matrices.fields, too"
 	case s.Segments != "" && s.Segments != reason.NotText:
@@ -219,7 +219,7 @@ func judge(s *serve.FieldReport, err error) checkedField {
 	case s.ByVectors():
 		f.Says = "scored by vectors of the documents"
 	case s.Added == 0 && s.Texts == 0:
-		f.Says = "no text to try it with: no document has one, or only nested documents have"
+		f.Says = "no text to try: no document has the field, or only nested documents have it"
 	case s.Added == 0 && len(s.LeftOut) > 0:
 		f.Verdict, f.Says = verdictWarning, "nothing was added to the words of some documents ("+string(s.Reason)+"): "+leftOut(s.LeftOut)
 	case s.Added == 0 && s.Reason == reason.NoNeighbors:
@@ -253,9 +253,9 @@ func leftOut(words []expand.LeftOut) string {
 func lacks(why reason.Reason) string {
 	switch why {
 	case reason.NoWeights:
-		return "weights names none for the field (no_weights): akin norms snapshot makes them"
+		return "no entry of weights is for the field (no_weights): akin norms snapshot makes weights"
 	case reason.NoLinear:
-		return "no field with this text has a score that is linear in the term frequency (no_linear_field): docs/modes.md has the mapping"
+		return "no field with this text scores linearly in the term frequency (no_linear_field): docs/modes.md has the mapping"
 	case reason.NoNorms:
 		return "the documents have no lengths by these weights (no_norms): docs/modes.md has the mapping, and akin norms backfill stores them"
 	case reason.NoVectors:
@@ -272,10 +272,10 @@ func (r *checkReport) scripts(cfg *configs.Config, run bool) {
 	scoring := cfg.Expansion.Scoring
 	switch {
 	case run:
-		r.add(verdictOK, "scripts", "the cluster runs them: scoring "+scoring.String()+" can be saturated")
+		r.add(verdictOK, "scripts", "the cluster runs scripts: scoring "+scoring.String()+" can be saturated")
 	case scoring == form.Auto || scoring == form.Saturated:
-		r.add(verdictOK, "scripts", "the cluster runs none: searches are scored in the form grouped")
+		r.add(verdictOK, "scripts", "the cluster runs no scripts: searches are scored in the form grouped")
 	default:
-		r.add(verdictOK, "scripts", "the cluster runs none, and scoring "+scoring.String()+" needs none")
+		r.add(verdictOK, "scripts", "the cluster runs no scripts, and scoring "+scoring.String()+" needs none")
 	}
 }

@@ -40,7 +40,7 @@ type checkReport struct {
 	Left   int            `json:"fields_left_out,omitempty"`
 }
 
-var errFound = errors.New("not all is well: see the lines that say error")
+var errFound = errors.New("the check failed: see the lines that say error")
 
 // Err returns errFound if a check failed.
 func (r *checkReport) Err() error {
@@ -88,7 +88,7 @@ func (r *checkReport) Print(out io.Writer) error {
 		return err
 	}
 	if r.Left > 0 {
-		fmt.Fprintf(out, "and %d fields more: name their indices with --index\n", r.Left)
+		fmt.Fprintf(out, "and %d more fields: name their indices with --index\n", r.Left)
 	}
 	return nil
 }

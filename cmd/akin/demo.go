@@ -32,9 +32,9 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "See akin work, with nothing else installed",
 		Long: `demo starts a small search engine in this process, fills it with three indices of
-short texts, learns a matrix from them, and puts akin in front. It shows what five
-searches find without and with akin, the terms that were added, and nDCG@10 over
-all judged queries, then stays up for you to try.`,
+short texts, learns a matrix from them, and puts akin in front. It shows five searches
+without and with akin, the added terms, and nDCG@10 over all judged queries. Then it
+keeps running, so that you can try your own searches.`,
 		Example: `  akin demo
   akin demo --once
   akin demo --port 9280`,
@@ -52,8 +52,8 @@ all judged queries, then stays up for you to try.`,
 func newDemoLoad() *cobra.Command {
 	var cluster cli.Cluster
 	cmd := &cobra.Command{
-		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
-		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
+		Use: "load --url URL", Short: "Index the demo corpus in your cluster",
+		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change an existing index.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

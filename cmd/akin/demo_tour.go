@@ -140,8 +140,8 @@ const (
 
 const legend = `
 Five of them, each without and with akin. A + marks a text that answers the
-search or helps with it; people judged that by reading, before any search.
-nDCG@10 says how well the first ten hits are ordered: 1.000 is as they judged.
+search or helps with it. People judged the texts by reading, before any search.
+nDCG@10 says how well the first ten hits are ordered: 1.000 is the judged order.
 `
 
 // invitation is formatted with the URLs of the engine, of akin and of its admin
@@ -151,7 +151,7 @@ Try it yourself: %[8]s without akin, %[4]d hits
 
   curl -s '%[1]s/%[7]s/_search?q=%[8]s&pretty'
 
-with akin, %[5]d hits, the same and those with related words, diapers among them
+with akin, %[5]d hits, also those with related words such as diapers
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&pretty'
 
@@ -159,7 +159,7 @@ with akin and matching: same, %[6]d hits
 
   curl -s '%[2]s/%[7]s/_search?q=%[8]s&akin_profile=%[9]s'
 
-and what akin makes of the search, and why:
+and to see how akin rewrites the search, and why:
 
   curl -s -X POST '%[3]s/_akin/expand/%[7]s?q=%[8]s'
 
@@ -232,10 +232,10 @@ func summary(all []compared) string {
 	n := float64(len(all))
 	return fmt.Sprintf(`
 nDCG@%d over %d judged queries: %.3f without akin, %.3f with it, %+.1f %%.
-With akin %d queries are ordered better, %d worse and %d as before.
-Every hit of a search without akin is one with it, too. Behind and between them
-stand texts that have related words only: totals and facets grow.
-With "matching: same" there are no others, only their order changes: %.3f.
+With akin %d queries rank better, %d worse and %d as before.
+With akin a search finds all the hits that it finds without, and also texts with
+only related words: totals and facets grow.
+With "matching: same" it finds the same hits and only reorders them: %.3f.
 `, rankedHits, len(all), sum[withoutAkin]/n, sum[with]/n, 100*(sum[with]/sum[withoutAkin]-1), better, worse, len(all)-better-worse, sum[same]/n)
 }
 

@@ -30,11 +30,11 @@ func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	s.Depth = depth
 	a.Register(flags, "URL of the cluster")
 	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
-	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
-	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
-	flags.StringVar(&a.Title, "title", "", "field that has the titles of documents, for those who read the results")
+	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which tells the added terms")
+	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several to compare them with the first")
+	flags.StringVar(&a.Title, "title", "", "field with the titles of documents, to show in the results")
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
-	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
+	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, so that an interrupted run can continue")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
 
@@ -107,7 +107,7 @@ func (s *searchCount) Send(ctx context.Context, set *armSet, queries []evaluate.
 	case err != nil && s.file != nil:
 		err = fmt.Errorf("%w\n%d of %d queries are in %s: the same command goes on from there", err, len(answered), len(queries), s.Resume)
 	case err != nil:
-		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE they are kept, and the same command goes on", err, len(answered), len(queries))
+		err = fmt.Errorf("%w\n%d of %d queries were answered; with --resume FILE the answers are kept, and the same command goes on", err, len(answered), len(queries))
 	}
 	return answered, err
 }
@@ -123,19 +123,19 @@ type evalFlags struct {
 func newEval() *cobra.Command {
 	f := &evalFlags{}
 	cmd := &cobra.Command{
-		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure with judged queries what akin does to your search",
-		Long: `eval sends judged queries through several ways to search and says how good the
+		Use: "eval --judgments FILE --index INDEX [--arm ARM]…", Short: "Measure akin's effect on your search with judged queries",
+		Long: `eval sends judged queries through several ways to search. It prints how good the
 rankings are, whether the differences could be chance, and how long searches take.
 
 ` + armHelp + `
 
 --judgments is BEIR's qrels.tsv, TREC's qrels, a CSV file with the header
-query,document,grade, a _rank_eval request, or what Quepid or the Search Relevance
-Workbench export; --queries is BEIR's queries.jsonl, or lines of id, tab and text.
---template is a search body of yours with {{query}} in place of the text. Grades above
-0 are relevant; ties and documents without a grade count as in trec_eval.
+query,document,grade, a _rank_eval request, or an export of Quepid or the Search
+Relevance Workbench. --queries is BEIR's queries.jsonl, or lines of id, tab and text.
+--template is your search body with {{query}} in place of the text. Grades above 0 are
+relevant. Ties and documents without a grade count as in trec_eval.
 
-The exit status is 3 where a condition of --fail-under is not met.
+The exit status is 3 if a condition of --fail-under is not met.
 
 ` + cli.Credentials,
 		Example: `  akin eval --cluster http://127.0.0.1:9200 --index docs --template search.json \
@@ -150,8 +150,8 @@ The exit status is 3 where a condition of --fail-under is not met.
 	f.judged.Register(flags, "file of judgments (required)")
 	flags.StringSliceVar(&f.measures, "measures", evaluate.DefaultMeasures(), "what to measure: MAP, MRR, and nDCG, MRR, P, recall with @k")
 	flags.StringVar(&f.runs, "runs", "", "write each arm's rankings as a TREC run file into this folder, and the judgments as qrels.txt")
-	flags.StringVar(&f.report, "report", "", "write a page in HTML that shows the result into this file")
-	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first has to reach: nDCG@10=0.35, or over the first arm nDCG@10=+2%")
+	flags.StringVar(&f.report, "report", "", "write the result as an HTML page into this file")
+	flags.StringArrayVar(&f.under, "fail-under", nil, "what each arm but the first must reach: nDCG@10=0.35, or relative to the first arm nDCG@10=+2%")
 	return cmd
 }
 
@@ -255,19 +255,19 @@ const judgedPairs = 200
 func newCompare() *cobra.Command {
 	f := &compareFlags{}
 	cmd := &cobra.Command{
-		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "See without judgments what akin changes in the searches of your users",
-		Long: `compare sends the queries of a log through two ways to search and says how alike the
+		Use: "compare --log FILE --index INDEX --arm ARM --arm ARM", Short: "Show without judgments what akin changes in your users' searches",
+		Long: `compare sends the queries of a log through two ways to search. It prints how similar the
 rankings are, how many searches without hits get some, and how long searches take.
-With --judge it writes the documents that the two rank most differently as a table,
-in an order that does not say where they come from: who judges fills in the column
-grade, 0 for a document that is of no use, and akin eval --judgments reads the table.
+With --judge it writes a table of the documents that the two rank most differently. The
+order does not show which ranking they come from. Fill in the column grade, 0 for a
+useless document, and give the table to akin eval --judgments.
 
 ` + armHelp + `
 
 --log has one query a line, as text or as JSON: {"query":"…","count":3,"id":"…"},
-where count and id may be missing; or it is a query set of OpenSearch's Search
-Relevance Workbench. Queries that come again count as often. --template is a search
-body of yours with {{query}} in place of the text.
+where count and id are optional, or it is a query set of OpenSearch's Search Relevance
+Workbench. Repeated queries count several times. --template is your search body with
+{{query}} in place of the text.
 
 ` + cli.Credentials,
 		Example: `  akin compare --cluster http://127.0.0.1:9200 --index docs --template search.json \
@@ -279,7 +279,7 @@ body of yours with {{query}} in place of the text.
 	}
 	f.register(cmd.Flags(), 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
-	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents that differ most into this CSV file, to be judged by hand")
+	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents whose ranks differ most into this CSV file, for judging by hand")
 	return cmd
 }
 
@@ -292,7 +292,7 @@ func (f *compareFlags) check(*cobra.Command, []string) error {
 	case f.judge == "":
 		return nil
 	case f.arms.Title == "":
-		return cli.Usage(errors.New("--judge: give --title FIELD, the text of documents that the judge sees"))
+		return cli.Usage(errors.New("--judge: give --title FIELD, the text that the judge sees"))
 	}
 	if err := cli.CheckTarget(f.judge); err != nil {
 		return cli.Usage(fmt.Errorf("--judge: %w", err))

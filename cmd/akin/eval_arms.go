@@ -23,11 +23,11 @@ import (
 )
 
 const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
-  direct                        the cluster, or with --akin only, akin with X-Akin: off
+  direct                        the cluster, or with only --akin, akin with X-Akin: off
   akin                          the akin at --akin
   profile:NAME                  the same with a profile
-  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and, of
-                                the keys of a profile, these: strength=0.5,
+  matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and
+                                these keys of a profile, such as strength=0.5,
                                 scoring=linear, feedback.documents=10 …`
 
 // armOptions say which ways to search are compared.
@@ -202,7 +202,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 		}
 	}
 	if profile.Mode == expand.ModeVectors {
-		return nil, errors.New("mode: must be another than vectors, which needs a file with a model")
+		return nil, errors.New("mode: must not be vectors, which needs a model file")
 	}
 	cfg.Matrices = []configs.Matrix{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}, File: file}}
 	cfg.Profiles = map[string]configs.Profile{name: profile}
@@ -315,7 +315,7 @@ func (t *target) hits(text []byte) ([]evaluate.Hit, error) {
 		return nil, fmt.Errorf("the answer to a search: %w", err)
 	}
 	if answer.TimedOut || answer.Shards.Failed > 0 {
-		return nil, fmt.Errorf("the answer is not whole: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
+		return nil, fmt.Errorf("the answer is incomplete: %d shards failed, timed out: %t", answer.Shards.Failed, answer.TimedOut)
 	}
 	hits := make([]evaluate.Hit, len(answer.Hits.Hits))
 	for i, h := range answer.Hits.Hits {

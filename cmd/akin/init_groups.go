@@ -44,7 +44,7 @@ func (p *proposal) ask(ctx context.Context, client *esclient.Client) (err error)
 		return err
 	}
 	if len(p.groups) == 0 {
-		return fmt.Errorf("no open index of %q has a text field that documents fill: load documents first, or name others with --index", p.Index)
+		return fmt.Errorf("no open index of %q has documents with a text field: load documents first, or name other indices with --index", p.Index)
 	}
 	docs := documents.API{Client: client}
 	for k := range p.groups {
@@ -106,7 +106,7 @@ func grouped(names []string, texts map[string][]mapping.Text, expression string)
 			g.indices = parts
 		}
 		if len(strings.Join(g.indices, ",")) > maxIndices {
-			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to name: say which with --index, as a pattern", len(g.indices))
+			return nil, nil, fmt.Errorf("%d indices have fields that are analyzed alike, too many to list: select some with a pattern in --index", len(g.indices))
 		}
 	}
 	return groups, left, nil
@@ -121,7 +121,7 @@ func analyzedAlike(index string, texts []mapping.Text) (groups []group, left []s
 			continue
 		}
 		if !nameable("fields", t.Name) {
-			left = append(left, fmt.Sprintf("%q of %s: no configuration can name such a field", t.Name, index))
+			left = append(left, fmt.Sprintf("%q of %s: a configuration cannot name this field", t.Name, index))
 			continue
 		}
 		k := slices.IndexFunc(groups, func(g group) bool { return g.treatment == t.Treatment() })

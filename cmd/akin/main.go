@@ -89,12 +89,12 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve --config FILE", Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
-Whatever goes wrong, the original request goes on. The admin port has /healthz,
+If anything fails, the original request is sent. The admin port has /healthz,
 /readyz, /metrics, the page /playground, POST /_akin/expand/{index} and GET
-/_akin/explanations; the last three show the texts of searches, to those who know
-its token (admin.token_file) where there is one.
-SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
-good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
+/_akin/explanations; the last three show the texts of searches. With
+admin.token_file set, they require that token.
+SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve
+gracefully, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -118,9 +118,9 @@ func newReady() *cobra.Command {
 	var admin string
 	cmd := &cobra.Command{
 		Use: "ready", Short: "Ask a running akin whether it is ready",
-		Long: `ready asks /readyz of the admin port and prints the answer. It fails where akin
-does not answer within two seconds or cannot forward requests: for the health
-checks of containers.`,
+		Long: `ready asks /readyz of the admin port and prints the answer. It fails if akin
+does not answer within two seconds or cannot forward requests. Use it for the
+health checks of containers.`,
 		Example: `  akin ready --admin http://127.0.0.1:9281`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -130,7 +130,7 @@ checks of containers.`,
 			}
 			response, err := (&http.Client{Timeout: 2 * time.Second}).Do(request)
 			if err != nil {
-				return fmt.Errorf("%w; is this the admin port of an akin that runs?", err)
+				return fmt.Errorf("%w; is this the admin port of a running akin?", err)
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))

@@ -63,18 +63,18 @@ func newMatrixBuild() *cobra.Command {
 		Use: "build", Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
 		Long: `build writes a matrix file from one source:
 
-  --from-index           the documents of an index, which are only read: terms are similar
-                         that occur next to the same terms and in the same documents
+  --from-index           the documents of an index, which do not change: terms are similar if
+                         they occur next to the same terms and in the same documents
   --from-vectors         word vectors (word2vec, GloVe, fastText; text or binary, plain or gzip)
-  --from-edit-distance   terms, one on a line, or those of a matrix file: similar spelling
+  --from-edit-distance   terms, one per line or from a matrix file, with similar spelling
   --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
   --from-tsv             lines of term, TAB, term, TAB, similarity
-  --from-matrices        one matrix file to work over, or several to combine
+  --from-matrices        one matrix file to change, or several to combine
 
-Words become the index terms of a field, which is what searches look up, with --cluster,
---index and --field; without them they are taken for index terms as they are. Then terms
-are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
---top neighbors. docs/matrices.md says which source is good for what.
+With --cluster, --index and --field, words become the index terms of a field, which is what
+searches look up. Without these flags, words are taken as index terms. Then build filters
+terms, applies corrections by hand (--overrides), and cuts each row to its --top neighbors.
+docs/matrices.md says which source is good for what.
 
 ` + cli.Credentials,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
@@ -189,7 +189,7 @@ func (f *buildFlags) build(ctx context.Context, report *cli.Progress) (*simmatri
 		return nil, err
 	}
 	if dropped > 0 {
-		report.Tell("%d terms are left out by the filters", dropped)
+		report.Tell("the filters drop %d terms", dropped)
 	}
 	if m, f.rows.rules, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	}
 	keep := func(flag, path string) {
 		if f.out != "" && path != "" && cli.Same(f.out, path) {
-			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
+			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: choose another", f.out, flag))
 		}
 	}
 	vectors, _ := f.index.embeddings.file()

@@ -31,7 +31,7 @@ type combineFlags struct {
 
 func (c *combineFlags) register(flags *pflag.FlagSet) {
 	c.options = combine.DefaultOptions()
-	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
+	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to change, several to combine")
 	flags.StringVar(&c.rule, "combine", string(c.options.Rule),
 		"average, minimum, maximum, weighted:W,W with one number for each matrix, or regression:FILE, fitted to a synonym file or a matrix file")
 }

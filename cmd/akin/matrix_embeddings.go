@@ -28,7 +28,7 @@ import (
 const maxEmbedded, maxNumbers = 500_000, 1 << 30
 
 // betterWords says what a model gains (docs/performance.md).
-const betterWords = "A language model gives as much for half of the price, or a third more with\neffort high: akin matrix build --embeddings.\n"
+const betterWords = "A language model gives as much for half of the cost, or a third more with\neffort high: akin matrix build --embeddings.\n"
 
 // The share of a model in a similarity. usualShare ranked best, or nearly, on
 // five judged collections with documents of some lines, and shortShare on the
@@ -49,13 +49,13 @@ type embeddingFlags struct {
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or take its word vectors of file:PATH, and mix what they say into the matrix")
-	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, where the URL does not say it")
-	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
+	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or read word vectors from file:PATH, and mix their similarities into the matrix")
+	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, if the URL does not contain it")
+	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model needs before each text, such as "query: "`)
 	flags.StringVar(&f.model.Cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
 	flags.Float64Var(&f.share, "embedding-share", 0,
-		"what the model counts for, above 0 and under 1; default 0.35, or 0.5 where documents have 20 terms or fewer on average")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent to the model, and send and write nothing")
+		"share of the model in a similarity, above 0 and below 1; default 0.35, or 0.5 if documents have at most 20 terms on average")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent to the model, and send and write nothing")
 }
 
 // check checks everything but the model itself, before the index is read.
@@ -70,7 +70,7 @@ func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 		case f.url == "":
 			errs = append(errs, fmt.Errorf("--%s needs --embeddings", name))
 		case name == "embedding-share" && !(f.share > 0 && f.share < 1):
-			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and under 1", name, f.share))
+			errs = append(errs, fmt.Errorf("--%s: %v is not above 0 and below 1", name, f.share))
 		case isFile && name != "embedding-share" && name != "dry-run":
 			errs = append(errs, fmt.Errorf("--%s is for a model, and --embeddings names a file", name))
 		}
@@ -195,7 +195,7 @@ func (f *embeddingFlags) mix(ctx context.Context, c *learn.Corpus, o *learn.Corp
 			known++
 		}
 	}
-	report.Tell("%d of %d words have a vector of their own; for the others the documents alone count", known, len(words))
+	report.Tell("%d of %d words have a vector of their own; for the others only the documents count", known, len(words))
 	mix.Vector = func(term string) []float32 {
 		var mean []float32
 		total := 0.0
@@ -248,7 +248,7 @@ func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpu
 	}
 	o.Mix.Model = m.Name + " at " + host
 	if len(words) > maxEmbedded {
-		report.Tell("of %d words only the %d of the most frequent terms get vectors", len(words), maxEmbedded)
+		report.Tell("of %d words only those of the most frequent terms get vectors: %d", len(words), maxEmbedded)
 		words = words[:maxEmbedded]
 	}
 	m.Fits = func(dim int) error {

@@ -24,17 +24,17 @@ type matrixFlags struct {
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
-	f.field.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
+	f.field.Register(flags, "URL of the cluster that turns words into index terms; needs --index and --field")
 	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
-	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
-	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
-	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
-	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "drop terms in fewer documents; default 3 with --from-index, where rarer terms have rows but are not neighbors")
+	flags.StringVar(&f.terms.exclude, "exclude", "", "drop terms that match this regular expression")
+	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "largest number of neighbors of a term")
+	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this value")
+	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions equal, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities below 1; with --symmetric the matrix is positive definite")
 	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
 	flags.Float64Var(&f.power, "power", 0,
-		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
+		"power of the cosine; default 3 for an index; for vectors, it depends on how close words are")
 }
 
 type rowFlags struct {
@@ -82,7 +82,7 @@ func (f *rowFlags) readOverrides(ctx context.Context) error {
 	var errs []error
 	for rule := range f.rules.All() {
 		if rule.OneWay && rule.Action != combine.ActionPin {
-			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule has to be both ways", f.overrides, &rule))
+			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule must go both ways", f.overrides, &rule))
 		}
 	}
 	if len(errs) > 0 {
@@ -121,14 +121,14 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 		return nil, nil, err
 	}
 	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
-		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added that the matrix lacked",
+		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d unchanged; %d missing terms added",
 			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
 	}
 	for _, pin := range counts.Unmet[:min(len(counts.Unmet), most)] {
-		report.Tell("overrides: %v: there is no such entry to keep", &pin)
+		report.Tell("overrides: %v: no such entry to keep", &pin)
 	}
 	if more := len(counts.Unmet) - most; more > 0 {
-		report.Tell("overrides: and %d more pins of entries that are not there", more)
+		report.Tell("overrides: and %d more pins of missing entries", more)
 	}
 	return m, overrides, nil
 }

@@ -33,12 +33,12 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
 	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from this many documents at most, chosen at random, every time the same; default all")
-	flags.BoolVar(&d.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
+	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from at most this many documents, the same random choice every time; default all")
+	flags.BoolVar(&d.words, "words", false, "use the words in lower case instead of the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
-		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.StringVar(&d.resume, "resume", "", "keep what has been read in this folder until the matrix is written; an interrupted build goes on from there")
-	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
+		"let the cluster analyze whole documents, for analyzers that look at several words; slower")
+	flags.StringVar(&d.resume, "resume", "", "keep what was read in this folder until the matrix is written, so that an interrupted build can continue")
+	flags.StringVar(&d.maxMemory, "max-memory", "", "memory limit, such as 3GB; default none")
 	d.embeddings.register(flags)
 }
 
@@ -132,8 +132,8 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		m, err = learn.FromCorpus(ctx, corpus, d.options, report.Step)
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
-		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
-			"--min-df, --max-docs and --top are what to change)", err, d.maxMemory)
+		err = fmt.Errorf("%w (--max-memory %s minus a share for garbage; "+
+			"--min-df, --max-docs and --top are the flags to change)", err, d.maxMemory)
 	}
 	return m, err
 }

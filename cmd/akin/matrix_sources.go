@@ -27,7 +27,7 @@ func (v *vectorFlags) register(flags *pflag.FlagSet) {
 	v.options = learn.DefaultVectorOptions()
 	flags.StringVar(&v.path, "from-vectors", "", "word vectors of this file")
 	flags.Float64Var(&v.options.Recall, "recall", 0,
-		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
+		"share of the nearest words to find, such as 0.95, which is faster but may miss some; default all")
 	flags.IntVar(&v.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
 }
 
@@ -48,7 +48,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		return nil, err
 	}
 	if n := vectors.Skipped(); n != (source.SkippedWords{}) {
-		report.Tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
+		report.Tell("skipped %d words that the filters leave out, %d repeated words, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
 	if f.field.URL != "" {
@@ -68,7 +68,7 @@ func (v *vectorFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pro
 		report.Tell("recall of the approximate search, measured: %s", params["recall"])
 	}
 	if f.power == 0 {
-		report.Tell("power of the cosine, chosen by how near the words are: %s", params[simmatrix.PowerParam])
+		report.Tell("power of the cosine, chosen by how close words are: %s", params[simmatrix.PowerParam])
 	}
 	if crowd := learn.Crowd(m); crowd > learn.LargestCrowd {
 		report.Tell("warning: with power %s the 30th neighbor of a word has a similarity of %.2f on average. Rankings get worse above %v: "+
@@ -84,7 +84,7 @@ type spellingFlags struct {
 
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
 	s.options = source.DefaultSpellingOptions()
-	flags.StringVar(&s.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
+	flags.StringVar(&s.path, "from-edit-distance", "", "terms from this file, one per line, or from this matrix file, by their spelling")
 }
 
 func (s *spellingFlags) check(f *matrixFlags) error {
@@ -142,7 +142,7 @@ func (t *thesaurusFlags) register(flags *pflag.FlagSet) {
 	t.options = source.DefaultThesaurusOptions()
 	flags.StringVar(&t.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
 	flags.StringVar(&t.weighBy, "weigh-by", "", "matrix file of the index: take its similarities for the synonyms, and leave out those it does not use alike")
-	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms where the file has none")
+	flags.Float64Var(&t.options.Similarity, "similarity", t.options.Similarity, "similarity of synonyms if the file has none")
 }
 
 func (t *thesaurusFlags) check(*matrixFlags) error {
@@ -159,7 +159,7 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 		return m, err
 	})
 	if err == nil {
-		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
+		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them repeated",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
 		report.Tell("%d entries of several words", counts.Expressions)
 		if counts.Skipped > 0 {

@@ -197,7 +197,7 @@ func (x *indexReading) Warn(ctx context.Context) {
 	for _, field := range x.Scan.Fields {
 		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {
 			x.Report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
-				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, s.NotWords, field)
+				"Learn from a field that is analyzed into words. Searches of %s are expanded only if matrices.fields names it in full.", field, s.NotWords, field)
 		}
 	}
 }
@@ -245,14 +245,14 @@ func (x *indexReading) SampleForms(ctx context.Context) *learn.Corpus {
 	if x.MaxDocs == 0 || x.MaxDocs > formDocs {
 		sample.MaxDocs = formDocs
 	}
-	x.Report.Tell("the forms in which people write the terms are learned from at most %d texts", sample.MaxDocs)
+	x.Report.Tell("the written forms of terms are learned from at most %d texts", sample.MaxDocs)
 	var terms [][]string
 	texts, _, err := sample.Texts(ctx)
 	if err == nil {
 		terms, err = sample.Analyze(ctx, texts.Words())
 	}
 	if err != nil {
-		x.Report.Tell("note: terms are shown as they are, without the forms in which people write them: %v", err)
+		x.Report.Tell("note: terms are shown without their written forms: %v", err)
 		return nil
 	}
 	return texts.Corpus(terms)

@@ -93,7 +93,7 @@ func (p *scanPlan) differences(before *scanPlan) []string {
 	compare("max-docs", p.MaxDocs, before.MaxDocs)
 	compare("exact-analysis", p.Terms, before.Terms)
 	if !slices.Equal(p.Indices, before.Indices) {
-		out = append(out, "the index stands for other indices now, or was created again")
+		out = append(out, "the index now stands for other indices, or was created again")
 	}
 	return out
 }
@@ -134,7 +134,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 	switch {
 	case err == nil:
 		if other := plan.differences(&begun); len(other) > 0 {
-			return nil, plan, fmt.Errorf("--resume %s was begun with another scan (%s): name another folder, or remove this one",
+			return nil, plan, fmt.Errorf("--resume %s was begun with another scan (%s): choose another folder, or remove this one",
 				dir, strings.Join(other, "; "))
 		}
 		return s, begun, nil
@@ -150,7 +150,7 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 	}
 	for _, e := range entries {
 		if !isSpooled(e.Name()) {
-			return nil, plan, fmt.Errorf("--resume %s holds %s, which no build has left there: name an empty folder or a new one", dir, e.Name())
+			return nil, plan, fmt.Errorf("--resume %s contains %s, which is not from a build: choose an empty or a new folder", dir, e.Name())
 		}
 	}
 	err = s.write(ctx, planFile, func(w io.Writer) error {
@@ -169,7 +169,7 @@ func (s *spool) readPlan(ctx context.Context) (scanPlan, error) {
 			err = fmt.Errorf("%d slices", p.Slices)
 		}
 		if err != nil {
-			err = fmt.Errorf("no plan of a scan: %w", err)
+			err = fmt.Errorf("not the plan of a scan: %w", err)
 		}
 		return p, err
 	})
@@ -203,7 +203,7 @@ func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
 	texts, err := cli.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
-		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
+		return nil, fmt.Errorf("%w: remove this file to read the slice again", err)
 	}
 	return texts, err
 }
@@ -223,7 +223,7 @@ func (s *spool) explain(err error, of int) error {
 	if done == 0 || errors.Is(err, learn.ErrTexts) {
 		return err
 	}
-	return fmt.Errorf("%w; %s has %d of %d slices, and the same command reads the others", err, s.dir, done, of)
+	return fmt.Errorf("%w; %s has %d of %d slices; run the same command again for the others", err, s.dir, done, of)
 }
 
 // Remove removes the files of the spool, and the folder if it is then empty.

@@ -26,7 +26,7 @@ import (
 )
 
 // errStore means that an index cannot store the vectors of a model.
-var errStore = errors.New("it cannot hold these vectors")
+var errStore = errors.New("it cannot store these vectors")
 
 // checkVectorEngine returns an error that wraps [errStore] if the cluster has
 // no field type for the vectors, or none with so many dimensions.
@@ -50,7 +50,7 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 	switch meta.Store {
 	case vectors.SparseVector:
 		if openSearch || version < renewed {
-			return "sparse_vector is in Elasticsearch from 8.11; --store rank_features is in other versions, too"
+			return "sparse_vector needs Elasticsearch 8.11 or later; --store rank_features also works with others"
 		}
 	case vectors.DenseVector:
 		most := 1024
@@ -58,27 +58,27 @@ func refusal(info esclient.Info, meta vectors.Meta) string {
 		case openSearch:
 			return "OpenSearch has no dense_vector; make the model with --store knn_vector"
 		case major < 8:
-			return "dense_vector has an index for kNN from Elasticsearch 8"
+			return "dense_vector supports kNN from Elasticsearch 8"
 		case version >= renewed:
 			most = 4096
 		case meta.Normalization != vectors.Soft:
-			return "inner products of any size are from Elasticsearch 8.11; make the model with --normalize soft"
+			return "inner products of any size need Elasticsearch 8.11 or later; make the model with --normalize soft"
 		case version >= 808:
 			most = 2048
 		}
 		if meta.Dims > most {
-			return fmt.Sprintf("%d dimensions, and its dense_vector has %d at most; make the model with --dims %d", meta.Dims, most, most)
+			return fmt.Sprintf("%d dimensions, but its dense_vector has at most %d; make the model with --dims %d", meta.Dims, most, most)
 		}
 	case vectors.KNNVector:
 		if !openSearch {
-			return "knn_vector is in OpenSearch only; make the model with --store dense_vector"
+			return "only OpenSearch has knn_vector; make the model with --store dense_vector"
 		}
 		if version < 213 {
-			return "inner products in Lucene's kNN are from OpenSearch 2.13"
+			return "inner products in Lucene's kNN need OpenSearch 2.13 or later"
 		}
 	case vectors.RankFeatures:
 		if openSearch && version < 101 || !openSearch && version < 712 {
-			return "the function linear of rank_feature is from Elasticsearch 7.12 and OpenSearch 1.1"
+			return "the function linear of rank_feature needs Elasticsearch 7.12 or OpenSearch 1.1, or later"
 		}
 	}
 	return ""
@@ -101,7 +101,7 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 				continue
 			}
 			if meta.Store == vectors.KNNVector && i.Settings.Text("index.knn") != "true" {
-				return fmt.Errorf("index %q: %w: it has to be created with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
+				return fmt.Errorf("index %q: %w: create it with the setting index.knn, which needs the plugin k-NN", i.Index, errStore)
 			}
 			r := esclient.Call{Method: http.MethodPut, Path: esclient.IndexPath(i.Index, "/_mapping"), Body: jsontext.Value(meta.Mapping())}
 			if err := c.Client.Do(ctx, r, nil); err != nil {
@@ -114,10 +114,10 @@ func prepareVectors(ctx context.Context, c documents.API, indices []mapping.Insp
 		dims := cmp.Or(string(vector.Dims), string(vector.Dimension), "0")
 		switch {
 		case vector.Type != string(meta.Store), id.Type != "keyword", dims != strconv.Itoa(meta.Dims):
-			return fmt.Errorf("index %q: %w: it maps %s as %s of %s dimensions and %s as %s, the model wants %s of %d and keyword; use an index without these fields",
+			return fmt.Errorf("index %q: %w: it maps %s as %s of %s dimensions and %s as %s, the model needs %s of %d and keyword; use an index without these fields",
 				i.Index, errStore, path, vector.Type, dims, model, id.Type, meta.Store, meta.Dims)
 		case meta.Store == vectors.DenseVector && meta.Normalization != vectors.Soft && vector.Similarity != "max_inner_product":
-			return fmt.Errorf("index %q: %w: %s has the similarity %q, vectors of the normalization %s want max_inner_product; use an index with that, or the normalization soft",
+			return fmt.Errorf("index %q: %w: %s has the similarity %q, vectors with the normalization %s need max_inner_product; use an index with that, or the normalization soft",
 				i.Index, errStore, path, vector.Similarity, meta.Normalization)
 		}
 	}
@@ -267,5 +267,5 @@ func (l *vectorLosses) Describe(meta vectors.Meta) string {
 		to = fmt.Sprintf(" to %d terms", meta.Terms)
 	}
 	return fmt.Sprintf("%d vectors, %d of them cut%s: they lack %.1f%% of the sum of their values on average, %.1f%% at most; "+
-		"a score is too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
+		"scores are too low by %.3g times the sum of the query's values at most", l.docs, l.cut, to, mean, percent*l.most, l.largest)
 }

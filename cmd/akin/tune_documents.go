@@ -26,8 +26,8 @@ import (
 // collector as much again.
 const maxTerms = 20_000_000
 
-var errTooLarge = fmt.Errorf("the documents have more than %d million different terms each, together: "+
-	"tune on an index with fewer documents, the judged ones among them", maxTerms/1_000_000)
+var errTooLarge = fmt.Errorf("the documents have more than %d million terms together, each counted once per document: "+
+	"tune on an index with fewer documents that has all judged ones", maxTerms/1_000_000)
 
 const loadedIndex = "documents"
 
@@ -76,7 +76,7 @@ func loadDocuments(ctx context.Context, client *esclient.Client, index string, f
 		failed = d.scan(ctx, fields, progress, yield)
 	})
 	if err = errors.Join(err, failed); err == nil && d.terms == 0 {
-		err = fmt.Errorf("the documents of %q have no terms in %q that the cluster tells", index, fields)
+		err = fmt.Errorf("the cluster reports no terms of the documents of %q in %q", index, fields)
 	}
 	return d, err
 }
@@ -99,7 +99,7 @@ func (d *tuneDocuments) scan(ctx context.Context, fields []string, progress simm
 				return fmt.Errorf("the terms of document %q: %w", id, doc.Err)
 			}
 			if d.ids[id] {
-				return fmt.Errorf("two documents have the id %q: name one index", id)
+				return fmt.Errorf("two documents have the id %q: choose one index", id)
 			}
 			d.ids[id] = true
 			fields := make(map[string]map[string]int, len(doc.Fields))
@@ -139,7 +139,7 @@ func (d *tuneDocuments) describe(ctx context.Context, field string) (demo.Field,
 	}
 	learned, err := d.cluster.Statistics(ctx, esclient.Indices{Expression: d.index}, field, terms, make([]int64, len(terms)))
 	if err == nil && learned.Scale == 0 {
-		err = fmt.Errorf("field %q of %q is not scored by BM25: tune ranks by nothing else", field, d.index)
+		err = fmt.Errorf("field %q of %q is not scored by BM25, and tune supports nothing else", field, d.index)
 	}
 	d.Engine.NoScripts = !learned.Scripts                                                                                  // akin then writes other forms
 	return demo.Field{K1: schema.K1, B: schema.B, Scale: learned.Scale, Analyze: func(text string) ([]demo.Token, error) { //nolint:contextcheck // The engine has none.
