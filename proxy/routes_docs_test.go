@@ -58,7 +58,9 @@ func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
 	check.Equal(t, want, slices.Sorted(slices.Values(reasons())), "the reasons of the proxy and those that metrics begin with differ (-code +metrics)")
 	var got []string
 	for _, row := range documentedTable(t, "| reason | why the proxy sends a search as it came |\n") {
-		got = append(got, strings.Trim(row[0], "`"))
+		for _, m := range documentedName.FindAllStringSubmatch(row[0], -1) {
+			got = append(got, m[1])
+		}
 	}
 	slices.Sort(got)
 	check.Equal(t, want, got, "the reasons of the proxy and of docs/queries.md differ (want the code, got the page)")
