@@ -253,8 +253,7 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 	}
 }
 
-// TestFactorWithoutAnExplanationIsThatOfTheVersion: c is (k1+1)/k1, and 1/k1
-// in OpenSearch 3, there too but for LegacyBM25.
+// C is (k1+1)/k1, and 1/k1 in OpenSearch 3, there too but for LegacyBM25.
 func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 	for _, test := range []struct {
 		version, kind string

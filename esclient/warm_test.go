@@ -44,8 +44,7 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 	}
 }
 
-// TestRealEngineTellsOfItsTexts: the filters of the calls let through what is
-// needed.
+// The filters of the calls let through what is needed.
 func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	e := newEngine(t)
 	index := e.At("main")
