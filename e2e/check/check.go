@@ -36,6 +36,22 @@ func Equal[T any](tb testing.TB, want, got T, of ...any) {
 	}
 }
 
+// That reports what the format says, as Errorf does, unless it is so.
+func That(tb testing.TB, so bool, format string, args ...any) {
+	tb.Helper()
+	if !so {
+		tb.Errorf(format, args...)
+	}
+}
+
+// Must is That, and ends the test.
+func Must(tb testing.TB, so bool, format string, args ...any) {
+	tb.Helper()
+	if !so {
+		tb.Fatalf(format, args...)
+	}
+}
+
 // Error reports an error of another kind than the wanted, see [errors.Is], or
 // none. The rest says of what it is.
 func Error(tb testing.TB, want, err error, of ...any) {
