@@ -19,6 +19,15 @@ func OK(tb testing.TB, err error) {
 	}
 }
 
+// Got returns the value of a call, whose test ends at an error.
+func Got[T any](v T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		OK(tb, err)
+		return v
+	}
+}
+
 // Equal reports a difference between what was wanted and what was got, by the
 // options of [cmp] that are among the rest. The other ones say of what it is.
 func Equal[T any](tb testing.TB, want, got T, of ...any) {
