@@ -69,7 +69,6 @@ func TestExpressionsAreWrittenAsAlternativesOfTheWordsThatTheyStandFor(t *testin
 		"switched off":          {func(o *Profile) { o.Expressions = false }, nil, original, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 		"beside related words":  {linear, nil, `{"match":{"body":"heart attack symptoms"}}`, 10, []string{phrase, `"signs"`}, nil, ""},
 		"with names":            {func(o *Profile) { o.NameAdded, o.Scoring = true, form.Linear }, nil, original, 10, []string{`"_name":"akin:body:myocardial infarction"`}, nil, ""},
-		"in the mode hard":      {func(o *Profile) { o.Mode = ModeHard }, nil, original, 10, nil, []string{"myocardial"}, ""},
 		"in a text beside none": {linear, nil, `{"match":{"body":"attack heart"}}`, 10, nil, []string{"myocardial"}, reason.NoNeighbors},
 	} {
 		c, m := attacks(t)

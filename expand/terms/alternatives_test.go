@@ -202,3 +202,18 @@ func TestATextHasAtMostSoManyAlternatives(t *testing.T) {
 		t.Errorf("%d alternatives", n)
 	}
 }
+
+func TestTheModeHardLeavesExpressionsOut(t *testing.T) {
+	heart, err := simmatrix.PackRow(5, []simmatrix.Neighbor{{Term: "ticker", Similarity: 1}, {Term: expression(t, "inner organ"), Similarity: 0.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := Read([]string{"heart"}, []int{0})
+	read[0].Row = heart
+	sel := new(Selection)
+	sel.Start(read)
+	sel.Gather(100)
+	if alternatives, candidates := said(sel); len(alternatives) != 0 || !slices.Equal(candidates, []string{"ticker"}) {
+		t.Errorf("%q, %q", alternatives, candidates)
+	}
+}

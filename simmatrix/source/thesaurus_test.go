@@ -35,12 +35,12 @@ func neighborLists(m *simmatrix.Matrix) map[string]string {
 		var words []string
 		for n := range row.All() {
 			if n.Similarity == simmatrix.QuantizeSimilarity(0.2) {
-				words = append(words, n.Term)
+				words = append(words, simmatrix.Spelled(n.Term))
 			} else {
-				words = append(words, fmt.Sprintf("%s:%.4g", n.Term, n.Similarity))
+				words = append(words, fmt.Sprintf("%s:%.4g", simmatrix.Spelled(n.Term), n.Similarity))
 			}
 		}
-		lists[term] = strings.Join(words, " ")
+		lists[simmatrix.Spelled(term)] = strings.Join(words, " ")
 	}
 	return lists
 }
@@ -55,7 +55,7 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 		{"a term on both sides", "x, y => x, z", map[string]string{"x": "z", "y": "x z", "z": ""}},
 		{"lines are merged", "a => b\na => c\nb, a\n", map[string]string{"a": "b c", "b": "a", "c": ""}},
 		{"comments and blank lines", "#a, b\n\n  \t\n# c => d\na, c\n", map[string]string{"a": "c", "c": "a"}},
-		{"no comment behind blanks", " #a, b\nc, d # e\n", map[string]string{"#a": "b", "b": "#a"}}, // "d # e" is three words
+		{"no comment behind blanks", " #a, b\nc, d # e\n", map[string]string{"#a": "b", "b": "#a", "c": "d # e:0.5", "d # e": "c:0.5"}},
 		{"no blanks", "a,b\nc=>d\n", map[string]string{"a": "b", "b": "a", "c": "d", "d": ""}},
 		{"tabs", "\ta\t,\tb\t=>\tc\t\n", map[string]string{"a": "c", "b": "c", "c": ""}},
 		{"a last comma", "i-pod, => ipod,\n", map[string]string{"i-pod": "ipod", "ipod": ""}}, // as in Solr's own sample
@@ -67,7 +67,7 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 		{"escaped number sign", `\#1, one`, map[string]string{"#1": "one", "one": "#1"}},
 		{"backslash at the end", `a, b\`, map[string]string{"a": `b\`, `b\`: "a"}},
 		{"escaped blank at the end", `a, b\ `, map[string]string{"a": "b", "b": "a"}},
-		{"equals and greater without the other", "a=b, c>d, e= >f\n", map[string]string{"a=b": "c>d", "c>d": "a=b"}},
+		{"equals and greater without the other", "a=b, c>d, e= >f\n", map[string]string{"a=b": "e= >f:0.5 c>d", "c>d": "e= >f:0.5 a=b", "e= >f": "a=b:0.5 c>d:0.5"}},
 		{"case and other scripts stay", "Auto, Wagen, автомобиль\n", map[string]string{"Auto": "Wagen автомобиль", "Wagen": "Auto автомобиль", "автомобиль": "Auto Wagen"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,11 +89,12 @@ s(104167661,4,'auto',n,1,10).
 `
 	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), file)
 	want := map[string]string{
-		"car": "auto automobile", "automobile": "auto car", "auto": "automobile car",
-		"o'clock": "'clock", "'clock": "o'clock",
+		"car": "motor car:0.5 auto automobile", "automobile": "motor car:0.5 auto car", "auto": "motor car:0.5 automobile car",
+		"motor car": "auto:0.5 automobile:0.5 car:0.5",
+		"o'clock":   "'clock", "'clock": "o'clock",
 	}
 	check.Equal(t, want, neighborLists(m))
-	wantCounts := ThesaurusCounts{Format: formatWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
+	wantCounts := ThesaurusCounts{Format: formatWordNet, Groups: 3, Terms: 6, Pairs: 14, Expressions: 1}
 	check.Equal(t, wantCounts, counts)
 }
 
@@ -131,25 +132,27 @@ s(2,2,'c',n,1,0).
 s(2,3,'d',n,1,0).
 s(1,3,'e',n,1,0).
 `)
-	want := map[string]string{"a": "b e", "b": "a e", "e": "a b", "c": "d:0.8", "d": "c:0.8"}
+	want := map[string]string{"a": "b e", "b": "a e", "e": "a b", "c": "c c:0.8 d:0.8", "d": "c c:0.8 c:0.8", "c c": "c:0.8 d:0.8"}
 	diff := gocmp.Diff(want, neighborLists(m))
-	check.That(t, diff == "" && counts.Groups == 2 && counts.Skipped == 1, "%s%+v", diff, counts)
+	check.That(t, diff == "" && counts.Groups == 2 && counts.Expressions == 1, "%s%+v", diff, counts)
 }
 
-func TestReadThesaurusOfEntriesOfSeveralWordsSaysWhyItIsEmpty(t *testing.T) {
-	for _, text := range []string{"motor car, rail car\nx, hot dog\n", "s(1,1,'motor car',n,1,0).\ns(1,2,'rail car',n,1,0).\ns(2,1,'hot dog',n,1,0).\n"} {
+func TestReadThesaurusTakesExactEntriesAndExpressions(t *testing.T) {
+	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), "ny => new \t york\n# akin: exact\nnyc, new york  city, big apple\n# akin: similarity 0.3\ncar, motor car\n")
+	check.Equal(t, map[string]string{
+		"ny": "new york:0.5", "new york": "", "nyc": "big apple:1 new york city:1", "new york city": "big apple:1 nyc:1", "big apple": "new york city:1 nyc:1",
+		"car": "motor car:0.3", "motor car": "car:0.3",
+	}, neighborLists(m))
+	check.Equal(t, ThesaurusCounts{Format: formatSolr, Groups: 2, Rules: 1, Terms: 7, Pairs: 9, Expressions: 4}, counts)
+}
+
+func TestReadThesaurusLeavesOutEntriesOfTooManyWords(t *testing.T) {
+	_, counts := mustThesaurus(t, DefaultThesaurusOptions(), "a, b, 1 2 3 4 5 6 7 8 9\nc, 1 2 3 4 5 6 7 8, d\n")
+	check.That(t, counts.Skipped == 1 && counts.Expressions == 1 && slices.Equal(counts.Examples, []string{"1 2 3 4 5 6 7 8 9"}), "%+v", counts)
+	for _, text := range []string{"a, 1 2 3 4 5 6 7 8 9\n", "s(1,1,'a',n,1,0).\ns(1,2,'1 2 3 4 5 6 7 8 9',n,1,0).\n"} {
 		_, _, err := ReadThesaurus(strings.NewReader(text), DefaultThesaurusOptions())
-		if !errors.Is(err, simmatrix.ErrNoVocabulary) || !strings.Contains(err.Error(), "3 entries of several words were skipped") {
-			t.Errorf("%q: %v", text, err)
-		}
+		check.That(t, errors.Is(err, simmatrix.ErrNoVocabulary) && strings.Contains(err.Error(), "1 entries of too many words were skipped"), "%q: %v", text, err)
 	}
-}
-
-func TestReadThesaurusSkipsEntriesOfSeveralWords(t *testing.T) {
-	_, counts := mustThesaurus(t, DefaultThesaurusOptions(), "car, motor  car, rail\tcar\nnew york => ny, big apple, nyc\none word\na, b\n")
-	want := []string{"motor car", "rail car", "new york", "big apple", "one word"}
-	diff := gocmp.Diff(want, counts.Examples)
-	check.That(t, diff == "" && counts.Skipped == 5, "%s%+v", diff, counts)
 }
 
 func TestReadThesaurusCutsLongRows(t *testing.T) {
@@ -194,17 +197,17 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 }
 
 func TestSensesOfWordNetAreBounded(t *testing.T) {
-	skipped := strings.Repeat("s(7,1,'a b',n,1,0).\n", 1000)
+	skipped := strings.Repeat("s(7,1,'1 2 3 4 5 6 7 8 9',n,1,0).\n", 1000)
 	th := newThesaurus(DefaultThesaurusOptions(), 10, 2)
 	err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n"))
 	check.That(t, err == nil && th.counts.Groups == 2, "%+v, error %v", th.counts, err)
-	for _, text := range []string{"s(7,1,'a',n,1,0).\n", "s(9,1,'a b',n,1,0).\n"} { // a third word, a third set
+	for _, text := range []string{"s(7,1,'a',n,1,0).\n", "s(9,1,'1 2 3 4 5 6 7 8 9',n,1,0).\n"} { // a third word, a third set
 		th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
 		err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n" + text))
 		check.Message(t, "line 1003: more than 2 words or sets of synonyms", err, text)
 	}
 	th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
-	err = th.addLine([]byte("s(7,1,'a b',n,1,0)."))
+	err = th.addLine([]byte("s(7,1,'1 2 3 4 5 6 7 8 9',n,1,0)."))
 	check.That(t, err == nil && th.senses == 0, "%d senses of a skipped word, error %v", th.senses, err)
 }
 
@@ -225,7 +228,7 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"similarity that is no number", "# akin: similarity NaN\n", "line 1: similarity"},
 		{"no similarity", "# akin: similarity\n", "line 1:"},
 		{"two similarities", "# akin: similarity 0.1 0.2\n", "line 1:"},
-		{"another directive", "# akin: weight 0.1\n", `line 1: " weight 0.1": want similarity`},
+		{"another directive", "# akin: weight 0.1\n", `line 1: " weight 0.1": want exact, or similarity`},
 		{"WordNet, then Solr", "s(1,1,'a',n,1,0).\na, b\n", "line 2: want s(SYNSET,"},
 		{"WordNet with a comment behind a blank", "s(1,1,'a',n,1,0).\n # akin: similarity 1\n", "line 2: want s("},
 		{"WordNet with a bad similarity", "s(1,1,'a',n,1,0).\n# akin: similarity 2\n", `line 2: similarity "2"`},
