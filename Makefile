@@ -1,5 +1,5 @@
 # Needs Go 1.26 and nothing else. `make test` also uses a JDK, Maven,
-# redis-server and Chromium where they are installed.
+# redis-server and Chromium where they are installed, and says what is missing.
 
 GO       ?= go
 # Without gin's codec for MessagePack, which akin does not use, and without C.
@@ -43,7 +43,7 @@ picture: ## Take docs/playground.png again, in Chromium
 	AKIN_PICTURE=1 $(GO) test ./cmd/akin/ -run '^TestPictureOfThePlayground$$' -count=1
 
 # e2e takes longest by far, so it is named first and begins.
-test: ## Run go vet and all tests; those on real servers skip without them
+test: ## Run go vet and the tests, those of e2e on one engine; AKIN_TEST=all has all tests on all engines, as in .ci/run
 	$(GO) vet ./...
 	$(GO) run ./.ci/gotest -vet=off -timeout 35m ./e2e ./...
 
@@ -57,7 +57,7 @@ test-deploy: release-files ## Check the files of deploy and of releases by the l
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/operations.md
 	AKIN_CHAOS=long $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
 
-e2e: ## Run the tests on real servers, with their output
+e2e: ## Run the tests on real servers, with their output; AKIN_TEST as in test
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m
 
 lint: ## Run the linters, in the version that .ci/lint/go.mod pins, and build for other systems
