@@ -8,14 +8,10 @@
 package configs
 
 import (
-	"errors"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/form"
@@ -29,7 +25,6 @@ const (
 	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
 	EnvRedisURL        = "AKIN_REDIS_URL"
 	EnvAdminToken      = "AKIN_ADMIN_TOKEN"
-	EnvTracingHeaders  = "AKIN_TRACING_HEADERS"
 )
 
 // A Config is a complete configuration. One that comes from [Default],
@@ -53,7 +48,6 @@ type Config struct {
 	Caches  Caches   `yaml:"caches"`
 	Memory  Memory   `yaml:"memory"`
 	Log     Log      `yaml:"log"`
-	Tracing Tracing  `yaml:"tracing"`
 }
 
 // Listen is the listener that clients connect to.
@@ -89,10 +83,13 @@ func (a *Admin) Exposed() bool {
 	return host != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
+// ShutdownTimeout is how long requests in progress may take after the delay:
+// both together should be less than Kubernetes waits, 30 s.
+const ShutdownTimeout = 20 * time.Second
+
 // Shutdown says how the process ends.
 type Shutdown struct {
-	Delay   Duration `yaml:"delay" allowed:"0s 5m"`
-	Timeout Duration `yaml:"timeout" allowed:"1s 1h"` // after Delay
+	Delay Duration `yaml:"delay" allowed:"0s 5m"`
 }
 
 // Cluster is the search cluster.
@@ -126,11 +123,9 @@ type Expansion struct {
 	Enabled        bool `yaml:"enabled"`
 	expand.Profile `yaml:",inline"`
 
-	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`
+	Budget       Duration          `yaml:"budget" allowed:"1ms 10s"`       // and as much for reranking
 	MaxBody      Bytes             `yaml:"max_body" allowed:"1KiB 100MiB"` // decompressed; more than 100 MiB no engine takes by default
-	RerankBudget Duration          `yaml:"rerank_budget" allowed:"1ms 10s"`
 	RerankWarmUp bool              `yaml:"rerank_warm_up"`
-	RankEval     bool              `yaml:"rank_eval"`
 	Templates    bool              `yaml:"templates"`
 	HideFrom     expand.Disclosure `yaml:"hide_from"`            // in every profile: the clients choose it
 	Shadow       float64           `yaml:"shadow" allowed:"0 1"` // a share
@@ -168,9 +163,8 @@ type Matrix struct {
 
 // Redis is the store of matrices and their versions.
 type Redis struct {
-	URL     Secret   `yaml:"url"` // as in package redisurl; "" is no Redis
-	TLS     RedisTLS `yaml:"tls"`
-	Timeout Duration `yaml:"timeout" allowed:"1ms 1s"`
+	URL Secret   `yaml:"url"` // as in package redisurl; "" is no Redis
+	TLS RedisTLS `yaml:"tls"`
 }
 
 // RedisTLS names the PEM files of the connections to Redis: the authorities to
@@ -183,12 +177,17 @@ type RedisTLS struct {
 
 // Caches bounds what akin remembers.
 type Caches struct {
-	Rows       Bytes    `yaml:"rows" allowed:"1MiB 64GiB"`
-	Analysis   Bytes    `yaml:"analysis" allowed:"1MiB 64GiB"`
-	Statistics Bytes    `yaml:"statistics" allowed:"1MiB 64GiB"`
-	Vectors    Bytes    `yaml:"vectors" allowed:"1MiB 64GiB"`
-	TTL        Duration `yaml:"ttl" allowed:"1s 24h"`
+	Size Bytes    `yaml:"size" allowed:"2560KiB 256GiB"` // of all together
+	TTL  Duration `yaml:"ttl" allowed:"1s 24h"`
 }
+
+// Large returns the bytes of the cache of matrix rows, and of that of the terms
+// of documents.
+func (c *Caches) Large() uint64 { return 4 * c.Small() }
+
+// Small returns the bytes of the cache of analyzed texts, and of that of
+// document frequencies: a tenth of all.
+func (c *Caches) Small() uint64 { return uint64(max(c.Size, 0)) / 10 }
 
 // Memory bounds what akin keeps for requests in progress.
 type Memory struct {
@@ -198,37 +197,8 @@ type Memory struct {
 // Log says what is logged, and how.
 type Log struct {
 	Level   string `yaml:"level" allowed:"debug info warn error"`
-	Format  string `yaml:"format" allowed:"json text"`
 	Queries bool   `yaml:"queries"` // allows the text of searches
 	Access  bool   `yaml:"access"`  // on standard output
-}
-
-// Tracing says where spans of OpenTelemetry traces go, and of how many.
-type Tracing struct {
-	Endpoint    string  `yaml:"endpoint" is:"collector"` // a base URL; "" traces nothing
-	Sample      float64 `yaml:"sample" allowed:"0 1"`
-	HeadersFile string  `yaml:"headers_file"`
-	Headers     Secret  `yaml:"-"` // set by Load; see [Tracing.Header]
-}
-
-// Header returns the headers in Headers, which are "NAME=VALUE" with commas
-// between them, as in OTEL_EXPORTER_OTLP_HEADERS: a value may have escapes like
-// %20.
-func (t *Tracing) Header() (map[string]string, error) {
-	header := map[string]string{}
-	if t.Headers.Reveal() == "" {
-		return header, nil
-	}
-	for pair := range strings.SplitSeq(t.Headers.Reveal(), ",") {
-		name, escaped, _ := strings.Cut(pair, "=")
-		name = strings.TrimSpace(name)
-		value, err := url.PathUnescape(strings.TrimSpace(escaped))
-		if err != nil || !isName(name) || value == "" || strings.ContainsFunc(value, unicode.IsControl) {
-			return nil, errors.New("must be NAME=VALUE, or several with commas between them") // the value is a credential
-		}
-		header[name] = value
-	}
-	return header, nil
 }
 
 // Default returns the configuration of an empty file. The caller owns it.
@@ -239,22 +209,16 @@ func Default() *Config {
 			IdleTimeout: Duration(2 * time.Minute), BodyTimeout: Duration(30 * time.Second),
 		},
 		Admin:    Admin{Address: "127.0.0.1:9281"},
-		Shutdown: Shutdown{Delay: Duration(5 * time.Second), Timeout: Duration(20 * time.Second)},
+		Shutdown: Shutdown{Delay: Duration(5 * time.Second)},
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
 			Enabled: true, Profile: expand.DefaultProfile(),
-			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),
-			MaxBody: mebibyte, RankEval: true, HideFrom: expand.DiscloseSecured,
+			Budget: Duration(50 * time.Millisecond), MaxBody: mebibyte, HideFrom: expand.DiscloseSecured,
 		},
 		Profiles: map[string]Profile{},
-		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
-		Caches: Caches{
-			Rows: 64 * mebibyte, Analysis: 16 * mebibyte, Statistics: 16 * mebibyte, Vectors: 64 * mebibyte,
-			TTL: Duration(time.Minute),
-		},
-		Memory:  Memory{InFlight: 128 * mebibyte},
-		Log:     Log{Level: "info", Format: "json"},
-		Tracing: Tracing{Sample: 0.01},
+		Caches:   Caches{Size: 160 * mebibyte, TTL: Duration(time.Minute)},
+		Memory:   Memory{InFlight: 128 * mebibyte},
+		Log:      Log{Level: "info"},
 	}
 }
 

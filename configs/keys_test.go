@@ -149,7 +149,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 			t.Errorf("%s: the comment %q does not name %q, which is allowed", key, says, want.allowed)
 		}
 	}
-	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken, EnvTracingHeaders} {
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL, EnvAdminToken} {
 		if !strings.Contains(string(data), name) {
 			t.Errorf("%s is missing", name)
 		}
@@ -216,7 +216,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	want.Expansion.Segments = []form.Segments{first}
 	want.Vectors = []string{"model.akin"}
 	careful, plain := defaultProfile(want), defaultProfile(want)
-	careful.SameMatches, careful.Strength.Saturated, careful.Matrices = true, 0.1, []string{"main"}
+	careful.SameMatches, careful.Strength, careful.Matrices = true, 0.5, []string{"main"}
 	plain.Enabled = false
 	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Expansion.Trials = []Trial{{
@@ -341,7 +341,7 @@ func TestLimitsAreReadable(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(*Default()))
-	if limits != 43 {
+	if limits != 32 {
 		t.Errorf("%d keys with limits", limits)
 	}
 }

@@ -63,7 +63,9 @@ func environment(d *decoder, c *Config) {
 	c.Cluster.Auth.Password = NewSecret(os.Getenv(EnvClusterPassword))
 	c.Cluster.Auth.APIKey = NewSecret(os.Getenv(EnvClusterAPIKey))
 	c.Admin.Token = NewSecret(os.Getenv(EnvAdminToken))
-	c.Tracing.Headers = NewSecret(os.Getenv(EnvTracingHeaders))
+	if os.Getenv("AKIN_TRACING_HEADERS") != "" {
+		d.addAt(0, "AKIN_TRACING_HEADERS", "is OTEL_EXPORTER_OTLP_HEADERS now")
+	}
 	if url := os.Getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
 		if _, err := redisurl.Parse(url); err != nil {
@@ -90,7 +92,6 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
 		{"admin.token_file", &c.Admin.TokenFile, &c.Admin.Token},
-		{"tracing.headers_file", &c.Tracing.HeadersFile, &c.Tracing.Headers},
 		{"redis.tls.ca_file", &redis.CAFile, nil},
 		{"redis.tls.cert_file", &redis.CertFile, nil},
 		{"redis.tls.key_file", &redis.KeyFile, nil},

@@ -157,12 +157,6 @@ log: {level: loud}
 			want:  []string{"akin.yml:1: admin.token_file: has a token of 15 bytes, or AKIN_ADMIN_TOKEN has; the least is 16: it could be guessed"},
 		},
 		{
-			name:  "headers that are none",
-			files: map[string]string{"akin.yml": "tracing: {headers_file: headers}", "headers": "Authorization: hunter2\n"},
-			want: []string{"akin.yml:1: tracing.headers_file: must be NAME=VALUE, or several with commas between them; or " +
-				"AKIN_TRACING_HEADERS has something else"},
-		},
-		{
 			name:  "file too large",
 			files: map[string]string{"akin.yml": "cluster: {tls: {ca_file: ca.pem}}", "ca.pem": strings.Repeat("x", 1<<20+1)},
 			want:  []string{"akin.yml:1: cluster.tls.ca_file: the file is larger than 1MiB"},

@@ -32,7 +32,7 @@ var badFiles = map[string][]string{
 	"alias": {
 		"alias.bad.yml:1: listen: anchors and aliases are not allowed; write the value out",
 		"alias.bad.yml:3: admin: anchors and aliases are not allowed; write the value out",
-		`alias.bad.yml:5: caches."<<": unknown key; allowed: rows, analysis, statistics, vectors, ttl`,
+		`alias.bad.yml:5: caches."<<": unknown key; allowed: size, ttl`,
 	},
 	"auth_both": {
 		"auth_both.bad.yml:2: cluster.auth: must be a user name with a password or an API key, not both; the environment counts too",
@@ -72,7 +72,7 @@ var badFiles = map[string][]string{
 		"hide_from_word.bad.yml:2: expansion.hide_from: must be auto or a list of profile, explain, validate",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
@@ -105,64 +105,70 @@ var badFiles = map[string][]string{
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.soft_weight: 1.1 is out of range; allowed: 0 to 1",
 	},
+	"moved": {
+		"moved.bad.yml:2: caches.rows: is caches.size now, for all caches together",
+		"moved.bad.yml:2: caches.analysis: is caches.size now, for all caches together",
+		"moved.bad.yml:3: caches.rows: is caches.size now, for all caches together",
+		"moved.bad.yml:6: profiles.a.b.strength.saturated: is strength now, a factor for all forms: 1 is what was 0.25",
+		"moved.bad.yml:6: profiles.a.b.strength.linear: is strength now, a factor for all forms: 1 is what was 0.2",
+		"moved.bad.yml:7: profiles.a.b.vector_candidates: is rerank_window now",
+		"moved.bad.yml:9: expansion.strength.grouped: is strength now, a factor for all forms: 1 is what was 0.5",
+		"moved.bad.yml:10: expansion.rerank_budget: is budget now, which reranking may take once more",
+		"moved.bad.yml:11: expansion.rank_eval: is no key any more: the searches of _rank_eval are expanded, unless the request says akin=off",
+		"moved.bad.yml:12: redis.timeout: is expansion.budget now, of which a call to Redis may take three fifths",
+		"moved.bad.yml:13: shutdown.timeout: is no key any more: requests in progress have 20s after shutdown.delay",
+		"moved.bad.yml:14: log.format: is no key any more: the log is JSON",
+		"moved.bad.yml:15: tracing: is OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and OTEL_TRACES_SAMPLER_ARG in the environment now",
+	},
 	"no_value": {
 		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
 		"no_value.bad.yml:3: expansion.budget: has no value; give it one, or remove the key to get the default",
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft, vectors",
 		"out_of_range.bad.yml:3: expansion.rerank_window: 0 is out of range; allowed: 1 to 1000",
-		"out_of_range.bad.yml:4: expansion.rerank_budget: 11s is out of range; allowed: 1ms to 10s",
-		"out_of_range.bad.yml:5: expansion.scoring: must be one of auto, linear, grouped, saturated",
-		"out_of_range.bad.yml:6: expansion.matching: must be one of widen, same",
-		"out_of_range.bad.yml:7: expansion.max_added_terms: 201 is out of range; allowed: 0 to 200",
-		"out_of_range.bad.yml:8: expansion.max_query_terms: 0 is out of range; allowed: 1 to 1024",
-		"out_of_range.bad.yml:9: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
-		"out_of_range.bad.yml:10: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
-		"out_of_range.bad.yml:11: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
-		"out_of_range.bad.yml:12: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:12: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:12: expansion.strength.saturated: must be a number",
-		"out_of_range.bad.yml:13: expansion.phase: must be one of auto, query, rescore",
-		"out_of_range.bad.yml:14: expansion.highlight: must be one of original, related",
-		"out_of_range.bad.yml:15: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:17: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
-		"out_of_range.bad.yml:19: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:20: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:21: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:22: caches.vectors: 1kB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:23: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
-		"out_of_range.bad.yml:25: log.level: must be one of debug, info, warn, error",
-		"out_of_range.bad.yml:26: log.format: must be one of json, text",
-		"out_of_range.bad.yml:28: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
-		"out_of_range.bad.yml:29: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:30: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:32: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
-		"out_of_range.bad.yml:33: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:35: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
+		"out_of_range.bad.yml:4: expansion.scoring: must be one of auto, linear, grouped, saturated",
+		"out_of_range.bad.yml:5: expansion.matching: must be one of widen, same",
+		"out_of_range.bad.yml:6: expansion.max_added_terms: 201 is out of range; allowed: 0 to 200",
+		"out_of_range.bad.yml:7: expansion.max_query_terms: 0 is out of range; allowed: 1 to 1024",
+		"out_of_range.bad.yml:8: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
+		"out_of_range.bad.yml:9: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
+		"out_of_range.bad.yml:10: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
+		"out_of_range.bad.yml:11: expansion.strength: must be a number",
+		"out_of_range.bad.yml:12: expansion.phase: must be one of auto, query, rescore",
+		"out_of_range.bad.yml:13: expansion.highlight: must be one of original, related",
+		"out_of_range.bad.yml:14: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:16: caches.size: 1MB is out of range; allowed: 2560KiB to 256GiB",
+		"out_of_range.bad.yml:17: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
+		"out_of_range.bad.yml:19: log.level: must be one of debug, info, warn, error",
+		"out_of_range.bad.yml:21: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
+		"out_of_range.bad.yml:22: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:23: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:25: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
+		"out_of_range.bad.yml:27: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, vector_candidates, when, below, effort, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, when, below, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
-		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
-		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
-		"profiles.bad.yml:10: profiles.fast.matrices[2]: is the same as profiles.fast.matrices[1]",
-		"profiles.bad.yml:10: profiles.fast.matrices[0]: must be the name of an entry of matrices",
-		`profiles.bad.yml:11: profiles."a b": the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -`,
-		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
-		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
-		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, vector_candidates, when, below, effort, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:7: profiles.fast.strength: 7 is out of range; allowed: 0 to 5",
+		"profiles.bad.yml:8: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
+		"profiles.bad.yml:9: profiles.fast.matrices[2]: is the same as profiles.fast.matrices[1]",
+		"profiles.bad.yml:9: profiles.fast.matrices[0]: must be the name of an entry of matrices",
+		`profiles.bad.yml:10: profiles."a b": the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -`,
+		"profiles.bad.yml:11: profiles.untouched: given twice; the first is in line 3",
+		"profiles.bad.yml:12: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
+		"profiles.bad.yml:13: profiles.empty: has no value; give it one, or remove the key to get the default",
+		"profiles.bad.yml:14: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, when, below, effort, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, name_added, normalize_score, phrases, rescore_queries, nearest_words, feedback, segments, matrices",
-		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
-		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
-		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
-		"profiles.bad.yml:20: expansion.default_fields[0]: must be the full name of a field, without wildcards and boosts",
+		"profiles.bad.yml:16: expansion.matching: must be one of widen, same",
+		"profiles.bad.yml:17: expansion.strength: -1 is out of range; allowed: 0 to 5",
+		"profiles.bad.yml:18: expansion.max_doc_share: must be a number",
+		"profiles.bad.yml:19: expansion.default_fields[0]: must be the full name of a field, without wildcards and boosts",
 	},
 	"profiles_list": {
 		"profiles_list.bad.yml:1: profiles: must be a section with a profile under each name",
@@ -218,15 +224,11 @@ var badFiles = map[string][]string{
 		"trials.bad.yml:14: expansion.trials[2].arms[1]: is the same as expansion.trials[2].arms[0]",
 		"trials.bad.yml:14: expansion.trials[2].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 	},
-	"tracing": {
-		"tracing.bad.yml:2: tracing.endpoint: must not hold credentials; give them in tracing.headers_file or in AKIN_TRACING_HEADERS",
-		"tracing.bad.yml:3: tracing.sample: 1.5 is out of range; allowed: 0 to 1",
-	},
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; did you mean address? allowed: address, forwarded_headers, tls, max_connections, idle_timeout, body_timeout",
-		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log, tracing`,
+		"unknown_key.bad.yml:6: expansion.feedback.flat: unknown key; allowed: documents, terms, weight",
+		"unknown_key.bad.yml:7: profile: unknown key; did you mean profiles? allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, vectors, redis, caches, memory, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 		"unknown_key.bad.yml:13: cluster.ulrs: unknown key; did you mean urls? allowed: urls, tls, auth",
 	},
@@ -249,7 +251,7 @@ var badFiles = map[string][]string{
 	"vectors_files": {
 		"vectors_files.bad.yml:1: vectors[1]: must be a file",
 		"vectors_files.bad.yml:1: vectors[2]: is the same as vectors[0]",
-		"vectors_files.bad.yml:2: expansion.vector_candidates: 10001 is out of range; allowed: 1 to 10000",
+		"vectors_files.bad.yml:2: expansion.rerank_window: 10001 is out of range; allowed: 1 to 1000",
 	},
 	"vectors_profile": {
 		"vectors_profile.bad.yml:1: profiles.near.mode: vectors needs model files, in the key vectors",
@@ -274,7 +276,7 @@ var badFiles = map[string][]string{
 		"wrong_type.bad.yml:14: expansion.default_fields[1]: must be a text; put a number or true and false in quotes",
 		"wrong_type.bad.yml:15: matrices: must be a list",
 		"wrong_type.bad.yml:17: redis.url: must be a text",
-		"wrong_type.bad.yml:19: caches.rows: must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB",
+		"wrong_type.bad.yml:19: caches.size: must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB",
 		"wrong_type.bad.yml:20: caches.ttl: must be a duration: a number with a unit, such as 50ms, 30s or 1m30s",
 	},
 }
@@ -361,9 +363,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := expand.Profile{
-		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, VectorCandidates: 10000, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
+		Mode: expand.ModeSoft, RerankWindow: 1000, SoftWeight: 0, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Linear, SameMatches: true,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
-		Strength:      form.Lambda{Linear: 0, Grouped: 1, Saturated: 0.125},
+		Strength:      0.125,
 		DefaultFields: []string{"title", "body.english"},
 		MarkRelated:   true, NameAdded: true, NormalizeScores: true, Phrases: true, RescoreQueries: true,
 		Feedback: expand.FeedbackOptions{Documents: 100, Terms: 1, Weight: 1},
@@ -374,7 +376,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
 		},
 		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},
-		Shutdown: Shutdown{Timeout: Duration(time.Hour)},
+		Shutdown: Shutdown{},
 		Cluster: Cluster{
 			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
 			TLS:  ClientTLS{CAFile: "ca.pem", Certificate: "akin.pem", Key: "akin.key"},
@@ -382,7 +384,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Expansion: Expansion{
 			Profile: common,
-			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RerankWarmUp: true, RankEval: false, Templates: true, Shadow: 0.25,
+			Budget:  Duration(9 * time.Second), MaxBody: 100_000, RerankWarmUp: true, Templates: true, Shadow: 0.25,
 			HideFrom: expand.DiscloseProfile | expand.DiscloseExplain | expand.DiscloseValidate, Trials: []Trial{},
 		},
 		Profiles: map[string]Profile{
@@ -390,9 +392,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"wide": {
 				Enabled: true,
 				Profile: expand.Profile{
-					RerankWindow: 1, SoftWeight: 1, VectorCandidates: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
+					RerankWindow: 1, SoftWeight: 1, When: expand.FewHits, Below: 10000, Effort: form.High, Scoring: form.Saturated, NoRescore: true,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5, NearestWords: true,
-					Strength: form.Lambda{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
+					Strength: 2,
 					Feedback: expand.FeedbackOptions{Documents: 5, Terms: 1, Weight: 1},
 					Segments: []form.Segments{{
 						Field: "body", Path: "parts", Text: "parts.body", Position: "parts.n", Share: "parts.part",
@@ -412,13 +414,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
 		Redis: Redis{
-			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"), Timeout: Duration(time.Second),
+			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"),
 			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},
 		},
-		Caches:  Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
-		Memory:  Memory{InFlight: 200 * mebibyte},
-		Log:     Log{Level: "error", Format: "text", Queries: true, Access: true},
-		Tracing: Tracing{Endpoint: "http://collector:4318", Sample: 1, HeadersFile: "headers"},
+		Caches: Caches{Size: 256 * gibibyte, TTL: Duration(24 * time.Hour)},
+		Memory: Memory{InFlight: 200 * mebibyte},
+		Log:    Log{Level: "error", Queries: true, Access: true},
 	}
 	if diff := cmp.Diff(want, got, secrets, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -533,14 +534,14 @@ func segmentsOf(s form.Segments) []form.Segments {
 func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 	p := expand.DefaultProfile()
 	for key, value := range map[string]string{
-		"strength.linear": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true", "name_added": "true",
+		"strength": "0.3", "feedback.documents": "5", "default_fields": "[title, body]", "normalize_score": "true", "name_added": "true",
 	} {
 		if err := Set(&p, key, value); err != nil {
 			t.Error(err)
 		}
 	}
 	want := expand.DefaultProfile()
-	want.Strength.Linear, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
+	want.Strength, want.Feedback.Documents, want.NormalizeScores, want.DefaultFields = 0.3, 5, true, []string{"title", "body"}
 	want.NameAdded = true
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -549,9 +550,11 @@ func TestSettingsAreChangedByTheirKeys(t *testing.T) {
 		"mode=best":           "mode: must be one of bm25, hard, soft, vectors",
 		"max_doc_share=0":     "max_doc_share: 0 is out of range; allowed: above 0, up to 1",
 		"max_doc_share=2":     "max_doc_share: 2 is out of range; allowed: above 0, up to 1",
-		"strength.linear=2":   "strength.linear: 2 is out of range; allowed: 0 to 1",
-		"strength.flat=1":     "strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"strength=1":          "strength: must be a section with the keys linear, grouped, saturated",
+		"strength=6":          "strength: 6 is out of range; allowed: 0 to 5",
+		"strength.linear=2":   "strength.linear: is strength now, a factor for all forms: 1 is what was 0.2",
+		"strength.flat=1":     "strength: must be a number",
+		"feedback.flat=1":     "feedback.flat: unknown key; allowed: documents, terms, weight",
+		"feedback=1":          "feedback: must be a section with the keys documents, terms, weight",
 		"mode.best=1":         "mode: must be a text; put a number or true and false in quotes",
 		"matching=":           "matching: must have a value, as in a file",
 		"matching={":          "matching: must have a value, as in a file",

@@ -23,15 +23,7 @@ var rules = map[string]func(string) error{
 	"host": func(s string) error {
 		return unless(s != "" && !strings.ContainsAny(s, ":/*") && !hasSpace(s), "must be the name of a host, without a port and wildcards")
 	},
-	"node": func(s string) error {
-		return wrongURL(s, "cluster.auth or in "+EnvClusterUsername+", "+EnvClusterPassword+" and "+EnvClusterAPIKey)
-	},
-	"collector": func(s string) error {
-		if s == "" {
-			return nil
-		}
-		return wrongURL(s, "tracing.headers_file or in "+EnvTracingHeaders)
-	},
+	"node":   wrongNode,
 	"name":   func(s string) error { return unless(isName(s), "must be "+nameRule) },
 	"file":   func(s string) error { return unless(s != "", "must be a file") },
 	"header": func(s string) error { return unless(strings.Trim(s, nameChars) == "", "must be the name of a header") },
@@ -63,13 +55,13 @@ func isPattern(s string) bool {
 	return s != "" && s[0] != '-' && !strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) && !hasSpace(s)
 }
 
-// wrongURL returns what is wrong with the base URL of a server, nil for
-// nothing. Credentials belong elsewhere.
-func wrongURL(s, elsewhere string) error {
+// wrongNode returns what is wrong with the base URL of a node, nil for nothing.
+// Credentials belong elsewhere.
+func wrongNode(s string) error {
 	u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
 	switch {
 	case err == nil && u.User != nil:
-		return fmt.Errorf("must not hold credentials; give them in %s", elsewhere)
+		return fmt.Errorf("must not hold credentials; give them in cluster.auth or in %s, %s and %s", EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey)
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
 		return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
 	}

@@ -142,9 +142,6 @@ func (d *decoder) crossCheck(c *Config) {
 	if n := len(c.Admin.Token.Reveal()); n > 0 && n < minToken {
 		d.add("admin.token_file", "has a token of %d bytes, or %s has; the least is %d: it could be guessed", n, EnvAdminToken, minToken)
 	}
-	if _, err := c.Tracing.Header(); err != nil {
-		d.add("tracing.headers_file", "%w; or %s has something else", err, EnvTracingHeaders)
-	}
 	d.auth(&c.Cluster.Auth)
 	d.redisTLS(&c.Redis)
 	d.sources("matrices", c.Matrices, &c.Redis)

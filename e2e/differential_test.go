@@ -130,7 +130,7 @@ func shareOf(t *testing.T, e *engine, kind int) []generatedSearch {
 func TestTermsWithoutEffectChangeNothing(t *testing.T) {
 	t.Parallel()
 	hidden, open := section{"name": "main", "file": hiddenMatrix(t)}, section{"name": "main", "file": openMatrix(t)}
-	weightless := section{"matching": "same", "strength": section{"linear": 0, "grouped": 0, "saturated": 0}}
+	weightless := section{"matching": "same", "strength": 0}
 	// A rescored search chooses the hits to order by a λ of its own.
 	chooses := func(c contender) bool { return c.name == "rescored" }
 	eachEngine(t, func(t *testing.T, e *engine) {

@@ -68,11 +68,11 @@ func TestMeasuresAreThoseOfTrecEval(t *testing.T) {
 	e := oneEngine(t)
 	queries, judgments := makeJudged(t, e)
 	for name, template := range map[string]string{
-		"by score":     `{"query": {"match": {"body": "{{query}}"}}}`,
-		"all equal":    `{"query": {"constant_score": {"filter": {"match": {"body": "{{query}}"}}}}}`,
+		"by score":     `{"size": 50, "query": {"match": {"body": "{{query}}"}}}`,
+		"all equal":    `{"size": 50, "query": {"constant_score": {"filter": {"match": {"body": "{{query}}"}}}}}`,
 		"by a field":   `{"query": {"match": {"body": "{{query}}"}}, "sort": ["number", "_doc"], "size": 60}`,
-		"tiny scores":  `{"query": {"match": {"body": {"query": "{{query}}", "boost": 1e-9}}}}`,
-		"large scores": `{"query": {"function_score": {"query": {"match": {"body": "{{query}}"}}, "weight": 16777217, "boost_mode": "sum"}}}`,
+		"tiny scores":  `{"size": 50, "query": {"match": {"body": {"query": "{{query}}", "boost": 1e-9}}}}`,
+		"large scores": `{"size": 50, "query": {"function_score": {"query": {"match": {"body": "{{query}}"}}, "weight": 16777217, "boost_mode": "sum"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs := newDir(t, "runs")
@@ -83,7 +83,7 @@ func TestMeasuresAreThoseOfTrecEval(t *testing.T) {
 				}
 			}
 			printed := mustAkin(t, "eval", "--cluster", e.url, "--index", evalIndex, "--queries", queries, "--judgments", judgments,
-				"--template", writeFile(t, "template.json", template), "--depth", "50", "--measures", evalMeasures, "--runs", runs, "--json")
+				"--template", writeFile(t, "template.json", template), "--measures", evalMeasures, "--runs", runs, "--json")
 			if err := json.Unmarshal([]byte(printed), &result); err != nil {
 				t.Fatal(err)
 			}

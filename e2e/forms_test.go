@@ -35,7 +35,7 @@ func TestTermsAreShownAsPeopleWriteThem(t *testing.T) {
 	}
 	e.makeIndex(t, index, oneShard(`"body":{"type":"text","analyzer":"english"}`))
 	e.index(t, index, formsCorpus())
-	of := []string{"--from-index", e.url, "--index", index, "--field", "body", "--dim", "4"}
+	of := []string{"--from-index", e.url, "--index", index, "--field", "body"}
 	whole, file := build(t, append(of, "--exact-analysis")...), build(t, of...)
 	pushMatrix(t, redis, name, file)
 	want := map[string]string{

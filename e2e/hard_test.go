@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,10 +91,10 @@ func (e *engine) makeHardFiles(t *testing.T, index string, c *collection) hardFi
 }
 
 // freezeWeights makes a file of the weights of a field.
-func (e *engine) freezeWeights(t *testing.T, index, field string, more ...string) string {
+func (e *engine) freezeWeights(t *testing.T, index, field string) string {
 	t.Helper()
 	out := newPath(t, "w.akin")
-	mustAkin(t, slices.Concat([]string{"norms", "snapshot", "--out", out}, e.of(index, field), more)...)
+	mustAkin(t, append([]string{"norms", "snapshot", "--out", out}, e.of(index, field)...)...)
 	return out
 }
 

@@ -35,7 +35,7 @@ func BenchmarkModes(b *testing.B) {
 		},
 		"matrices": matrices("forms", formsMatrix(b, e), "short", formsMatrix(b, e, "--top", "30")),
 		"weights":  matrices("weights", weights),
-		"caches":   section{"vectors": "256MiB"},
+		"caches":   section{"size": "640MiB"},
 	})
 	entrants := []entrant{
 		{name: "directly", at: e.cluster},

@@ -143,10 +143,10 @@ func compareForms(b *testing.B, e *engine, docs int) {
 			"softer":    section{"mode": "soft", "effort": "normal"},
 		},
 		"matrices": learned,
-		"caches":   section{"vectors": "256MiB"},
+		"caches":   section{"size": "640MiB"},
 	}
 	a := setup(b, e, config)
-	config["caches"] = section{"vectors": "1MiB"} // by the time that a text comes again, its hits are forgotten
+	config["caches"] = section{"size": "2560KiB"} // by the time that a text comes again, its hits are forgotten
 	cold := setup(b, e, config)
 	efforts := []entrant{
 		{name: "directly", at: e.cluster},
@@ -245,12 +245,12 @@ func settle(b *testing.B, e *engine) {
 	e.refresh(b, formsIndex)
 }
 
-// formsMatrix learns S from a part of the documents and in few dimensions,
-// which takes a fraction of the time: how long searches take does not depend
-// on how good S is. flags are more of those of akin matrix build.
+// formsMatrix learns S from a part of the documents, which takes a fraction of
+// the time: how long searches take does not depend on how good S is. flags are
+// more of those of akin matrix build.
 func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
-	return build(b, append([]string{"--from-index", e.url, "--index", formsIndex, "--field", "body", "--max-docs", "60000", "--dim", "50"}, flags...)...)
+	return build(b, append([]string{"--from-index", e.url, "--index", formsIndex, "--field", "body", "--max-docs", "60000"}, flags...)...)
 }
 
 // segments returns how many segments the index has.

@@ -59,7 +59,7 @@ func requireRedis(t *testing.T, err error) {
 }
 
 // section is what configures akin for a matrix in this Redis.
-func (r *redisServer) section() section { return section{"url": r.url, "timeout": "1s"} }
+func (r *redisServer) section() section { return section{"url": r.url} }
 
 // client returns a client of this Redis.
 func (r *redisServer) client(t *testing.T) *redis.Client {
@@ -154,7 +154,7 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 	makeRelated(t, e)
 	a := setup(t, e, section{
 		"matrices": []section{{"name": "main"}},
-		"redis":    section{"timeout": "1s", "tls": section{"ca_file": in("ca.crt"), "cert_file": in("client.crt"), "key_file": in("client.key")}},
+		"redis":    section{"tls": section{"ca_file": in("ca.crt"), "cert_file": in("client.crt"), "key_file": in("client.key")}},
 	}, "AKIN_REDIS_URL=rediss://"+proxy+"@127.0.0.1:"+port)
 	if !a.expands(t, relatedIndex) {
 		t.Errorf("not expanded:\n%s", requestMetrics(t, a))

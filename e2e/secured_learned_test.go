@@ -84,7 +84,7 @@ func TestSecuredMatrixOfARestrictedUser(t *testing.T) {
 	restricted := filepath.Join(page.dir, learnedAlias+".akin")
 	for name, file := range map[string]string{
 		"as on the page": restricted, "exact": build(userLearner, "--exact-analysis"), "words": build(userLearner, "--words"),
-		"spooled": build(userLearner, "--spool", filepath.Join(newDir(t, "spool"), "s")), "at most": build(userLearner, "--max-docs", "150"),
+		"spooled": build(userLearner, "--resume", filepath.Join(newDir(t, "spool"), "s")), "at most": build(userLearner, "--max-docs", "150"),
 	} {
 		if knows(file, secretWord) || !knows(file, topicWord) {
 			t.Errorf("%s: knows the hidden word: %v, a visible one: %v", name, knows(file, secretWord), knows(file, topicWord))

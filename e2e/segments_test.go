@@ -275,7 +275,7 @@ func TestMatricesAreLearnedFromSegments(t *testing.T) {
 	}
 	eachEngine(t, func(t *testing.T, e *engine) {
 		learn := func(index string, more ...string) string {
-			return exported(t, build(t, append([]string{"--from-index", e.url, "--index", index, "--field", "segments.text", "--dim", "4"}, more...)...))
+			return exported(t, build(t, append([]string{"--from-index", e.url, "--index", index, "--field", "segments.text"}, more...)...))
 		}
 		for index, docs := range map[string][]document{whole: wholes, flat: wholes, single: parts} {
 			definition := nested

@@ -145,8 +145,8 @@ func checkVectors(t *testing.T, e *engine, store vectors.Store) {
 		t.Errorf("status %d\n%s", r.status, r.stderr)
 	}
 	a := setup(t, e, section{
-		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "vector_candidates": 200},
-		"profiles":  section{"blend": section{"soft_weight": 0.3}, "same": section{"matching": "same"}, "few": section{"vector_candidates": 5}},
+		"expansion": section{"mode": "vectors", "soft_weight": 1, "max_doc_share": 1, "rerank_window": 200},
+		"profiles":  section{"blend": section{"soft_weight": 0.3}, "same": section{"matching": "same"}, "few": section{"rerank_window": 5}},
 		"matrices":  matrices("s", matrix),
 		"vectors":   []string{model},
 	})

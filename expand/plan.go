@@ -115,7 +115,7 @@ func (p *planner) plan(selected []form.Clause, matchOnly bool) *form.Plan {
 	p.m.plan = clauses
 	o := p.s.profile
 	return &form.Plan{
-		Search: p.s.Search, Clauses: clauses, Strength: o.Strength, Recipe: p.recipe, Normalize: o.NormalizeScores,
+		Search: p.s.Search, Clauses: clauses, Strength: form.Strength(o.Strength), Recipe: p.recipe, Normalize: o.NormalizeScores,
 		MarkRelated: o.MarkRelated, VectorsOnly: o.SoftWeight == 1, Unscored: p.s.unscored, MatchOnly: matchOnly || p.s.unscored && !exact,
 		NameAdded: p.s.named && !filtered(selected), // which hides what a client may not see
 		Rescore:   rescored, FindsMany: rescored && p.findsMany(selected), FindOnly: p.findOnly,

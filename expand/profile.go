@@ -41,16 +41,14 @@ type Profile struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
 	Mode Mode `yaml:"mode" allowed:"bm25 hard soft vectors"`
-	// RerankWindow is k, how many hits ModeSoft reranks.
+	// RerankWindow is k, how many hits ModeSoft reranks, and how many nearest
+	// documents of each shard a query in dense vectors finds.
 	RerankWindow int `yaml:"rerank_window" allowed:"1 1000"`
 	// SoftWeight in [0, 1] is what the soft cosine counts for in the order of
 	// ModeSoft, and what vectors count for in that of ModeVectors; the saturated
 	// sum and the engine's scores count for the rest. At 1 the order and the scores
 	// are the measure's.
 	SoftWeight float64 `yaml:"soft_weight" allowed:"0 1"`
-	// VectorCandidates is how many nearest documents of each shard a query in dense
-	// vectors finds. Engines take 10000 at most.
-	VectorCandidates int `yaml:"vector_candidates" allowed:"1 10000"`
 	// When says when a search is expanded, and Below below how many hits of the
 	// original, with [FewHits].
 	When  When `yaml:"when" allowed:"always few_hits"`
@@ -74,8 +72,8 @@ type Profile struct {
 	// MaxDocShare in (0, 1] is the largest share of the documents with the
 	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64 `yaml:"max_doc_share" allowed:"(0 1"`
-	// Strength is λ, the factor of what added terms count for.
-	Strength form.Lambda `yaml:"strength"`
+	// Strength is what added terms count for, see [form.Strength].
+	Strength float64 `yaml:"strength" allowed:"0 5"`
 	// DefaultFields are the fields to add terms in when a request names none.
 	DefaultFields []string `yaml:"default_fields" is:"field"`
 	// MarkRelated has highlighters mark the added terms, too.
@@ -132,8 +130,8 @@ const (
 // tenth of the documents, λ as measured on judged collections.
 func DefaultProfile() Profile {
 	return Profile{
-		Below: 10, RerankWindow: 100, SoftWeight: 0.2, VectorCandidates: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
-		Strength: form.Lambda{Linear: 0.2, Grouped: 0.5, Saturated: 0.25}, NearestWords: true,
+		Below: 10, RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Strength: 1, NearestWords: true,
 		Feedback: FeedbackOptions{Terms: 20, Weight: 0.3},
 	}
 }

@@ -49,7 +49,7 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 			x[term]++
 		}
 		text := strings.Join(words, " ")
-		o := with(func(o *Profile) { o.Scoring, o.Strength.Linear, o.MaxDocShare = form.Linear, 1, 1 })
+		o := with(func(o *Profile) { o.Scoring, o.Strength, o.MaxDocShare = form.Linear, 5, 1 })
 		m := matrixOf(t, c, rows)
 		m.power = 3
 		r, err := New(c, m, o).Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"f":"` + text + `"}}}`)})

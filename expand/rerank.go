@@ -53,7 +53,7 @@ func (a *asker) reranking(clauses []form.Clause) (*Rerank, reason.Reason) {
 		r.Feedback, r.MaxDocShare = a.s.profile.Feedback, a.s.profile.MaxDocShare
 		r.Feedback.Documents = documents
 	}
-	if why := r.compare(clauses, a.targets, a.s.profile.Strength.Saturated); why != "" {
+	if why := r.compare(clauses, a.targets, form.Strength(a.s.profile.Strength).Saturated); why != "" {
 		return nil, why
 	}
 	// In this order: a page is behind the window only of what is reranked.

@@ -163,7 +163,7 @@ func (a *byVectors) makeVector(ctx context.Context, t *target) error {
 	}
 	q := form.Vector{
 		Field: t.field.Name, Store: v.model.Meta().Store, Model: v.model.ID(), Mixed: v.mixed,
-		Boost: t.clause.Parsed.Boost * t.field.Boost, Nearest: o.VectorCandidates,
+		Boost: t.clause.Parsed.Boost * t.field.Boost, Nearest: o.RerankWindow,
 	}
 	switch {
 	case q.Store.Dense():

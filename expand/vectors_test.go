@@ -129,7 +129,7 @@ func TestVectorsAreWrittenWithTheOriginal(t *testing.T) {
 				`"filter":{"bool":{"filter":[` + carMatch + `]}},"boost":1}},"filter":` + model + `}}]}}}`,
 		},
 		"dense, OpenSearch": {
-			vectors.KNNVector, func(o *Profile) { o.VectorCandidates = 7 }, carOnly,
+			vectors.KNNVector, func(o *Profile) { o.RerankWindow = 7 }, carOnly,
 			`{"query":{"bool":{"should":[` + unranked + `,{"bool":{"must":{"knn":{"akin_vector.body":{"vector":[1,0],"k":7,"boost":1}}},"filter":` + model + `}}]}}}`,
 		},
 		"highlights": {

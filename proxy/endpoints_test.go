@@ -70,7 +70,7 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if strings.HasSuffix(route.shape, "/_async_search") {
 					later = reason.Endpoint
 				}
-				addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: r.Body, Fixed: later}); !cmp.Equal(want, *r) || string(r.Body) != original {
 						t.Errorf("the expander got %+v with body %q", *r, r.Body)
 					}
@@ -149,15 +149,14 @@ func TestSearchWithoutBodyGetsAType(t *testing.T) {
 }
 
 func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
-	all := Options{RankEval: true, Templates: true}
+	all := Options{Templates: true}
 	tests := []struct {
 		name, target string
 		options      Options
 		reason       string
 	}{
-		{"_rank_eval is switched off", "/a/_rank_eval", Options{Templates: true}, reasonRankEvalOff},
-		{"templates are switched off", "/a/_search/template", Options{RankEval: true}, reasonTemplateOff},
-		{"templates are switched off, several", "/_msearch/template", Options{RankEval: true}, reasonTemplateOff},
+		{"templates are switched off", "/a/_search/template", Options{}, reasonTemplateOff},
+		{"templates are switched off, several", "/_msearch/template", Options{}, reasonTemplateOff},
 		{"the answer will not say whether a query is valid", "/_validate/query?filter_path=_shards", all, answer.HiddenByFilter},
 		{"the answer leaves something out", "/_msearch?filter_path=-responses.error", all, answer.HiddenByFilter},
 		{"the answer leaves something out of a part", "/_rank_eval?filter_path=metric_score%2c-failures", all, answer.HiddenByFilter},

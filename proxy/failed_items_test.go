@@ -90,7 +90,7 @@ func checkFollowed(t *testing.T, target, first, encoding string, followed, unche
 		}
 		return answerWith(200, jsonType, `{"of":"the original"}`)
 	})
-	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 	got := exchangeRaw(t, addr, searchOf(target, jsonType, lines))
 	want, requests := body, 1
 	if followed {
@@ -133,7 +133,7 @@ func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
 			return emptyAnswer
 		})
 		told := make(chan []expand.Cause, 2)
-		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
 			for i := range r.Causes {
 				r.Causes[i].Reason = ""
 			}
@@ -225,7 +225,7 @@ func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 // filter_path must not hide what failed, nor show more than was asked for.
 func TestFilteredAnswersShowFailures(t *testing.T) {
 	node := startRawNode(t, nil)
-	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 	for _, tt := range []struct{ target, want string }{
 		{"/_msearch", ""},
 		{"/_msearch?filter_path=", ""},

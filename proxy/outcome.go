@@ -26,7 +26,6 @@ const (
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
 	reasonNothing     = "nothing_added"         // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off"         // [Options.RankEval] is not set
 	reasonTemplateOff = "templates_off"         // [Options.Templates] is not set
 	reasonDryRun      = "dry_run"               // the client asked for it
 	reasonShadow      = "shadow"                // [Options.Shadow] is set
@@ -133,7 +132,7 @@ func knownValues(causes map[string]string) report.Values {
 // reasons returns those of the proxy's own to leave a search alone.
 func reasons() []string {
 	return []string{
-		reasonNothing, reasonRankEvalOff, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
+		reasonNothing, reasonTemplateOff, reasonDryRun, reasonShadow, reasonRejected, reasonPaused, reasonUndecided,
 		reasonContentType, reasonEncoding, reasonTooLarge, reasonSlow, reasonMemory, reasonOff, reasonDisabled, reasonUnknownProfile, reasonEnoughHits,
 		answer.HiddenByFilter, answer.HiddenByFormat,
 		reasonParameters, reasonBody, reasonTooMany, reasonNotRendered,

@@ -170,8 +170,6 @@ func (s *Server) choose(x *search) (e Expander, reason string) {
 	switch {
 	case x.control.off:
 		return nil, reasonOff
-	case x.endpoint == expand.EndpointRankEval && !s.opts.RankEval:
-		return nil, reasonRankEvalOff
 	case x.isTemplate() && !s.opts.Templates:
 		return nil, reasonTemplateOff
 	case s.opts.Shadow > 0 && !x.control.asks() && !sampled(s.opts.Shadow, x.match, x.rawQuery):

@@ -50,8 +50,6 @@ type Options struct {
 	// Profiles rewrite the searches that ask for one by its name. Searches that ask
 	// for a nil or unknown one pass.
 	Profiles map[string]Expander
-	// RankEval rewrites the searches of _rank_eval, too.
-	RankEval bool
 	// Templates rewrites search templates, too, which the cluster renders.
 	Templates bool
 	// Shadow is a share in [0, 1]. Unless it is 0, clients get the answers to their

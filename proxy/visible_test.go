@@ -81,7 +81,7 @@ func TestSearchWhoseAnswerCannotBeReadIsLeftAlone(t *testing.T) {
 		{"/_rank_eval?format=json", "", ""},
 	} {
 		node := startRawNode(t, nil)
-		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
+		addr, registry := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 		exchangeRaw(t, addr, searchOf(tt.target, jsonType+tt.header, lines))
 		got := node.only(t)
 		if got.line != "POST "+tt.target+" HTTP/1.1" || (got.body == lines) != (tt.reason != "") {
@@ -104,7 +104,7 @@ func TestRewrittenSearchesAskForGzip(t *testing.T) {
 			}
 			return emptyAnswer
 		})
-		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), RankEval: true, Expander: expander(rewriteFirstAndLast)})
+		addr, _ := startProxy(t, Options{Nodes: nodesAt(node.URL), Expander: expander(rewriteFirstAndLast)})
 		exchangeRaw(t, addr, searchOf(target, jsonType+sent, lines))
 		whole, first := []string{"deflate, gzip;q=0.5"}, []string{"gzip"}
 		if !cut {

@@ -104,7 +104,7 @@ func TestChartRunsAkinBehindProbesWithoutRights(t *testing.T) {
 	}
 	pod := r.Deployment.Spec.Template.Spec
 	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
-	if need := time.Duration(cfg.Shutdown.Delay) + time.Duration(cfg.Shutdown.Timeout); grace <= need {
+	if need := time.Duration(cfg.Shutdown.Delay) + configs.ShutdownTimeout; grace <= need {
 		t.Errorf("Kubernetes ends akin after %v, which needs %v", grace, need)
 	}
 	akin := pod.Containers[0]

@@ -679,7 +679,7 @@ var answerConfigs = map[string]string{
 
 func answerConfig(cluster, expansion string) string {
 	return `{"listen":{"address":"127.0.0.1:0","body_timeout":"1s"},"admin":{"address":"127.0.0.1:0"},"shutdown":{"delay":"0s"},` +
-		`"cluster":` + cluster + `,"expansion":{"budget":"10s","rerank_budget":"10s","max_body":"16KiB"` + expansion + `},` +
+		`"cluster":` + cluster + `,"expansion":{"budget":"10s","max_body":"16KiB"` + expansion + `},` +
 		`"profiles":{"few":{"max_added_terms":1}},` +
 		`"matrices":[{"name":"s","file":"%[2]s/s.akin"}],"weights":[{"name":"w","file":"%[2]s/s.akin"}],"vectors":["%[2]s/model"]}`
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -20,12 +19,8 @@ import (
 type indexFieldFlags struct {
 	cli.Cluster
 
-	field   string
-	workers int
+	field string
 }
-
-// maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
-const maxWorkers = 32
 
 // required returns an error for each flag without a value. namesAndValues has
 // the name of each before its value.
@@ -56,14 +51,9 @@ func (f *indexFieldFlags) command(
 	flags := cmd.Flags()
 	f.Register(flags, "URL of the cluster (required, as are --index and --field)")
 	flags.StringVar(&f.field, "field", "", "text field")
-	flags.IntVar(&f.workers, "workers", enrich.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 	cmd.Args = cli.NoArgs
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		err := required("cluster", f.URL, "index", f.Index, "field", f.field)
-		if f.workers < 1 || f.workers > maxWorkers {
-			err = errors.Join(err, fmt.Errorf("--workers: %d not in 1 to %d", f.workers, maxWorkers))
-		}
-		return cli.Usage(errors.Join(err, check()))
+		return cli.Usage(errors.Join(required("cluster", f.URL, "index", f.Index, "field", f.field), check()))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := f.Open()
@@ -81,7 +71,7 @@ func (f *indexFieldFlags) command(
 // reading reads the terms of the field. tooLarge is called with each document
 // that has too many.
 func (f *indexFieldFlags) reading(cluster documents.API, report *cli.Progress, tooLarge func(doc documents.DocRef, err error)) *enrich.Reading {
-	return &enrich.Reading{Cluster: cluster, Index: f.Index, Field: f.field, Workers: f.workers, Progress: report.Step, OnTooLarge: tooLarge}
+	return &enrich.Reading{Cluster: cluster, Index: f.Index, Field: f.field, Progress: report.Step, OnTooLarge: tooLarge}
 }
 
 // countable returns the concrete indices that map the field. It refuses a field
@@ -205,7 +195,7 @@ func (f *fillFlags) fill(ctx context.Context, cluster documents.API, g filling, 
 	}
 	shown := 0
 	counts, err := enrich.Run(ctx, cluster, g.task, enrich.Options{
-		Index: f.Index, All: f.all, Workers: f.workers, Docs: int(docs), Progress: report.Step,
+		Index: f.Index, All: f.all, Docs: int(docs), Progress: report.Step,
 		OnFailure: func(doc documents.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)

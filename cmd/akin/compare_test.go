@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -36,7 +37,7 @@ func demoLog(t *testing.T) string {
 func TestCompareSaysWhatChangesAndWritesPairsThatEvalReads(t *testing.T) {
 	s := newDemoSet(t)
 	pairs := filepath.Join(t.TempDir(), "pairs.csv")
-	stdout, stderr, status := akin(t, s.compareArgs(demoLog(t), "--judge", pairs, "--pairs", "40")...)
+	stdout, stderr, status := akin(t, s.compareArgs(demoLog(t), "--judge", pairs)...)
 	if status != 0 {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
@@ -46,12 +47,13 @@ func TestCompareSaysWhatChangesAndWritesPairsThatEvalReads(t *testing.T) {
 		}
 	}
 	table := read(t, pairs)
-	if n := strings.Count(table, "\n"); n != 41 || !strings.Contains(stderr, "40 pairs to be judged are in "+pairs) {
+	n := strings.Count(table, "\n") - 1 // but for its head
+	if n < 100 || n > 200 || !strings.Contains(stderr, fmt.Sprintf("%d pairs to be judged are in %s", n, pairs)) {
 		t.Errorf("%d lines\n%s", n, stderr)
 	}
 	graded := write(t, "graded.csv", strings.Replace(table, ",\n", ",2\n", 3))
 	r := evalJSON(t, []string{"eval", "--cluster", s.engine, "--index", demoIndices, "--template", s.template, "--judgments", graded, "--arm", "direct"})
-	if r.LeftOut.Ungraded != 37 || len(r.Queries) == 0 {
+	if r.LeftOut.Ungraded != n-3 || len(r.Queries) == 0 {
 		t.Errorf("%d queries, left out: %+v", len(r.Queries), r.LeftOut)
 	}
 }
@@ -113,7 +115,6 @@ func TestCompareReportsWhatIsWrongWithItsFlags(t *testing.T) {
 		"no log":     {nil, "give --log FILE"},
 		"one arm":    {[]string{"--log", log}, "give two arms"},
 		"three arms": {[]string{"--log", log, "--arm", "a=direct", "--arm", "b=direct", "--arm", "c=direct"}, "give two arms"},
-		"no pairs":   {[]string{"--log", log, "--arm", "a=direct", "--arm", "b=direct", "--pairs", "0"}, "--pairs: 0"},
 		"no text":    {[]string{"--log", log, "--arm", "a=direct", "--arm", "b=direct", "--judge", "pairs.csv"}, "--title FIELD"},
 	} {
 		if _, stderr, status := akin(t, append([]string{"compare"}, tt.args...)...); status != exitUsage || !strings.Contains(stderr, tt.want) {

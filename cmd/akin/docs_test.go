@@ -262,7 +262,7 @@ matrices: [{name: demo, file: "`+set.matrix+`"}]
 	for _, line := range commands(page) {
 		if args, ok := akinArgs(local.Replace(line)); ok {
 			if args[0] == "tune" {
-				args = append(args, "--settings", "8", "--folds", "2") // the default takes a minute
+				args = append(args, "--settings", "8") // the default takes a minute
 			}
 			if stdout, stderr, status := akin(t, args...); status != 0 {
 				t.Errorf("%s: status %d\n%s%s", line, status, stdout, stderr)

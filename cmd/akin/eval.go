@@ -27,13 +27,13 @@ type searchFlags struct {
 
 func (f *searchFlags) register(flags *pflag.FlagSet, depth int) {
 	a, s := &f.arms, &f.searches
+	s.Depth = depth
 	a.Register(flags, "URL of the cluster")
 	flags.StringVar(&a.Akin, "akin", "", "URL of a running akin")
 	flags.StringVar(&a.Admin, "akin-admin", "", "URL of its admin port, which knows the terms it added")
 	flags.StringArrayVar(&a.Arms, "arm", []string{"direct"}, "a way to search; give several, the first is what others are compared with")
 	flags.StringVar(&a.Title, "title", "", "field that has the titles of documents, for those who read the results")
 	flags.StringVar(&s.Template, "template", "", "file of a search body with {{query}} in a string")
-	flags.IntVar(&s.Depth, "depth", depth, "hits to ask for where the search says no size")
 	flags.StringVar(&s.Resume, "resume", "", "keep the answers in this file, from which an interrupted run goes on")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON, with each query")
 }
@@ -198,7 +198,7 @@ func (f *evalFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	for _, m := range measures {
 		if m.K > template.Depth() {
-			return cli.Usage(fmt.Errorf("%s looks at %d hits, and the search asks for %d: change --measures, --depth or the size in the template",
+			return cli.Usage(fmt.Errorf("%s looks at %d hits, and the search asks for %d: change --measures, or the size in the template",
 				m.Name, m.K, template.Depth()))
 		}
 	}
@@ -248,8 +248,10 @@ type compareFlags struct {
 
 	log   string
 	judge string
-	pairs int
 }
+
+// judgedPairs is how many pairs of a query and a document --judge writes.
+const judgedPairs = 200
 
 func newCompare() *cobra.Command {
 	f := &compareFlags{}
@@ -279,7 +281,6 @@ body of yours with {{query}} in place of the text.
 	f.register(cmd.Flags(), 10)
 	cmd.Flags().StringVar(&f.log, "log", "", "file of queries (required)")
 	cmd.Flags().StringVar(&f.judge, "judge", "", "write the documents that differ most into this CSV file, to be judged by hand")
-	cmd.Flags().IntVar(&f.pairs, "pairs", 200, "how many pairs of a query and a document --judge writes")
 	return cmd
 }
 
@@ -289,8 +290,6 @@ func (f *compareFlags) check(*cobra.Command, []string) error {
 		return cli.Usage(errors.New("give --log FILE"))
 	case len(f.arms.Arms) != 2:
 		return cli.Usage(errors.New("give two arms, --arm ARM --arm ARM"))
-	case f.pairs < 1:
-		return cli.Usage(fmt.Errorf("--pairs: %d is below 1", f.pairs))
 	case f.judge == "":
 		return nil
 	case f.arms.Title == "":
@@ -334,7 +333,7 @@ func (f *compareFlags) run(cmd *cobra.Command, _ []string) error {
 		return errors.Join(errors.New("the cluster refuses all queries"), refusal)
 	}
 	if f.judge != "" {
-		pairs := evaluate.Differences(log.Queries, answered, f.pairs)
+		pairs := evaluate.Differences(log.Queries, answered, judgedPairs)
 		err := cli.Write(ctx, f.judge, func(w io.Writer) error { return evaluate.WriteDifferences(w, pairs) })
 		if err != nil {
 			return err

@@ -27,8 +27,8 @@ const armHelp = `An arm is a way to search, [NAME=]WHAT, where WHAT is one of
   akin                          the akin at --akin
   profile:NAME                  the same with a profile
   matrix:FILE[,KEY=VALUE…]      an akin in this process with this matrix and, of
-                                the keys of a profile, these: strength=0.3,
-                                strength.linear=0.3, scoring=linear, matching=same …`
+                                the keys of a profile, these: strength=0.5,
+                                scoring=linear, feedback.documents=10 …`
 
 // armOptions say which ways to search are compared, and where.
 type armOptions struct {
@@ -191,20 +191,14 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	profile := configs.Profile{Enabled: true, Profile: cfg.Expansion.Profile, Matrices: []string{name}}
 	for setting := range strings.SplitSeq(settings, ",") {
 		key, value, given := strings.Cut(setting, "=")
-		keys := []string{key}
-		switch key {
-		case "":
+		if key == "" {
 			continue
-		case "strength":
-			keys = []string{"strength.linear", "strength.grouped", "strength.saturated"}
 		}
 		if !given {
 			return nil, fmt.Errorf("%s: want KEY=VALUE", setting)
 		}
-		for _, key := range keys {
-			if err := configs.Set(&profile.Profile, key, value); err != nil {
-				return nil, fmt.Errorf("profiles.%s.%w", name, err)
-			}
+		if err := configs.Set(&profile.Profile, key, value); err != nil {
+			return nil, fmt.Errorf("profiles.%s.%w", name, err)
 		}
 	}
 	if profile.Mode == expand.ModeVectors {
@@ -212,7 +206,7 @@ func (o *armOptions) configure(name, file, settings string) (*configs.Config, er
 	}
 	cfg.Matrices = []configs.Matrix{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}, File: file}}
 	cfg.Profiles = map[string]configs.Profile{name: profile}
-	cfg.Expansion.Budget, cfg.Expansion.RerankBudget = configs.Duration(10*time.Second), configs.Duration(10*time.Second) // what counts is the ranking
+	cfg.Expansion.Budget = configs.Duration(10 * time.Second) // what counts is the ranking
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster.URLs, cfg.Cluster.TLS.CAFile = []string{o.URL}, o.CAFile
 	if !o.Anonymous {

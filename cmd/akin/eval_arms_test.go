@@ -11,7 +11,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/evaluate"
 )
@@ -33,12 +32,12 @@ func TestHitsWithoutScoresKeepTheirOrder(t *testing.T) {
 }
 
 func TestSettingsOfALineAreKeysOfAProfile(t *testing.T) {
-	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,strength.linear=0.3,feedback.documents=10,matching=same")
+	cfg, err := (&armOptions{Cluster: cli.Cluster{URL: "http://c"}}).configure("x", "m.akin", "strength=0.4,feedback.documents=10,matching=same")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := cfg.Profiles["x"]
-	if want := (form.Lambda{Linear: 0.3, Grouped: 0.4, Saturated: 0.4}); p.Strength != want || p.Feedback.Documents != 10 || !p.SameMatches {
+	if p.Strength != 0.4 || p.Feedback.Documents != 10 || !p.SameMatches {
 		t.Errorf("%+v", p)
 	}
 }

@@ -77,11 +77,11 @@ listen: {address: "127.0.0.1:0"}
 admin: {address: "127.0.0.1:0"}
 cluster: {urls: ["`+s.engine+`"]}
 expansion: {budget: 5s}
-profiles: {weak: {strength: {linear: 0, grouped: 0, saturated: 0}}}
+profiles: {weak: {strength: 0}}
 matrices: [{name: demo, file: "`+s.matrix+`"}]
 `))
 	r := evalJSON(t, s.args("--akin", proxy, "--akin-admin", admin, "--title", "title", "--arm", "direct", "--arm", "profile:weak", "--arm", "running=akin",
-		"--arm", "candidate=matrix:"+s.matrix, "--arm", "few=matrix:"+s.matrix+",max_added_terms=1,strength=0.4,strength.linear=0.3"))
+		"--arm", "candidate=matrix:"+s.matrix, "--arm", "few=matrix:"+s.matrix+",max_added_terms=1,strength=1.5"))
 	var names []string
 	for _, a := range r.Arms {
 		names = append(names, a.Name)
@@ -270,7 +270,7 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 		{"no placeholder", []string{"--template", write(t, "t.json", "{}")}, "t.json: no {{query}} in the search body"},
 		{"no JSON", []string{"--template", write(t, "t.json", `{"query": {{query}}}`)}, "t.json: the search body is no JSON object"},
 		{"no template", []string{"--template", ""}, "a query with a text needs a template"},
-		{"a deep measure", []string{"--depth", "20"}, "recall@100 looks at 100 hits, and the search asks for 20"},
+		{"a deep measure", []string{"--measures", "recall@101"}, "recall@101 looks at 101 hits, and the search asks for 100"},
 		{"a short page", []string{"--template", write(t, "t.json", `{"size": 5, "query": {"match": {"body": "{{query}}"}}}`)}, "the search asks for 5"},
 		{"an unknown measure", []string{"--measures", "NDCG"}, `--measures: "NDCG" is no measure`},
 		{"a change of one arm", []string{"--fail-under", "nDCG@10=+1%"}, "--fail-under: a change from the first arm needs a second --arm"},
@@ -280,7 +280,8 @@ func TestEvalReportsWhatIsWrongWithItsInput(t *testing.T) {
 		{"two names", []string{"--arm", "direct", "--arm", "direct"}, "two are named direct"},
 		{"no akin", []string{"--arm", "akin"}, "--arm akin: give --akin and --akin-admin"},
 		{"an unknown key", []string{"--arm", "x=matrix:" + s.matrix + ",power=1"}, "profiles.x.power"},
-		{"a wrong value", []string{"--arm", "x=matrix:" + s.matrix + ",strength=2"}, "profiles.x.strength.linear"},
+		{"a wrong value", []string{"--arm", "x=matrix:" + s.matrix + ",strength=6"}, "profiles.x.strength: 6 is out of range"},
+		{"a key that files had", []string{"--arm", "x=matrix:" + s.matrix + ",strength.linear=0.3"}, "profiles.x.strength.linear: is strength now"},
 		{"no value", []string{"--arm", "x=matrix:" + s.matrix + ",strength"}, "strength: want KEY=VALUE"},
 		{"no matrix", []string{"--arm", "x=matrix:nowhere.akin"}, "nowhere.akin"},
 		{"no index", []string{"--index", "nowhere"}, "index_not_found"},

@@ -41,7 +41,6 @@ with a dot, are left out unless --index names them.
 	p.RegisterServer(cmd.Flags(), "url", "the cluster (required)")
 	cmd.Flags().StringVar(&p.Index, "index", "", "index, alias, data stream or pattern, or several as in a search; default all")
 	cmd.Flags().StringVar(&p.out, "out", "akin.yml", "file to write; - for standard output")
-	cmd.Flags().BoolVar(&p.force, "force", false, "replace a file that is there")
 	return cmd
 }
 
@@ -55,8 +54,8 @@ func (p *proposal) check() error {
 	if err := cli.CheckOut(p.out); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(p.out); err == nil && !p.force {
-		return fmt.Errorf("%s is there already: give another --out, or --force to replace it", p.out)
+	if _, err := os.Lstat(p.out); err == nil {
+		return fmt.Errorf("%s is there already: give another --out, or remove it", p.out)
 	}
 	return nil
 }

@@ -21,7 +21,6 @@ type proposal struct {
 	// The flags.
 	cli.Cluster        // with an empty Index: all indices but those of the system
 	out         string // "-" is standard output
-	force       bool   // a file that is there is replaced
 
 	info    esclient.Info
 	nodes   int  // 0: not known

@@ -14,7 +14,7 @@ var withoutTable = map[string]string{
 	"akin completion bash": "a script", "akin completion fish": "a script", "akin completion powershell": "a script", "akin completion zsh": "a script",
 	"akin help": "help", "akin man": "files", "akin serve": "a log", "akin ready": "a status", "akin init": "a configuration",
 	"akin demo": "a tour to read", "akin demo load": "progress",
-	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version", "akin matrix pull": "the version",
+	"akin matrix build": "a file", "akin matrix learn": "a file", "akin matrix push": "the version",
 	"akin matrix activate": "nothing", "akin matrix rollback": "the version", "akin matrix prune": "the versions, one a line",
 	"akin norms snapshot": "a file", "akin norms backfill": "progress",
 	"akin segments backfill": "progress",

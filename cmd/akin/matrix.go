@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ which all proxies follow within a second of its activation.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show docs.akin car`,
-	}, newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
+	}, newMatrixBuild(), newMatrixPush(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
 		newMatrixPrune(), newMatrixShow(), newMatrixCheck(), newMatrixDiff(), newMatrixLearn(),
 		newMatrixExport())
 }
@@ -30,13 +31,15 @@ func newMatrixExport() *cobra.Command {
 	var redis cli.Redis
 	var out string
 	cmd := &cobra.Command{
-		Use: "export MATRIX --out FILE", Short: "Write a matrix as text that other programs read",
+		Use: "export MATRIX --out FILE", Short: "Write a matrix as text that other programs read, or from Redis into a file",
 		Long: `export writes a line for each pair, TERM, NEIGHBOR and SIMILARITY parted by tabs, as
 "matrix build --from-tsv" reads them. There is no place in it for document frequencies,
-nor for terms without neighbors.
+nor for terms without neighbors. A FILE whose name ends in .akin is a matrix file instead,
+byte for byte the one that was pushed.
 
 ` + cli.MatrixHelp,
 		Example: `  akin matrix export --out docs.tsv docs.akin
+  akin matrix export --redis redis://127.0.0.1:6379 --out served.akin docs@active
   akin matrix export --redis redis://127.0.0.1:6379 --out - docs@active | grep car`,
 		Args: cli.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,9 +55,12 @@ nor for terms without neighbors.
 			if err != nil {
 				return err
 			}
-			if out == cli.Stdout {
+			switch {
+			case out == cli.Stdout:
 				err = source.WriteTSV(cmd.OutOrStdout(), m)
-			} else {
+			case filepath.Ext(out) == ".akin":
+				err = cli.WriteMatrix(cmd.Context(), out, m)
+			default:
 				err = cli.Write(cmd.Context(), out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 			}
 			if err != nil {
@@ -105,7 +111,6 @@ where its header says what does not hold, and where no term has a neighbor.
 
 func newMatrixDiff() *cobra.Command {
 	var redis cli.Redis
-	var top int
 	asJSON := false
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show what changed from one matrix to another",
@@ -117,12 +122,9 @@ larger ones. + is a neighbor that came, - one that went, ~ one whose similarity 
 
 A and B: ` + cli.MatrixHelp,
 		Example: `  akin matrix diff yesterday.akin today.akin
-  akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
+  akin matrix diff --redis redis://127.0.0.1:6379 docs@active today.akin`,
 		Args: cli.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if top < 0 {
-				return cli.Usage(fmt.Errorf("top: %d is negative", top))
-			}
 			a, err := redis.Matrix(cmd.Context(), cmd.ErrOrStderr(), args[0])
 			if err != nil {
 				return err
@@ -131,7 +133,8 @@ A and B: ` + cli.MatrixHelp,
 			if err != nil {
 				return err
 			}
-			d := combine.Diff(a, b, top)
+			const shown = 10 // of the terms whose neighbors changed most
+			d := combine.Diff(a, b, shown)
 			return cli.Print(cmd.OutOrStdout(), asJSON, d, func(out io.Writer) error {
 				fmt.Fprintf(out, "%s -> %s\n\n", args[0], args[1])
 				return cli.Difference(out, a.Meta(), b.Meta(), d)
@@ -140,6 +143,5 @@ A and B: ` + cli.MatrixHelp,
 	}
 	redis.RegisterServer(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
 }

@@ -47,14 +47,13 @@ type sourceFlag struct {
 
 func (f *buildFlags) sources() []sourceFlag {
 	return []sourceFlag{
-		{"from-index", "power query max-docs words exact-analysis spool dim max-terms max-memory seed " +
-			"embeddings embedding-model embedding-prefix embedding-key-file embeddings-cache " +
-			"embedding-share dry-run", &f.index},
-		{"from-vectors", "power recall max-words format", &f.vectors},
-		{"from-edit-distance", "theta1 theta2 length-ratio max-distance", &f.spelling},
+		{"from-index", "power query max-docs words exact-analysis resume max-memory " +
+			"embeddings embedding-model embedding-prefix embeddings-cache embedding-share dry-run", &f.index},
+		{"from-vectors", "power recall max-words", &f.vectors},
+		{"from-edit-distance", "", &f.spelling},
 		{"from-thesaurus", "similarity", &f.thesaurus},
-		{"from-tsv", "bidirectional clamp-similarities", &f.list},
-		{"from-matrices", "combine weights relations", &f.combine},
+		{"from-tsv", "", &f.list},
+		{"from-matrices", "combine", &f.combine},
 	}
 }
 
@@ -133,8 +132,7 @@ func (f *buildFlags) check(cmd *cobra.Command, _ []string) (err error) {
 	flags := cmd.Flags()
 	f.source, err = f.chosen(flags)
 	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
-	errs = append(append(errs, cli.CheckOut(f.out)), f.terms.parse()...)
-	errs = append(errs, f.index.embeddings.check(cmd.Context(), flags, f.field.CAFile))
+	errs = append(errs, cli.CheckOut(f.out), f.terms.parse(), f.index.embeddings.check(flags, f.field.CAFile))
 	if flags.Changed("power") && f.power == 0 {
 		errs = append(errs, errors.New("--power: 0 is not above 0"))
 	}
@@ -212,7 +210,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 }
 
 // inputs are the flags that name a file to read, but for --from-matrices.
-const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv relations overrides ca-file"
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv overrides ca-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read
@@ -235,7 +233,6 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	vectors, _ := f.index.embeddings.file()
 	keep("embeddings", vectors)
 	keep("embeddings-cache", f.index.embeddings.model.Cache)
-	keep("embedding-key-file", f.index.embeddings.keyFile)
 	for flag := range strings.FieldsSeq(inputs) {
 		if path := flags.Lookup(flag).Value.String(); path != "" {
 			check(flag, path)
@@ -244,6 +241,10 @@ func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	}
 	for _, path := range f.combine.paths {
 		check("from-matrices", path)
+	}
+	if path := f.combine.relations(); path != "" {
+		check("combine", path)
+		keep("combine", path)
 	}
 	return errs
 }

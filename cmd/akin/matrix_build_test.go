@@ -56,11 +56,10 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		{"vectors of some words", []string{"--from-vectors", vectors, "--exclude", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
-		{"spelling at one edit", []string{"--from-edit-distance", terms, "--theta2", "1", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
 		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
 		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"automobile"}, `such as ["motor car"]: 1 skipped`, 4},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
-		{"pairs both ways", []string{"--from-tsv", tsv, "--bidirectional"}, "bus", []string{"car"}, "4 neighbors", 3},
+		{"pairs both ways", []string{"--from-tsv", tsv, "--symmetric"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
 		{[]string{"--combine", "average"}, 0.6},
 		{[]string{"--combine", "minimum"}, 0.4},
 		{[]string{"--combine", "maximum"}, 0.8},
-		{[]string{"--combine", "weighted", "--weights", "3,1"}, 0.7},
+		{[]string{"--combine", "weighted:3,1"}, 0.7},
 	} {
 		m, _ := built(t, append([]string{"--from-matrices", both}, tt.rule...)...)
 		for n := range m.Row("car").All() {
@@ -131,7 +130,7 @@ func TestRegressionIsFittedAndPrinted(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression", "--relations", write(t, "s.txt", synonyms.String()))
+	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression:"+write(t, "s.txt", synonyms.String()))
 	row := rowOf(m, word(0))
 	if len(row) == 0 || row[0] != word(100) {
 		t.Errorf("row %q", row)
@@ -169,9 +168,8 @@ func TestFiltersLeaveTermsOutOfEverySource(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--include", ".."}, []string{"automobile", "4x4", "cars"}},
 		{[]string{"--exclude", `^\d`}, []string{"automobile", "x", "cars"}},
-		{[]string{"--include", "^ca|auto"}, []string{"automobile", "cars"}},
+		{[]string{"--exclude", "^.$|x"}, []string{"automobile", "cars"}},
 		{[]string{"--exclude", "s$"}, []string{"automobile", "x", "4x4"}},
 		{[]string{"--min-similarity", "0.5"}, []string{"automobile", "x"}},
 	} {
@@ -203,21 +201,21 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"no source", nil, []string{"--from-index", "--from-matrices", "give one of"}},
 		{"two sources", []string{"--from-tsv", tsv, "--from-vectors", tsv}, []string{"give one of"}},
 		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
-		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s"}},
+		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--combine", "regression:/no/s"}, []string{"/no/a", "/no/b", "/no/s"}},
 		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
-		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--include", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--include is", "--exclude is", "--field is"}},
+		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--exclude is", "--field is"}},
 		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
 		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename it"}},
-		{"flags of other sources", []string{"--from-tsv", tsv, "--theta1", "2", "--recall", "0.5"}, []string{"--theta1 does not go with --from-tsv", "--recall does not"}},
+		{"flags of other sources", []string{"--from-tsv", tsv, "--similarity", "0.2", "--recall", "0.5"}, []string{"--similarity does not go with --from-tsv", "--recall does not"}},
 		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
-		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--include", "("}, []string{"--top: 0", "--min-similarity: 2", "--include: "}},
-		{"weights without their rule", []string{"--from-matrices", "a,b", "--weights", "1,2"}, []string{"--combine weighted"}},
-		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
-		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
+		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--exclude", "("}, []string{"--top: 0", "--min-similarity: 2", "--exclude: "}},
+		{"weights without their rule", []string{"--from-matrices", "a,b", "--combine", "average:1,2"}, []string{"average takes nothing"}},
+		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted:1"}, []string{"1 numbers for 2 matrices"}},
+		{"no weights", []string{"--from-matrices", "a,b", "--combine", "weighted"}, []string{`"" is not a number`}},
+		{"weights of nothing", []string{"--from-matrices", "a,b", "--combine", "weighted:0,inf"}, []string{`"0" is not`, `"inf" is not`}},
+		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"regression:FILE"}},
 		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
-		{"no such theta", []string{"--from-edit-distance", tsv, "--theta1", "-1"}, []string{"theta1: -1"}},
 		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
-		{"no such format", []string{"--from-vectors", tsv, "--format", "solr"}, []string{`"solr"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, stderr, status := akin(t, append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "o")}, tt.args...)...)
@@ -238,7 +236,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
 	onDemo := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
 	vectors := write(t, "v.txt", "Sofas 1 0\nCouches 1 0.2\nzeppelin 1 0.01\nzzzz 1 0.02\n")
-	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--include", "^[a-z]+$")...)
+	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--exclude", "[^a-z]")...)
 	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" {
 		t.Errorf("words of no document: %s", diff)
 	}

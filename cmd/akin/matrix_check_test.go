@@ -137,14 +137,11 @@ func TestMistakesAroundMatricesExitWithStatus2(t *testing.T) {
 		args []string
 		want string
 	}{
-		"check nothing":    {[]string{"check"}, "arg"},
-		"negative samples": {[]string{"check", file, "--samples", "-1"}, "samples"},
-		"negative hubs":    {[]string{"check", file, "--top-hubs", "-1"}, "hubs"},
-		"diff of one":      {[]string{"diff", file}, "arg"},
-		"negative top":     {[]string{"diff", file, file, "--top", "-1"}, "top"},
-		"no Redis":         {[]string{"check", "docs@active"}, "--redis"},
-		"no target":        {[]string{"export", file}, "--out"},
-		"no folder":        {[]string{"export", file, "--out", "/no/such/folder/x"}, "/no/such/folder"},
+		"check nothing": {[]string{"check"}, "arg"},
+		"diff of one":   {[]string{"diff", file}, "arg"},
+		"no Redis":      {[]string{"check", "docs@active"}, "--redis"},
+		"no target":     {[]string{"export", file}, "--out"},
+		"no folder":     {[]string{"export", file, "--out", "/no/such/folder/x"}, "/no/such/folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, status := akin(t, append([]string{"matrix"}, tt.args...)...)

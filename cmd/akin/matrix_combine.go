@@ -10,6 +10,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,19 +22,27 @@ import (
 )
 
 type combineFlags struct {
-	paths     []string
-	names     []string // of the files without extension, where there are several
-	weights   []float64
-	relations string
-	options   combine.Options
+	paths   []string
+	names   []string // of the files without extension, where there are several
+	rule    string   // with what it wants after a colon
+	weights []float64
+	options combine.Options
 }
 
 func (c *combineFlags) register(flags *pflag.FlagSet) {
 	c.options = combine.DefaultOptions()
 	flags.StringSliceVar(&c.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
-	flags.StringVar((*string)(&c.options.Rule), "combine", string(c.options.Rule), "average, minimum, maximum, weighted or regression")
-	flags.Float64SliceVar(&c.weights, "weights", nil, "with --combine weighted, one for each matrix")
-	flags.StringVar(&c.relations, "relations", "", "with --combine regression, synonym file or matrix file that the regression is fitted to")
+	flags.StringVar(&c.rule, "combine", string(c.options.Rule),
+		"average, minimum, maximum, weighted:W,W with one number for each matrix, or regression:FILE, fitted to a synonym file or a matrix file")
+}
+
+// relations returns the file that a regression is fitted to, "" for none.
+func (c *combineFlags) relations() string {
+	path, _ := strings.CutPrefix(c.rule, string(combine.RuleRegression)+":")
+	if path == c.rule {
+		return ""
+	}
+	return path
 }
 
 // check returns all that is wrong with the flags. None of them goes with a
@@ -43,7 +52,8 @@ func (c *combineFlags) check(all *matrixFlags) error {
 	if len(c.paths) < 2 {
 		return nil
 	}
-	weighted, fitted := c.options.Rule == combine.RuleWeighted, c.options.Rule == combine.RuleRegression
+	rule, argument, given := strings.Cut(c.rule, ":")
+	c.options.Rule = combine.Rule(rule)
 	var errs []error
 	for _, path := range c.paths {
 		base := filepath.Base(path)
@@ -54,24 +64,28 @@ func (c *combineFlags) check(all *matrixFlags) error {
 		c.names = append(c.names, name)
 	}
 	switch {
-	case weighted && len(c.weights) != len(c.paths):
-		errs = append(errs, fmt.Errorf("--weights: %d for %d matrices", len(c.weights), len(c.paths)))
-	case !weighted && len(c.weights) > 0:
-		errs = append(errs, errors.New("--weights goes with --combine weighted"))
-	}
-	for _, w := range c.weights {
-		if !(w > 0) || math.IsInf(w, 1) {
-			errs = append(errs, fmt.Errorf("--weights: %v is not above 0 and finite", w))
+	case c.options.Rule == combine.RuleWeighted:
+		for text := range strings.SplitSeq(argument, ",") {
+			w, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(w > 0) || math.IsInf(w, 1) {
+				errs = append(errs, fmt.Errorf("--combine weighted: %q is not a number above 0", text))
+			}
+			c.weights = append(c.weights, w)
 		}
-	}
-	if fitted != (c.relations != "") {
-		errs = append(errs, errors.New("--relations FILE and --combine regression go together"))
+		if len(c.weights) != len(c.paths) {
+			errs = append(errs, fmt.Errorf("--combine weighted: %d numbers for %d matrices", len(c.weights), len(c.paths)))
+		}
+	case c.options.Rule == combine.RuleRegression: // which is validated when there is one
+		if argument == "" {
+			errs = append(errs, errors.New("--combine regression:FILE: name a synonym file or a matrix file"))
+		}
+	case given:
+		errs = append(errs, fmt.Errorf("--combine: %s takes nothing after it", rule))
+	default:
+		errs = append(errs, c.options.Validate())
 	}
 	if len(c.paths) > simmatrix.MaxOrigins {
 		errs = append(errs, fmt.Errorf("--from-matrices: %d, at most %d", len(c.paths), simmatrix.MaxOrigins))
-	}
-	if !fitted { // which is validated when there is one
-		errs = append(errs, c.options.Validate())
 	}
 	return errors.Join(errs...)
 }
@@ -111,8 +125,8 @@ func (c *combineFlags) build(ctx context.Context, f *matrixFlags, report *cli.Pr
 	options := c.options
 	options.Protect = f.rows.rules.Protects
 	options.Source = "ensemble (" + string(c.options.Rule) + ") of " + strings.Join(c.names, ", ")
-	if c.relations != "" {
-		relations, err := readRelations(ctx, c.relations)
+	if path := c.relations(); path != "" {
+		relations, err := readRelations(ctx, path)
 		if err != nil {
 			return nil, err
 		}

@@ -36,13 +36,6 @@ func TestDiffPrintsWhatChanged(t *testing.T) {
 	if diff := cmp.Diff(want, trimmed(out)); diff != "" {
 		t.Error(diff)
 	}
-	none, _, _ := akin(t, "matrix", "diff", "old.akin", "new.akin", "--top", "0")
-	if strings.Contains(none, "distance 1") || !strings.Contains(none, "2 of 4") {
-		t.Errorf("--top 0:\n%s", none)
-	}
-	if _, errs, status := akin(t, "matrix", "diff", "old.akin", "new.akin", "--top", "-1"); status == 0 || !strings.Contains(errs, "top: -1 is negative") {
-		t.Errorf("--top -1: status %d: %s", status, errs)
-	}
 }
 
 func TestDiffCutsLongListsShort(t *testing.T) {

@@ -40,17 +40,16 @@ const (
 )
 
 type embeddingFlags struct {
-	url, keyFile string
-	model        embed.Model
-	share        float64
-	dryRun       bool
+	url    string
+	model  embed.Model
+	share  float64
+	dryRun bool
 }
 
 func (f *embeddingFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "embeddings", "", "send each word of the vocabulary once to the language model at this URL, or take its word vectors of file:PATH, and mix what they say into the matrix")
 	flags.StringVar(&f.model.Name, "embedding-model", "", "name of the model, where the URL does not say it")
 	flags.StringVar(&f.model.Prefix, "embedding-prefix", "", `what the model wants before each text, such as "query: "`)
-	flags.StringVar(&f.keyFile, "embedding-key-file", "", "file with the key of the model; default $"+embed.EnvKey)
 	flags.StringVar(&f.model.Cache, "embeddings-cache", "", "keep the vectors of words in this file, and send only words that it does not have")
 	flags.Float64Var(&f.share, "embedding-share", 0,
 		"what the model counts for, above 0 and under 1; default 0.35, or 0.5 where documents have 20 terms or fewer on average")
@@ -59,10 +58,10 @@ func (f *embeddingFlags) register(flags *pflag.FlagSet) {
 
 // check looks at all but the model itself before the index is read. caFile has
 // the authorities that may have signed its certificate, "" is the system's.
-func (f *embeddingFlags) check(ctx context.Context, flags *pflag.FlagSet, caFile string) error {
+func (f *embeddingFlags) check(flags *pflag.FlagSet, caFile string) error {
 	var errs []error
 	path, isFile := f.file()
-	for _, name := range []string{"embedding-share", "dry-run", "embedding-model", "embedding-prefix", "embedding-key-file", "embeddings-cache"} {
+	for _, name := range []string{"embedding-share", "dry-run", "embedding-model", "embedding-prefix", "embeddings-cache"} {
 		switch {
 		case !flags.Changed(name):
 		case f.url == "":
@@ -79,19 +78,17 @@ func (f *embeddingFlags) check(ctx context.Context, flags *pflag.FlagSet, caFile
 			errs = append(errs, fmt.Errorf("--embeddings: %w", err))
 		}
 	case f.url != "":
-		errs = append(errs, f.checkModel(ctx, caFile))
+		errs = append(errs, f.checkModel(caFile))
 	}
 	return errors.Join(errs...)
 }
 
-func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err error) {
+func (f *embeddingFlags) checkModel(caFile string) (err error) {
 	m := &f.model
 	m.Node, m.Path, err = embed.Split(f.url)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--embeddings: %w", err)
-	case m.Node == "" && f.keyFile != "":
-		return errors.New("--embedding-key-file: a model on the cluster takes the credentials of the cluster, and no key")
 	case m.Node == "":
 		m.Name = cmp.Or(m.Name, m.Path)
 	case m.Name == "" && !embed.NamesModel(m.Path):
@@ -99,7 +96,10 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 	default:
 		m.Name = cmp.Or(m.Name, m.Path)
 		ca, errCA := cli.ReadAuthorities(caFile)
-		m.Key, err = f.key(ctx)
+		key, given := os.LookupEnv(embed.EnvKey)
+		if m.Key = strings.TrimSpace(key); given && m.Key == "" {
+			err = errors.New("$" + embed.EnvKey + " is empty")
+		}
 		if err = errors.Join(errCA, err); err != nil {
 			return err
 		}
@@ -113,22 +113,6 @@ func (f *embeddingFlags) checkModel(ctx context.Context, caFile string) (err err
 		}
 	}
 	return err
-}
-
-func (f *embeddingFlags) key(ctx context.Context) (string, error) {
-	key, given := os.LookupEnv(embed.EnvKey)
-	from := "$" + embed.EnvKey
-	if f.keyFile != "" {
-		content, err := cli.Read(ctx, f.keyFile, func(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, 64<<10)) })
-		if err != nil {
-			return "", fmt.Errorf("--embedding-key-file: %w", err)
-		}
-		key, given, from = string(content), true, "--embedding-key-file: "+f.keyFile
-	}
-	if key = strings.TrimSpace(key); given && key == "" {
-		return "", fmt.Errorf("%s is empty", from)
-	}
-	return key, nil
 }
 
 // file returns the file of word vectors that stands in the place of a model.
@@ -266,7 +250,7 @@ func (f *embeddingFlags) ask(ctx context.Context, words []string, c *learn.Corpu
 	}
 	m.Fits = func(dim int) error {
 		if o.Mix.Dim = dim; len(words)*dim > maxNumbers {
-			return fmt.Errorf("%d words of %d numbers each are more than %d: lower --max-terms", len(words), dim, maxNumbers)
+			return fmt.Errorf("%d words of %d numbers each are more than %d: raise --min-df", len(words), dim, maxNumbers)
 		}
 		_, err := c.Vocabulary(o)
 		return err

@@ -69,12 +69,12 @@ func embeddingModel(t *testing.T, meanings ...[]string) (url string, sent *atomi
 }
 
 func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
-	t.Setenv(embed.EnvKey, "another")
+	t.Setenv(embed.EnvKey, "k\n")
 	engine := demoEngine(t)
 	model, sent := embeddingModel(t, []string{"refund", "refunds", "refunded", "gear", "gears"}, []string{"parcel", "parcels", "oven", "ovens"})
 	before, _ := buildFromIndex(t, engine)
 	cache := filepath.Join(t.TempDir(), "vectors.db")
-	flags := []string{"--embeddings", model, "--embedding-model", "tiny", "--embedding-key-file", write(t, "key", "k\n"), "--embeddings-cache", cache, "--embedding-share", "0.9"}
+	flags := []string{"--embeddings", model, "--embedding-model", "tiny", "--embeddings-cache", cache, "--embedding-share", "0.9"}
 
 	out := filepath.Join(t.TempDir(), "none.akin")
 	_, stderr, status := akin(t, append([]string{
@@ -96,7 +96,7 @@ func TestWordsOfAModelAreMixedIntoAMatrix(t *testing.T) {
 	}
 	shown := filepath.Join(t.TempDir(), "shown.akin")
 	mustAkin(t, append([]string{
-		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--dim", "20", "--out", shown,
+		"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", shown,
 	}, flags...)...)
 	if row := mustAkin(t, "matrix", "show", shown, "refund", "--top", "3"); !strings.Contains(row, "gear") || !strings.Contains(row, "model") {
 		t.Errorf("the row of refund does not say what is from the model:\n%s", row)
@@ -156,7 +156,7 @@ func TestWordVectorsOfAFileAreMixedIntoAMatrix(t *testing.T) {
 func TestVectorsOfNoWordOfTheIndexEndTheBuild(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.akin")
 	file := write(t, "v.txt", "zebra-unheard 1 0 0\nquagga-unheard 0 1 0\n")
-	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body", "--dim", "20",
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
 		"--out", out, "--embeddings", "file:"+file)
 	if _, err := os.Stat(out); status == 0 || err == nil || !strings.Contains(stderr, "none of the 2 words of the file is kept") {
 		t.Errorf("status %d: %s", status, stderr)
@@ -212,8 +212,8 @@ func refusingModel(t *testing.T, status int) string {
 func TestRefusalOfAModelIsNotTakenForOneOfTheCluster(t *testing.T) {
 	engine := demoEngine(t)
 	for status, want := range map[int]string{
-		http.StatusUnauthorized:    "--embedding-key-file",
-		http.StatusForbidden:       "--embedding-key-file",
+		http.StatusUnauthorized:    "$AKIN_EMBEDDINGS_KEY",
+		http.StatusForbidden:       "$AKIN_EMBEDDINGS_KEY",
 		http.StatusNotFound:        "the name of the model",
 		http.StatusTooManyRequests: "asks to wait 1h",
 	} {
@@ -240,7 +240,7 @@ func TestModelThatIsTooLargeForTheMemoryIsRefusedAfterOneBatch(t *testing.T) {
 		_, _ = w.Write([]byte("]}"))
 	}))
 	defer server.Close()
-	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body", "--dim", "20",
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
 		"--out", filepath.Join(t.TempDir(), "x"), "--embeddings", server.URL, "--embedding-model", "tiny", "--max-memory", "64MiB")
 	if status != exitFailure || sent != 16 || !strings.Contains(stderr, "--max-memory 64MiB") {
 		t.Errorf("status %d after %d words\n%s", status, sent, stderr)
@@ -318,14 +318,10 @@ func TestMistakesInTheFlagsOfAModelAreFoundBeforeTheWork(t *testing.T) {
 		"--embeddings: give the key apart":         {"--embeddings", "http://u:p@127.0.0.1:1", "--embedding-model", "tiny"},
 		"--embedding-share: 1 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "1"},
 		"--embedding-share: 0 is not above 0":      {"--embeddings", "_ml/trained_models/x/_infer", "--embedding-share", "0"},
-		"is the file of --embedding-key-file":      {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--out", key},
 		"is the file of --embeddings-cache":        {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embeddings-cache", key, "--out", key},
 		"is the file of --embeddings:":             {"--embeddings", "file:" + key, "--out", key},
-		"blank is empty":                           {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", write(t, "blank", "\n")},
 		"$AKIN_EMBEDDINGS_KEY is empty":            {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny"},
-		"takes the credentials of the cluster":     {"--embeddings", "_inference/tiny", "--embedding-key-file", key},
-		"--embedding-key-file: open nowhere":       {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", "nowhere"},
-		"nowhere is no folder":                     {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--embedding-key-file", key, "--embeddings-cache", "nowhere/x"},
+		"nowhere is no folder":                     {"--embeddings", "_inference/tiny", "--embeddings-cache", "nowhere/x"},
 		"the cache of vectors " + key:              {"--embeddings", "_ml/trained_models/x/_infer", "--embeddings-cache", key},
 		"--embeddings does not go with --from-tsv": {"--embeddings", "http://127.0.0.1:1", "--embedding-model", "tiny", "--from-tsv", write(t, "pairs", "a\tb\t1\n")},
 	} {

@@ -18,25 +18,22 @@ import (
 // matrixFlags are those flags of "matrix build" that are not for one source
 // alone.
 type matrixFlags struct {
-	field  fieldFlags
-	terms  filterFlags
-	rows   rowFlags
-	power  float64 // 0 is the source's own
-	format string
+	field fieldFlags
+	terms filterFlags
+	rows  rowFlags
+	power float64 // 0 is the source's own
 }
 
 func (f *matrixFlags) register(flags *pflag.FlagSet) {
 	f.field.Register(flags, "cluster at this URL that makes index terms of words; with --index and --field")
 	flags.StringSliceVar(&f.field.fields, "field", nil, "text field; several must be analyzed alike")
 	flags.Uint32Var(&f.terms.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
-	flags.StringVar(&f.terms.include, "include", "", "leave out terms that this regular expression does not match")
 	flags.StringVar(&f.terms.exclude, "exclude", "", "leave out terms that this regular expression matches")
 	flags.IntVar(&f.rows.Neighbors, "top", defaultTop, "neighbors of a term at most")
 	flags.Float64Var(&f.rows.Threshold, "min-similarity", 0, "drop similarities up to this")
 	flags.BoolVar(&f.rows.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
 	flags.BoolVar(&f.rows.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
 	flags.StringVar(&f.rows.overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
-	flags.StringVar(&f.format, "format", "", "text or binary; default what the file looks like")
 	flags.Float64Var(&f.power, "power", 0,
 		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
 }
@@ -142,22 +139,17 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *c
 type filterFlags struct {
 	combine.TermFilter
 
-	include, exclude string // regular expressions
+	exclude string // a regular expression
 }
 
-func (f *filterFlags) parse() (errs []error) {
-	compile := func(flag, text string) (parsed *regexp.Regexp) {
-		var err error
-		if text == "" {
-			return nil
-		}
-		if parsed, err = regexp.Compile(text); err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-		return parsed
+func (f *filterFlags) parse() (err error) {
+	if f.exclude == "" {
+		return nil
 	}
-	f.Keep, f.Drop = compile("include", f.include), compile("exclude", f.exclude)
-	return errs
+	if f.Drop, err = regexp.Compile(f.exclude); err != nil {
+		err = fmt.Errorf("--exclude: %w", err)
+	}
+	return err
 }
 
 // fieldFlags say which field of an index a matrix is for. Without a URL no

@@ -19,7 +19,7 @@ import (
 )
 
 type indexFlags struct {
-	url, query, spool    string
+	url, query, resume   string
 	maxMemory            string
 	maxDocs              int
 	words, exactAnalysis bool
@@ -33,15 +33,12 @@ func (d *indexFlags) register(flags *pflag.FlagSet) {
 	d.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&d.url, "from-index", "", "learn from the documents of the cluster at this URL")
 	flags.StringVar(&d.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from this many documents at most, a random choice that depends on --seed; default all")
+	flags.IntVar(&d.maxDocs, "max-docs", 0, "learn from this many documents at most, chosen at random, every time the same; default all")
 	flags.BoolVar(&d.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
 	flags.BoolVar(&d.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.StringVar(&d.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
-	flags.IntVar(&d.options.Dimensions, "dim", d.options.Dimensions, "dimensions of each decomposition")
-	flags.IntVar(&d.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
+	flags.StringVar(&d.resume, "resume", "", "keep what has been read in this folder until the matrix is written; an interrupted build goes on from there")
 	flags.StringVar(&d.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
-	flags.Uint64Var(&d.options.Seed, "seed", d.options.Seed, "seed of all that is random")
 	d.embeddings.register(flags)
 }
 
@@ -85,8 +82,8 @@ func (d *indexFlags) check(f *matrixFlags) error {
 		d.memory, err = parseMemory(d.maxMemory)
 		errs = append(errs, err)
 	}
-	if d.spool != "" {
-		errs = append(errs, checkSpool(d.spool))
+	if d.resume != "" {
+		errs = append(errs, checkSpool(d.resume))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power, d.options.Neighbors = cmp.Or(f.power, d.options.Power), f.rows.searched()
@@ -100,10 +97,7 @@ func (d *indexFlags) check(f *matrixFlags) error {
 
 // scan returns what of the index is read, all documents that match.
 func (d *indexFlags) scan(field *fieldFlags) documents.ScanOptions {
-	o := documents.ScanOptions{
-		Index: field.Index, Fields: field.fields,
-		Seed: int(d.options.Seed % (1 << 31)), // the engines take no more
-	}
+	o := documents.ScanOptions{Index: field.Index, Fields: field.fields}
 	if d.query != "" {
 		o.Query = []byte(d.query)
 	}
@@ -120,7 +114,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}
 	x := &indexReading{
-		Client: client, Scan: d.scan(&f.field), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
+		Client: client, Scan: d.scan(&f.field), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.resume,
 		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
 	x.Warn(ctx)
@@ -138,7 +132,7 @@ func (d *indexFlags) build(ctx context.Context, f *matrixFlags, report *cli.Prog
 	}
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
-			"--max-terms, --min-df, --max-docs, --dim and --top are what to change)", err, d.maxMemory)
+			"--min-df, --max-docs and --top are what to change)", err, d.maxMemory)
 	}
 	return m, err
 }

@@ -29,8 +29,8 @@ func TestARegressionIsNotFittedToOneOfItsSources(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	_, stderr, status := akin(t, "matrix", "build", "--from-matrices", docs+","+thesaurus, "--combine", "regression",
-		"--relations", relations, "--out", filepath.Join(folder, "out.akin"))
+	_, stderr, status := akin(t, "matrix", "build", "--from-matrices", docs+","+thesaurus, "--combine", "regression:"+relations,
+		"--out", filepath.Join(folder, "out.akin"))
 	if status != exitFailure || !strings.Contains(stderr, `input "thesaurus" has the`) {
 		t.Errorf("status %d\n%s", status, stderr)
 	}

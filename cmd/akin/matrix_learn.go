@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/internal/cli"
 	"github.com/akin-search/akin/tools/reweigh"
 )
@@ -35,8 +36,8 @@ that was shown:
 
   {"query_id": "17", "query": "car hire", "shown": ["doc1", "doc2"], "clicked": ["doc2"]}
 
-Users look less at later hits: at rank k they are taken to look (1/k)^--bias times as
-often as at the first.
+Users look less at later hits: at rank k they are taken to look 1/k times as often as at
+the first.
 
 ` + cli.MatrixHelp + `
 
@@ -54,12 +55,11 @@ often as at the first.
 	flags.StringVar(&f.source.Field, "field", "", "text field that is searched")
 	f.source.Register(flags, "file of judgments")
 	flags.StringVar(&f.source.Clicks, "clicks", "", "file of what was shown and clicked")
-	flags.Float64Var(&f.source.Bias, "bias", 1, "how much less users look at later hits, 0 for not at all")
 	flags.StringVar(&f.out, "out", "", "file to write the matrix to (required)")
 	return cmd
 }
 
-func (f *learnFlags) check(cmd *cobra.Command, _ []string) error {
+func (f *learnFlags) check(*cobra.Command, []string) error {
 	var errs []error
 	if f.cluster.URL == "" || f.cluster.Index == "" || f.source.Field == "" || f.out == "" {
 		errs = append(errs, errors.New("give --cluster, --index, --field and --out"))
@@ -69,9 +69,6 @@ func (f *learnFlags) check(cmd *cobra.Command, _ []string) error {
 	}
 	if f.source.Queries != "" && f.source.Judgments == "" {
 		errs = append(errs, errors.New("--queries goes with --judgments"))
-	}
-	if !(f.source.Bias >= 0) || cmd.Flags().Changed("bias") && f.source.Judgments != "" {
-		errs = append(errs, errors.New("--bias is not negative, and goes with --clicks"))
 	}
 	return cli.Usage(errors.Join(append(errs, cli.CheckTarget(f.out))...))
 }
@@ -103,7 +100,7 @@ func (f *learnFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	expansion := configs.Default().Expansion
 	r, err := reweigh.Learn(ctx, m, collection, searches, reweigh.Options{
-		Strength: expansion.Strength.Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
+		Strength: form.Strength(expansion.Strength).Saturated, Added: expansion.MaxAddedTerms, MaxShare: expansion.MaxDocShare,
 		OnlyKnown: f.source.Judgments == "", Unit: unit,
 	}, report.Step)
 	if err != nil {

@@ -22,8 +22,6 @@ func TestMatrixLearnNeedsOneSource(t *testing.T) {
 		"none":              {file, "one of --judgments and --clicks"},
 		"two":               {append(slices.Clip(file), "--judgments", "j", "--clicks", "c"), "one of --judgments and --clicks"},
 		"queries of clicks": {append(slices.Clip(file), "--clicks", "c", "--queries", "q"), "--queries goes with --judgments"},
-		"bias of judgments": {append(slices.Clip(file), "--judgments", "j", "--bias", "1"), "--bias"},
-		"negative bias":     {append(slices.Clip(file), "--clicks", "c", "--bias", "-1"), "--bias"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, stderr, status := akin(t, c.args...); status != exitUsage || !strings.Contains(stderr, c.want) {

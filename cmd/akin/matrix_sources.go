@@ -31,7 +31,7 @@ func (v *vectorFlags) register(flags *pflag.FlagSet) {
 }
 
 func (v *vectorFlags) check(f *matrixFlags) error {
-	v.options.Neighbors, v.options.Power, v.reading.Format = f.rows.searched(), f.power, source.VectorsFormat(f.format)
+	v.options.Neighbors, v.options.Power = f.rows.searched(), f.power
 	if f.field.URL == "" { // else the filters are for the index terms
 		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
 	}
@@ -84,10 +84,6 @@ type spellingFlags struct {
 func (s *spellingFlags) register(flags *pflag.FlagSet) {
 	s.options = source.DefaultSpellingOptions()
 	flags.StringVar(&s.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
-	flags.Float64Var(&s.options.Theta1, "theta1", s.options.Theta1, "θ1 in the similarity, θ1·(1 − distance/length)^θ2")
-	flags.Float64Var(&s.options.Theta2, "theta2", s.options.Theta2, "θ2 in the similarity")
-	flags.Float64Var(&s.options.LengthRatio, "length-ratio", s.options.LengthRatio, "a neighbor is at most this many times as long")
-	flags.IntVar(&s.options.MaxDistance, "max-distance", s.options.MaxDistance, "largest distance of neighbors")
 }
 
 func (s *spellingFlags) check(f *matrixFlags) error {
@@ -169,22 +165,17 @@ func (t *thesaurusFlags) build(ctx context.Context, _ *matrixFlags, report *cli.
 	return m, err
 }
 
-type listFlags struct {
-	tsv     string // path
-	options source.ListOptions
-}
+type listFlags struct{ tsv string } // path
 
 func (l *listFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&l.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
-	flags.BoolVar(&l.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
-	flags.BoolVar(&l.options.Clamp, "clamp-similarities", false,
-		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
 func (*listFlags) check(*matrixFlags) error { return nil }
 
 func (l *listFlags) build(ctx context.Context, _ *matrixFlags, report *cli.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	l.options.Source = "list " + filepath.Base(l.tsv)
-	return cli.Read(ctx, l.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, l.options) })
+	return cli.Read(ctx, l.tsv, func(r io.Reader) (*simmatrix.Matrix, error) {
+		return source.ReadTSV(r, "list "+filepath.Base(l.tsv))
+	})
 }

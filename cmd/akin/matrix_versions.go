@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +14,7 @@ import (
 
 func newMatrixPush() *cobra.Command {
 	var redis cli.Redis
-	var overrides, by string
+	var overrides string
 	activate := false
 	cmd := redisCommand(&cobra.Command{
 		Use:   "push FILE",
@@ -47,7 +46,7 @@ was and no version behind.`,
 				return err
 			}
 		}
-		v, err := admin.Push(cmd.Context(), redis.Name, m, cmp.Or(by, userAtHost()), report.Step)
+		v, err := admin.Push(cmd.Context(), redis.Name, m, userAtHost(), report.Step)
 		if err != nil {
 			return err
 		}
@@ -59,7 +58,6 @@ was and no version behind.`,
 		return admin.Activate(cmd.Context(), redis.Name, v.ID)
 	})
 	cmd.Flags().StringVar(&overrides, "overrides", "", "file of corrections by hand (see docs/matrices.md)")
-	cmd.Flags().StringVar(&by, "by", "", "who pushes, for the list of versions; default USER@HOST")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
 	return cmd
 }
@@ -82,36 +80,6 @@ func redisCommand(cmd *cobra.Command, flags *cli.Redis, run func(cmd *cobra.Comm
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return flags.With(func(admin *store.Admin) error { return run(cmd, admin, args) })
 	}
-	return cmd
-}
-
-func newMatrixPull() *cobra.Command {
-	var flags cli.Redis
-	var version, out string
-	cmd := redisCommand(&cobra.Command{
-		Use:   "pull --out FILE",
-		Short: "Read a version from Redis into a matrix file",
-		Long: `pull reads the active version of a matrix, or --version, and writes the file that it
-was pushed from, byte for byte: its checksum is verified. It prints the version.`,
-		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
-		Args:    cli.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error { return cli.Usage(cli.CheckOut(out)) },
-	}, &flags, func(cmd *cobra.Command, admin *store.Admin, _ []string) error {
-		report := cli.NewProgress(cmd.ErrOrStderr())
-		defer report.End()
-		m, v, err := admin.Pull(cmd.Context(), flags.Name, version, report.Step)
-		if err != nil {
-			return err
-		}
-		if err := cli.WriteMatrix(cmd.Context(), out, m); err != nil {
-			return err
-		}
-		report.Tell("%s: %d terms, %d neighbors", out, v.Terms, v.NonZeros)
-		fmt.Fprintln(cmd.OutOrStdout(), v.ID)
-		return nil
-	})
-	cmd.Flags().StringVar(&version, "version", "", "version to read; default the active one")
-	cmd.Flags().StringVar(&out, "out", "", "file to write (required)")
 	return cmd
 }
 

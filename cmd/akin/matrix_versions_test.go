@@ -25,32 +25,29 @@ func TestVersionsHaveALifeInRedis(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", redisServer(t))
 	file := encodedFile(t, "docs.akin", fleet(t))
 	var ids []string
-	for _, by := range []string{"", "nightly job 7", "", ""} {
-		ids = append(ids, mustAkin(t, "matrix", "push", "--name", "docs", "--by", by, "--activate", file))
+	for range 4 {
+		ids = append(ids, mustAkin(t, "matrix", "push", "--name", "docs", "--activate", file))
 	}
 	if back := mustAkin(t, "matrix", "rollback", "--name", "docs"); back != ids[2] {
 		t.Errorf("back at %s, want %s", back, ids[2])
 	}
 	list := mustAkin(t, "matrix", "list", "--name", "docs")
-	for _, want := range []string{"BY", userAtHost(), "nightly job 7", "* ", ids[0], fleet(t).Checksum()[:12], "a small fleet"} {
+	for _, want := range []string{"BY", userAtHost(), "* ", ids[0], fleet(t).Checksum()[:12], "a small fleet"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("%q is not in\n%s", want, list)
 		}
 	}
 
-	out := filepath.Join(t.TempDir(), "pulled.akin")
-	if got := mustAkin(t, "matrix", "pull", "--name", "docs", "--version", ids[0], "--out", out); got != ids[0] {
-		t.Errorf("pulled %s, want %s", got, ids[0])
-	}
-	if got := mustAkin(t, "matrix", "pull", "--name", "docs", "--out", out); got != ids[2] {
-		t.Errorf("pulled %s, want the active %s", got, ids[2])
-	}
+	out := filepath.Join(t.TempDir(), "exported.akin")
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v; the file that was pulled is not the one that was pushed", err)
+	for _, version := range []string{ids[0], "active"} {
+		mustAkin(t, "matrix", "export", "docs@"+version, "--out", out)
+		if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%v; the file of %s is not the one that was pushed", err, version)
+		}
 	}
 
 	if got, want := mustAkin(t, "matrix", "prune", "--name", "docs", "--keep", "1"), ids[1]+"\n"+ids[0]; got != want {
@@ -91,24 +88,19 @@ func TestMistakesInVersionCommandsExitWithStatus2(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a bad name":             {[]string{"list", "--name", "a b"}, "letters, digits"},
-		"a bad name to push":     {[]string{"push", "--name", "a/b", file}, "letters, digits"},
-		"a bad version":          {[]string{"activate", "a b"}, "letters, digits"},
-		"a bad version to pull":  {[]string{"pull", "--version", "a b", "--out", "x"}, "letters, digits"},
-		"who with a line break":  {[]string{"push", "--by", "a\nb", file}, "control characters"},
-		"keep is missing":        {[]string{"prune"}, "--keep"},
-		"keep nothing":           {[]string{"prune", "--keep", "0"}, "--keep"},
-		"no file to write":       {[]string{"pull"}, "--out"},
-		"no folder to write to":  {[]string{"pull", "--out", "/no/such/folder/x"}, "/no/such/folder"},
-		"a secret in a bad URL":  {[]string{"list", "--redis", "redis+cluster://u:hunter2@h/1"}, "no databases"},
-		"no such authorities":    {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", "/no/such/file"}, "/no/such/file"},
-		"no certificates":        {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", file}, "no certificate in it"},
-		"half a pair":            {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file}, "private key"},
-		"a pair that is none":    {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file, "--redis-key-file", file}, "certificate"},
-		"needless certificates":  {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss only"},
-		"an argument too many":   {[]string{"prune", "--keep", "1", "x"}, "x"},
-		"no argument to push":    {[]string{"push"}, "arg"},
-		"version as an argument": {[]string{"pull", "--out", "x", "20260101"}, "20260101"},
+		"a bad name":            {[]string{"list", "--name", "a b"}, "letters, digits"},
+		"a bad name to push":    {[]string{"push", "--name", "a/b", file}, "letters, digits"},
+		"a bad version":         {[]string{"activate", "a b"}, "letters, digits"},
+		"keep is missing":       {[]string{"prune"}, "--keep"},
+		"keep nothing":          {[]string{"prune", "--keep", "0"}, "--keep"},
+		"a secret in a bad URL": {[]string{"list", "--redis", "redis+cluster://u:hunter2@h/1"}, "no databases"},
+		"no such authorities":   {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", "/no/such/file"}, "/no/such/file"},
+		"no certificates":       {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", file}, "no certificate in it"},
+		"half a pair":           {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file}, "private key"},
+		"a pair that is none":   {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file, "--redis-key-file", file}, "certificate"},
+		"needless certificates": {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss only"},
+		"an argument too many":  {[]string{"prune", "--keep", "1", "x"}, "x"},
+		"no argument to push":   {[]string{"push"}, "arg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, status := akin(t, append([]string{"matrix"}, tt.args...)...)

@@ -34,10 +34,9 @@ docs/modes.md has the mapping and the similarity that the index needs before.`,
 type snapshotFlags struct {
 	indexFieldFlags
 
-	minDocFreq uint32
-	maxMemory  string
-	memory     configs.Bytes
-	out        string
+	maxMemory string
+	memory    configs.Bytes
+	out       string
 }
 
 func newNormsSnapshot() *cobra.Command {
@@ -49,16 +48,11 @@ how many documents hold each: the weights of "norms backfill" and of mode hard. 
 is only read. The file is a matrix without neighbors and can be pushed to Redis as one.
 The same documents give the same file.
 
-A term that the file does not have counts as one of a single document: --min-df 2 makes
-the file smaller and changes no weight.
-
 ` + cli.Credentials,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
-  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
 	}, f.check, f.run)
 	flags := cmd.Flags()
-	flags.Uint32Var(&f.minDocFreq, "min-df", 1, "leave out terms in fewer documents")
 	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to use at most")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
@@ -86,7 +80,7 @@ func (f *snapshotFlags) run(cmd *cobra.Command, cluster documents.API, report *c
 		}
 	})
 	m, err := enrich.Snapshot(ctx, terms, enrich.SnapshotOptions{
-		Source: "index " + f.Index + ", field " + f.field, MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
+		Source: "index " + f.Index + ", field " + f.field, MaxMemory: int64(countingShare * float64(f.memory)),
 	})
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w: raise --max-memory %s", err, f.maxMemory)

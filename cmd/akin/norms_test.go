@@ -192,13 +192,10 @@ func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
 }
 
 // snapshotOf runs "norms snapshot" and returns the file.
-func snapshotOf(t *testing.T, cluster string, args ...string) string {
+func snapshotOf(t *testing.T, cluster string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "weights.akin")
-	all := append([]string{"norms", "snapshot", "--cluster", cluster, "--index", "docs", "--field", "body", "--out", out}, args...)
-	if _, stderr, status := akin(t, all...); status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
+	mustAkin(t, "norms", "snapshot", "--cluster", cluster, "--index", "docs", "--field", "body", "--out", out)
 	return out
 }
 
@@ -218,7 +215,9 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = cli.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--workers", "1")); err != nil || m.Len() != 1 {
+	several := filepath.Join(t.TempDir(), "several.akin")
+	mustAkin(t, "matrix", "build", "--from-matrices", snapshotOf(t, url), "--min-df", "2", "--out", several)
+	if m, err = cli.ReadMatrix(t.Context(), several); err != nil || m.Len() != 1 || m.Meta().Docs != 3 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -280,7 +279,7 @@ func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
 	c.written = cancel
 	var said strings.Builder
 	root := newRoot()
-	root.SetArgs([]string{"norms", "backfill", "--cluster", url, "--index", "docs", "--field", "body", "--workers", "1", "--weights", file})
+	root.SetArgs([]string{"norms", "backfill", "--cluster", url, "--index", "docs", "--field", "body", "--weights", file})
 	root.SetErr(&said)
 	err := root.ExecuteContext(ctx)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
@@ -345,8 +344,7 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 	for name, tt := range map[string]struct{ args, want []string }{
 		"nothing":               {[]string{"norms", "snapshot"}, []string{"--cluster", "--index", "--field", "--out"}},
 		"no weights":            {append([]string{"norms", "backfill"}, whole...), []string{"--weights"}},
-		"no workers":            {append([]string{"norms", "backfill", "--weights", "w", "--workers", "0"}, whole...), []string{"--workers"}},
-		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"64MiB", "--workers"}},
+		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB"}, whole...), []string{"64MiB"}},
 		"a size without a unit": {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "3000"}, whole...), []string{"--max-memory"}},
 		"no such command":       {[]string{"norms", "fill"}, []string{"no command"}},
 	} {

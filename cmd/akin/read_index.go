@@ -121,7 +121,7 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 		if err := r.add(0, r.texts.Bytes()-r.bytes); err != nil {
 			return nil, err
 		}
-		r.Report.Step("reading the spool", k+1, r.plan.Slices)
+		r.Report.Step("reading what was read before", k+1, r.plan.Slices)
 	}
 	return r.texts, ctx.Err()
 }

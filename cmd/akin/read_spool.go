@@ -27,7 +27,6 @@ type scanPlan struct {
 	Index   string                    `json:"index"`
 	Fields  []string                  `json:"fields"`
 	Query   string                    `json:"query,omitempty"`
-	Seed    int                       `json:"seed"`
 	MaxDocs int                       `json:"max_docs,omitempty"`
 	Terms   bool                      `json:"terms,omitempty"`
 	Indices []documents.ConcreteIndex `json:"indices"` // the concrete ones
@@ -45,7 +44,7 @@ const docsPerSlice, maxSlices = 25_000, 128
 // wanted if that is not 0.
 func newScanPlan(scan documents.ScanOptions, indices []documents.ConcreteIndex, count int64, maxDocs int, terms bool) scanPlan {
 	p := scanPlan{
-		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
+		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), MaxDocs: maxDocs, Terms: terms,
 		Indices: indices, Docs: count,
 	}
 	if maxDocs > 0 && count > int64(maxDocs) {
@@ -63,7 +62,7 @@ func newScanPlan(scan documents.ScanOptions, indices []documents.ConcreteIndex, 
 }
 
 func (p *scanPlan) slice(k int) documents.ScanOptions {
-	o := documents.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
+	o := documents.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Slices: p.Slices, Slice: k}
 	if p.Query != "" {
 		o.Query = []byte(p.Query)
 	}
@@ -95,9 +94,6 @@ func (p *scanPlan) differences(before *scanPlan) []string {
 	compare("query", p.Query, before.Query)
 	compare("max-docs", p.MaxDocs, before.MaxDocs)
 	compare("exact-analysis", p.Terms, before.Terms)
-	if p.MaxDocs > 0 {
-		compare("seed", p.Seed, before.Seed)
-	}
 	if !slices.Equal(p.Indices, before.Indices) {
 		out = append(out, "the index stands for other indices now, or was created again")
 	}
@@ -126,7 +122,7 @@ func checkSpool(dir string) error {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return nil
 		} else if err == nil || path != dir {
-			return fmt.Errorf("--spool: %s is no folder", path)
+			return fmt.Errorf("--resume: %s is no folder", path)
 		}
 	}
 	return nil
@@ -140,23 +136,23 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 	switch {
 	case err == nil:
 		if other := plan.differences(&begun); len(other) > 0 {
-			return nil, plan, fmt.Errorf("--spool %s was begun with another scan (%s): name another folder, or remove this one",
+			return nil, plan, fmt.Errorf("--resume %s was begun with another scan (%s): name another folder, or remove this one",
 				dir, strings.Join(other, "; "))
 		}
 		return s, begun, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, plan, fmt.Errorf("--spool: %w", err)
+		return nil, plan, fmt.Errorf("--resume: %w", err)
 	}
 	if err := os.Mkdir(dir, ownerFolder); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, plan, fmt.Errorf("--spool: %w", err)
+		return nil, plan, fmt.Errorf("--resume: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, plan, fmt.Errorf("--spool: %w", err)
+		return nil, plan, fmt.Errorf("--resume: %w", err)
 	}
 	for _, e := range entries {
 		if !isSpooled(e.Name()) {
-			return nil, plan, fmt.Errorf("--spool %s holds %s, which is not of a spool: name an empty folder or a new one", dir, e.Name())
+			return nil, plan, fmt.Errorf("--resume %s holds %s, which no build has left there: name an empty folder or a new one", dir, e.Name())
 		}
 	}
 	err = s.write(ctx, planFile, func(w io.Writer) error {
@@ -200,7 +196,7 @@ func (s *spool) has(k int) bool {
 
 func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
 	if err := cli.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
-		return fmt.Errorf("--spool: %w", err)
+		return fmt.Errorf("--resume: %w", err)
 	}
 	return nil
 }
@@ -240,7 +236,7 @@ func (s *spool) Remove() error {
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return fmt.Errorf("--spool: %w", err)
+		return fmt.Errorf("--resume: %w", err)
 	}
 	var errs []error
 	left := 0
@@ -248,7 +244,7 @@ func (s *spool) Remove() error {
 		if !isSpooled(e.Name()) {
 			left++
 		} else if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
-			errs = append(errs, fmt.Errorf("--spool: %w", err))
+			errs = append(errs, fmt.Errorf("--resume: %w", err))
 		}
 	}
 	if left == 0 && len(errs) == 0 {

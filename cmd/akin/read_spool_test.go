@@ -91,7 +91,7 @@ func TestSpoolIsReadableToItsOwnerAlone(t *testing.T) {
 
 func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
 	plan := scanPlan{
-		Index: "docs", Fields: []string{"body"}, Query: `{"term":{"a":1}}`, Seed: 1, MaxDocs: 10,
+		Index: "docs", Fields: []string{"body"}, Query: `{"term":{"a":1}}`, MaxDocs: 10,
 		Indices: []documents.ConcreteIndex{{Name: "docs", UUID: "u", Shards: 1}}, Docs: 7, Share: 0.5, Slices: 3,
 	}
 	spool := newSpool(t, plan)
@@ -101,7 +101,6 @@ func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
 		"query was":      func(p *scanPlan) { p.Query = "" },
 		"max-docs":       func(p *scanPlan) { p.MaxDocs = 11 },
 		"exact-analysis": func(p *scanPlan) { p.Terms = true },
-		"seed":           func(p *scanPlan) { p.Seed = 2 },
 		"created again":  func(p *scanPlan) { p.Indices = []documents.ConcreteIndex{{Name: "docs", UUID: "v", Shards: 1}} },
 		"other indices":  func(p *scanPlan) { p.Indices = nil },
 	} {
@@ -197,7 +196,7 @@ func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 // Whatever a plan file holds, it is refused or is the plan that is written
 // again.
 func FuzzSpoolPlan(f *testing.F) {
-	f.Add([]byte(`{"index":"docs","fields":["body"],"seed":1,"indices":[{"Name":"docs","UUID":"u","Shards":1}],"docs":5,"share":0.5,"slices":2}`))
+	f.Add([]byte(`{"index":"docs","fields":["body"],"indices":[{"Name":"docs","UUID":"u","Shards":1}],"docs":5,"share":0.5,"slices":2}`))
 	f.Add([]byte(`{"slices":3} `))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -227,7 +227,7 @@ func TestSIGHUPSwitchesEffortWhenAndMode(t *testing.T) {
 	engine, matrix := demoEngine(t), demoMatrix(t)
 	config := func(expansion string) string {
 		return freePorts + "cluster: {urls: ['" + engine + "']}\nmatrices: [{name: demo, file: '" + matrix + "'}]\n" +
-			"expansion: {budget: 5s, rerank_budget: 5s, " + expansion + "}\nprofiles: {soft: {mode: soft}, few: {when: few_hits, below: 1}}\n"
+			"expansion: {budget: 5s, " + expansion + "}\nprofiles: {soft: {mode: soft}, few: {when: few_hits, below: 1}}\n"
 	}
 	s := startServed(t, config("effort: low"))
 	counts := func(series string) (n float64) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/internal/cli"
@@ -27,24 +26,18 @@ docs/segments.md has the mapping, and says how searches use the segments.`,
 
 // cutFlags say how a text is cut, and where the segments are put.
 type cutFlags struct {
-	cut  enrich.Cut
-	path string
+	by, path string
+	cut      enrich.Cut // by
 }
 
-func (f *cutFlags) parse(flags *pflag.FlagSet) error {
-	var errs []error
-	if f.cut.By != enrich.Windows {
-		if flags.Changed("words") || flags.Changed("overlap") {
-			errs = append(errs, errors.New("--words and --overlap are for --by windows"))
-		}
-		f.cut.Words, f.cut.Overlap = 0, 0
-	} else if !flags.Changed("overlap") {
-		f.cut.Overlap = min(f.cut.Overlap, f.cut.Words/2)
+func (f *cutFlags) parse() (err error) {
+	if f.cut, err = enrich.ParseCut(f.by); err != nil {
+		err = fmt.Errorf("--by: %w", err)
 	}
 	if strings.Contains("."+f.path+".", "..") {
-		errs = append(errs, fmt.Errorf("--path: %q is no name of a field", f.path))
+		err = errors.Join(err, fmt.Errorf("--path: %q is no name of a field", f.path))
 	}
-	return errors.Join(append(errs, f.cut.Validate())...)
+	return err
 }
 
 const segmentsHelp = `backfill cuts the text of each document that has the field, and stores the segments in the
@@ -54,8 +47,9 @@ documents that are done are passed over. A text that was changed by a partial up
 found with --all; a document that was written as a whole is always found.
 
 Paragraphs end at blank lines; sentences are those of Unicode (UAX #29), and a single line
-break does not end one; windows are of --words words between white space. A document that
-would have more segments than its index takes nested documents (` + enrich.LimitSetting + `,
+break does not end one; windows are of so many words between white space, and so many of
+them begin the next window, too: windows is short for windows:200:50. A document that would
+have more segments than its index takes nested documents (` + enrich.LimitSetting + `,
 10,000 by default) fails, and the others are done.
 
 ` + fillHelp + `
@@ -70,14 +64,13 @@ the rest.
 func newSegmentsBackfill() *cobra.Command {
 	var f fillFlags
 	var cut cutFlags
-	var cmd *cobra.Command
-	cmd = f.backfill(&cobra.Command{
+	cmd := f.backfill(&cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD",
 		Short: "Cut the texts of the documents of an index, and store the segments", Long: segmentsHelp,
 		Example: `  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --dry-run
   akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by sentences
-  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows --words 200 --overlap 50`,
-	}, "segments", func() error { return cut.parse(cmd.Flags()) }, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
+  akin segments backfill --cluster http://127.0.0.1:9200 --index docs --field body --by windows:200:50`,
+	}, "segments", cut.parse, func(cmd *cobra.Command, cluster documents.API) (filling, error) {
 		s := enrich.Filling{Cut: cut.cut, Field: f.field, Path: cut.path}
 		indices, err := cluster.Countable(cmd.Context(), f.Index, f.field)
 		if err == nil {
@@ -87,8 +80,6 @@ func newSegmentsBackfill() *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&cut.path, "path", "segments", "nested field for the segments")
-	flags.StringVar(&cut.cut.By, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows")
-	flags.IntVar(&cut.cut.Words, "words", 200, "with --by windows, words of each")
-	flags.IntVar(&cut.cut.Overlap, "overlap", 50, "with --by windows, words that the next one has, too; at most half")
+	flags.StringVar(&cut.by, "by", enrich.Paragraphs, "how to cut: paragraphs, sentences or windows:WORDS:OVERLAP, which overlap by half at most")
 	return cmd
 }

@@ -34,11 +34,11 @@ type command struct {
 }
 
 func newTune() *cobra.Command {
-	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Folds: 5, Seed: 1, Confidence: 0.95}}
+	c := &command{searches: searchCount{Depth: measured}, tune: evaluate.TuneOptions{Settings: 300, Confidence: 0.95}}
 	cmd := &cobra.Command{
 		Use: "tune --judgments FILE --index INDEX --field FIELD --matrix FILE --out FILE", Short: "Find settings that rank judged queries better",
 		Long: `tune tries settings on judged queries and says what of the gain in nDCG@10 holds up
-on queries that the settings were not chosen on: the queries are cut into folds, and
+on queries that the settings were not chosen on: the queries are cut into five folds, and
 for each a setting is chosen on the others. It recommends nothing that is not better
 than direct search with the confidence asked for, writes what it recommends as a
 profile to --out.
@@ -61,8 +61,6 @@ only analyzes the queries.
 	set.StringVar(&c.searches.Resume, "resume", "", "keep the scores in this file, from which an interrupted run goes on")
 	set.StringVar(&c.out, "out", "", "write the profile to this file (required)")
 	set.IntVar(&c.tune.Settings, "settings", c.tune.Settings, "settings to try")
-	set.IntVar(&c.tune.Folds, "folds", c.tune.Folds, "parts that the queries are cut into")
-	set.Uint64Var(&c.tune.Seed, "seed", c.tune.Seed, "seed of all that is random")
 	set.Float64Var(&c.tune.Confidence, "confidence", c.tune.Confidence, "confidence that a recommendation needs, and of the intervals")
 	set.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
 	return cmd

@@ -144,7 +144,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	dir := t.TempDir()
 	matrix := filepath.Join(dir, "cran.akin")
 	if _, stderr, status := akin(t, "matrix", "build", "--from-index", url, "--index", index, "--field", "body",
-		"--dim", "50", "--top", "50", "--out", matrix); status != 0 {
+		"--top", "50", "--out", matrix); status != 0 {
 		t.Fatal(stderr)
 	}
 	m, err := cli.ReadMatrix(t.Context(), matrix)
@@ -161,7 +161,7 @@ func TestTuneScoresAsTheEngineDoes(t *testing.T) {
 	settings := map[string]func(s *expand.Profile){
 		"defaults": func(*expand.Profile) {},
 		"linear, all found": func(s *expand.Profile) {
-			s.Scoring, s.Strength.Linear = form.Linear, 0.6
+			s.Scoring, s.Strength = form.Linear, 3
 		},
 		"grouped, same hits": func(s *expand.Profile) {
 			s.Scoring, s.SameMatches = form.Grouped, true
@@ -209,7 +209,7 @@ func serveSetting(t *testing.T, cluster, index string, s *expand.Profile, m *sim
 	if err := evaluate.WriteProfile(&config, s, configs.Matrix{Name: "m", Indices: []string{index}, Fields: []string{"title", "body"}, File: "tuned.akin"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s, rerank_budget: 10s}\n", cluster)
+	fmt.Fprintf(&config, "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\ncluster: {urls: ['%s']}\nexpansion: {budget: 10s}\n", cluster)
 	path := filepath.Join(dir, "akin.yml")
 	if err := os.WriteFile(path, config.Bytes(), 0o600); err != nil {
 		t.Fatal(err)

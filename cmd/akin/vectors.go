@@ -37,14 +37,14 @@ type vectorModelFlags struct {
 	matrix, weights string
 	meta            vectors.Meta
 	strength        float64
-	sample          int
 	out             string
 }
 
 // denseStrength leaves most matrices positive definite.
 const denseStrength = 0.2
 
-const maxVectorSample = 1_000_000
+// vectorSample is how many documents dense vectors are learned from.
+const vectorSample = 20_000
 
 func newVectorsModel() *cobra.Command {
 	var f vectorModelFlags
@@ -57,9 +57,9 @@ rank_features (Elasticsearch and OpenSearch), dense_vector (Elasticsearch from 8
 knn_vector (OpenSearch with its plugin k-NN).
 
 A sparse vector of a document has the terms that are similar to its terms, too, the
---terms largest. A dense vector has --dims dimensions, which are learned from a --sample of
-the documents by latent semantic analysis; the matrix is made symmetric for this, and has
-to be positive definite. A lower --strength makes it so, and is taken where none is given:
+--terms largest. A dense vector has --dims dimensions, which are learned from 20,000 of the
+documents by latent semantic analysis; the matrix is made symmetric for this, and has to be
+positive definite. A lower --strength makes it so, and is taken where none is given:
 it scales all similarities of different terms.
 
 With --normalize soft scores are the soft cosine measure, with hard the inner product
@@ -79,16 +79,12 @@ The index is only read. ` + cli.MatrixHelp + `
 	flags.IntVar(&f.meta.Terms, "terms", 200, "terms of a document's sparse vector at most, 0 for all")
 	flags.IntVar(&f.meta.Dims, "dims", 256, "dimensions of dense vectors")
 	flags.Float64Var(&f.strength, "strength", 0, "how much of each similarity counts, to 1; 0 is 1 for sparse vectors, and 0.2 or what the matrix allows for dense ones")
-	flags.IntVar(&f.sample, "sample", 20_000, "documents to learn dense vectors from")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
 
 func (f *vectorModelFlags) check() error {
 	errs := []error{required("matrix", f.matrix, "weights", f.weights, "store", string(f.meta.Store)), cli.CheckOut(f.out)}
-	if f.sample < 1 || f.sample > maxVectorSample {
-		errs = append(errs, fmt.Errorf("--sample: %d not in 1 to %d", f.sample, maxVectorSample))
-	}
 	f.meta.Field, f.meta.Strength = f.field, cmp.Or(f.strength, 1)
 	if f.meta.Store.Dense() {
 		f.meta.Terms, f.meta.Strength = 0, cmp.Or(f.strength, denseStrength)
@@ -149,7 +145,7 @@ func (f *vectorModelFlags) learn(
 	}
 	docs, err := sampleDocuments(ctx, f.reading(cluster, report, func(doc documents.DocRef, err error) {
 		report.Tell("document %q of index %q is left out: %v", doc.ID, doc.Index, err)
-	}), f.sample)
+	}), vectorSample)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,10 @@ type ScanOptions struct {
 	// Query keeps the documents that match it, one JSON object; nil keeps all.
 	Query []byte
 	// Share, in [0, 1], keeps about this share of the documents that match, chosen
-	// as if by chance; 0 and 1 keep all. The choice depends on Seed, which is not
-	// negative, and on sequence numbers: it is the same every time, and on every
-	// copy of a shard, until a document is written again.
+	// as if by chance; 0 and 1 keep all. The choice depends on sequence numbers: it
+	// is the same every time, and on every copy of a shard, until a document is
+	// written again.
 	Share float64
-	Seed  int
 	// Slices cuts the documents into as many parts by their ids or shards, at most
 	// 1024, of which Slice is read, from 0; 0 or 1 is one part. Slices may be read
 	// at the same time, and together have each document once, as long as the
@@ -58,9 +57,6 @@ func (o *ScanOptions) Validate() error {
 	errs = append(errs, checkQuery(o.Query))
 	if !(o.Share >= 0 && o.Share <= 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("share: %v not in [0, 1]", o.Share))
-	}
-	if o.Seed < 0 {
-		errs = append(errs, fmt.Errorf("seed: %d is negative", o.Seed))
 	}
 	if o.Slices < 0 || o.Slices > maxSlices || o.Slice < 0 || o.Slice >= max(o.Slices, 1) {
 		errs = append(errs, fmt.Errorf("slice: %d of %d, at most %d", o.Slice, o.Slices, maxSlices))
@@ -80,7 +76,7 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 	if o.Share > 0 && o.Share < 1 {
 		body["query"] = object{"function_score": object{
 			"query":        object{"bool": object{"filter": []any{query}}},
-			"random_score": object{"seed": o.Seed, "field": "_seq_no"}, // in [0, 1)
+			"random_score": object{"seed": 1, "field": "_seq_no"}, // in [0, 1)
 			"boost_mode":   "replace", "min_score": 1 - o.Share,
 		}}
 	}

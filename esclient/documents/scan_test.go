@@ -147,7 +147,6 @@ func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
 		{"a share above 1", func(o *ScanOptions) { o.Share = 1.1 }, "share: 1.1"},
 		{"a share below 0", func(o *ScanOptions) { o.Share = -1 }, "share: -1"},
 		{"no share", func(o *ScanOptions) { o.Share = math.NaN() }, "share: NaN"},
-		{"a negative seed", func(o *ScanOptions) { o.Seed = -1 }, "seed"},
 		{"a slice beyond the last", func(o *ScanOptions) { o.Slice, o.Slices = 4, 4 }, "slice: 4 of 4"},
 		{"a slice of the whole", func(o *ScanOptions) { o.Slice = 1 }, "slice: 1 of 0"},
 		{"a negative slice", func(o *ScanOptions) { o.Slice, o.Slices = -1, 4 }, "slice: -1 of 4"},
@@ -192,15 +191,15 @@ func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
 		},
 		{
 			"a share of what matches",
-			ScanOptions{Share: 0.25, Seed: 7, Query: []byte(`{"term":{"n":1}}`)},
+			ScanOptions{Share: 0.25, Query: []byte(`{"term":{"n":1}}`)},
 			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.75,` +
-				`"query":{"bool":{"filter":[{"term":{"n":1}}]}},"random_score":{"field":"_seq_no","seed":7}}},"size":500,"sort":["_doc"]}`,
+				`"query":{"bool":{"filter":[{"term":{"n":1}}]}},"random_score":{"field":"_seq_no","seed":1}}},"size":500,"sort":["_doc"]}`,
 		},
 		{
 			"a share of all",
 			ScanOptions{Share: 0.5},
 			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.5,` +
-				`"query":{"bool":{"filter":[{"match_all":{}}]}},"random_score":{"field":"_seq_no","seed":0}}},"size":500,"sort":["_doc"]}`,
+				`"query":{"bool":{"filter":[{"match_all":{}}]}},"random_score":{"field":"_seq_no","seed":1}}},"size":500,"sort":["_doc"]}`,
 		},
 	}
 	for _, test := range tests {

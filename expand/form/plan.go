@@ -45,10 +45,12 @@ func (s Scoring) String() string {
 
 // Lambda is λ, the factor of the added terms, for each form. 0 adds
 // terms without weight.
-type Lambda struct {
-	Linear    float64 `yaml:"linear" allowed:"0 1"`
-	Grouped   float64 `yaml:"grouped" allowed:"0 1"`
-	Saturated float64 `yaml:"saturated" allowed:"0 1"`
+type Lambda struct{ Linear, Grouped, Saturated float64 }
+
+// Strength returns so many times the λ that ranked judged collections best,
+// each at most 1.
+func Strength(times float64) Lambda {
+	return Lambda{Linear: min(0.2*times, 1), Grouped: min(0.5*times, 1), Saturated: min(0.25*times, 1)}
 }
 
 // A Plan says how a search is written. Nobody changes it once it is made.

@@ -77,9 +77,6 @@ func (a *App) closing(what string, err error) {
 	}
 }
 
-// size returns a number of bytes; configs lets no negative one through.
-func size(b configs.Bytes) uint64 { return uint64(max(b, 0)) }
-
 // Close ends what New started.
 func (a *App) Close() {
 	for _, end := range slices.Backward(a.closers) {

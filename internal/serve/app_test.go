@@ -87,13 +87,13 @@ func TestNoListenerIsLeftWhereTheOtherCannotBeOpened(t *testing.T) {
 
 func TestLimitsOfTheListenersReachTheServer(t *testing.T) {
 	a, _ := startApp(t, refusingCluster(t, http.StatusOK), func(cfg *configs.Config) {
-		cfg.Shutdown = configs.Shutdown{Delay: configs.Duration(1 * time.Second), Timeout: configs.Duration(2 * time.Second)}
+		cfg.Shutdown = configs.Shutdown{Delay: configs.Duration(1 * time.Second)}
 		cfg.Listen.IdleTimeout, cfg.Listen.BodyTimeout = configs.Duration(3*time.Second), configs.Duration(4*time.Second)
 		cfg.Listen.MaxConnections = 5
 	})
 	o := a.proxyOptions()
-	got := []any{o.ShutdownDelay, o.ShutdownTimeout, o.IdleTimeout, o.BodyTimeout, o.MaxConnections}
-	if diff := cmp.Diff([]any{1 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5}, got); diff != "" {
+	got := []any{o.ShutdownDelay, o.IdleTimeout, o.BodyTimeout, o.MaxConnections}
+	if diff := cmp.Diff([]any{1 * time.Second, 3 * time.Second, 4 * time.Second, 5}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -43,8 +43,9 @@ func startFully(t *testing.T) *App {
 		t.Fatal(err)
 	}
 	all := []string{"*"}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", cluster.URL)
 	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
-		cfg.Tracing.Endpoint, cfg.Log.Access = cluster.URL, true
+		cfg.Log.Access = true
 		cfg.Redis.URL = configs.NewSecret("redis://127.0.0.1:1")
 		cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "remote", Indices: all, Fields: all})
 		cfg.Weights = []configs.Matrix{{Name: "main", Indices: all, Fields: all, File: weights}, {Name: "remote", Indices: all, Fields: all}}

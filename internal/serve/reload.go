@@ -145,7 +145,7 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	r.front.Replace(next.server)
 	r.app = next
 	r.retired.Go(func() {
-		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(old.cfg.Shutdown.Timeout))
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), configs.ShutdownTimeout)
 		defer cancel()
 		old.server.Wait(wait)
 		old.Close()

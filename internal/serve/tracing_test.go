@@ -48,8 +48,10 @@ func TestTraceOfASearchHasItsStages(t *testing.T) {
 		}
 	}))
 	t.Cleanup(collector.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=ApiKey%20secret")
+	t.Setenv("OTEL_TRACES_SAMPLER_ARG", "1")
 	a, _ := startApp(t, node.URL, func(cfg *configs.Config) {
-		cfg.Tracing = configs.Tracing{Endpoint: collector.URL, Sample: 1, Headers: configs.NewSecret("Authorization=ApiKey%20secret")}
 		cfg.Expansion.Budget = configs.Duration(10 * time.Second)
 	})
 	engine.ServeHTTP(httptest.NewRecorder(), indexed(http.MethodPut, "", `{"mappings":{"properties":{"title":{"type":"text"}}}}`))

@@ -322,7 +322,7 @@ func (a *App) warmHits(ctx context.Context, hits *soft.Reranker) (read int, err 
 					_, _ = hits.Scores(ctx, measure, found) // a document that has changed, or a field without terms, leaves these hits to searches
 				}
 			}
-			if s := hits.Stats(); s.Documents > size(a.cfg.Caches.Vectors)/warmShare || s.Forgotten != before {
+			if s := hits.Stats(); s.Documents > a.cfg.Caches.Large()/warmShare || s.Forgotten != before {
 				return errWarmEnough
 			}
 			select {

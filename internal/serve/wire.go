@@ -89,11 +89,11 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
 		c.rerank = soft.New(soft.Options{
-			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Vectors: termVectors{documents.API{Client: a.client}}, Bytes: cfg.Caches.Large(), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
 		a.onClose(c.rerank.Close)
-		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
+		options.Reranker, options.RerankBudget = c.rerank, options.Budget
 		options.HitTerms, options.Forms = c.rerank, a.store.Forms
 		if cfg.Expansion.RerankWarmUp {
 			running.Go(func() { a.keepHitsWarm(background, c.rerank) })
@@ -120,14 +120,8 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 // newTracer returns what makes the spans of an App, nil where there is no
 // collector.
 func newTracer(ctx context.Context, a *App) (*sdktrace.TracerProvider, error) {
-	cfg := &a.cfg.Tracing
-	if cfg.Endpoint == "" {
-		return nil, nil
-	}
-	headers, err := cfg.Header()
-	must(err) // configs lets no others through
-	tracer, err := tracing.Export(ctx, cfg.Endpoint, headers, cfg.Sample, a.process.build.Version)
-	if err != nil {
+	tracer, err := tracing.Export(ctx, a.process.build.Version)
+	if err != nil || tracer == nil {
 		return nil, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { //nolint:contextcheck // Spans are sent apart from requests.
@@ -190,7 +184,7 @@ func (a *App) openCluster() (err error) {
 	a.onClose(a.client.Close)
 	caches := &a.cfg.Caches
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
-		AnalysisBytes: size(caches.Analysis), StatisticsBytes: size(caches.Statistics), TTL: time.Duration(caches.TTL),
+		AnalysisBytes: caches.Small(), StatisticsBytes: caches.Small(), TTL: time.Duration(caches.TTL),
 		Client: proxy.ClientOf,
 	})
 	a.onClose(a.cluster.Close)
@@ -212,8 +206,7 @@ func (a *App) proxyOptions() proxy.Options {
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
 		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
 		Cause: cause, Causes: causes(), Check: a.check,
-		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
-		Trials: trials,
+		Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow, Trials: trials,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured: cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "" || cfg.Cluster.TLS.Certificate != "",
 		Gate: proxy.Gate{
@@ -225,7 +218,7 @@ func (a *App) proxyOptions() proxy.Options {
 		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),
 		IdleTimeout:      time.Duration(cfg.Listen.IdleTimeout),
 		ShutdownDelay:    time.Duration(cfg.Shutdown.Delay),
-		ShutdownTimeout:  time.Duration(cfg.Shutdown.Timeout),
+		ShutdownTimeout:  configs.ShutdownTimeout,
 	}
 }
 
@@ -265,8 +258,8 @@ func (a *App) openStore(
 	options := store.Options{
 		Files:        map[string]store.Loader{},
 		Redis:        store.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
-		RedisTimeout: time.Duration(cfg.Redis.Timeout),
-		CacheBytes:   size(cfg.Caches.Rows),
+		RedisTimeout: min(time.Duration(cfg.Expansion.Budget)*3/5, time.Second), // so that there is time left
+		CacheBytes:   cfg.Caches.Large(),
 		Words:        words,
 		Guard:        a.process.guard,
 		OnState: func(s store.State) {
@@ -310,11 +303,7 @@ func connections(configured int, files uint64) int {
 func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	must(level.UnmarshalText([]byte(cfg.Level))) // configs lets no other names through
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
 // expanders sets what rewrites searches: as the configuration says for all, and

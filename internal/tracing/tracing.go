@@ -4,10 +4,12 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
+	"os"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -20,12 +22,31 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Export returns a provider that sends spans to /v1/traces below endpoint, with
-// the headers: all of a trace that a client has begun and samples, and the
-// share sample, in [0, 1], of the others. Its Shutdown sends what waits.
-func Export(ctx context.Context, endpoint string, headers map[string]string, sample float64, version string) (*sdk.TracerProvider, error) {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(endpoint, "/")+"/v1/traces"),
-		otlptracehttp.WithHeaders(headers), otlptracehttp.WithTimeout(5*time.Second))
+// The variables of the environment that [Export] reads, besides those that the
+// exporter itself does.
+const (
+	envEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	envSample   = "OTEL_TRACES_SAMPLER_ARG"
+)
+
+// Export returns a provider that sends spans to /v1/traces below the endpoint
+// of the environment, nil where it has none: all of a trace that a client has
+// begun and samples, and a share of the others. Its Shutdown sends what waits.
+func Export(ctx context.Context, version string) (*sdk.TracerProvider, error) {
+	endpoint, sample := os.Getenv(envEndpoint), 0.01
+	if endpoint == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New(envEndpoint + ": must be http:// or https://, a host, and perhaps :port and /prefix")
+	}
+	if text := os.Getenv(envSample); text != "" {
+		var err error
+		if sample, err = strconv.ParseFloat(text, 64); err != nil || !(sample >= 0 && sample <= 1) {
+			return nil, errors.New(envSample + ": must be a share, from 0 to 1")
+		}
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithTimeout(5*time.Second))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +51,26 @@ func TestBodyThatIsNotReadIsNotTheNextRequest(t *testing.T) {
 				t.Errorf("after the answer comes %q, %v", rest, err)
 			}
 		})
+	}
+}
+
+func TestEnvironmentSaysWhereTracesGo(t *testing.T) {
+	for _, tt := range []struct {
+		endpoint, sample, wrong string
+		traced                  bool
+	}{
+		{"", "a lot", "", false},
+		{"http://127.0.0.1:4318/otlp", "0.5", "", true},
+		{"127.0.0.1:4318", "", "OTEL_EXPORTER_OTLP_ENDPOINT: must be", false},
+		{"https://", "", "OTEL_EXPORTER_OTLP_ENDPOINT: must be", false},
+		{"http://collector", "1.5", "OTEL_TRACES_SAMPLER_ARG: must be", false},
+		{"http://collector", "NaN", "OTEL_TRACES_SAMPLER_ARG: must be", false},
+	} {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", tt.endpoint)
+		t.Setenv("OTEL_TRACES_SAMPLER_ARG", tt.sample)
+		p, err := tracing.Export(t.Context(), "dev")
+		if (p != nil) != tt.traced || (err != nil) != (tt.wrong != "") || err != nil && !strings.HasPrefix(err.Error(), tt.wrong) {
+			t.Errorf("%q, %q: %v, %v", tt.endpoint, tt.sample, p, err)
+		}
 	}
 }

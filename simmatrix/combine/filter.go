@@ -14,7 +14,7 @@ import (
 // term.
 type TermFilter struct {
 	MinDocFreq uint32         // the smallest document frequency
-	Keep, Drop *regexp.Regexp // unless nil: only the terms that Keep matches, none that Drop matches
+	Drop       *regexp.Regexp // unless nil: none that it matches
 }
 
 // Match reports whether f keeps a term in docFreq of docs documents. With docs
@@ -23,7 +23,7 @@ func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) {
 		return false
 	}
-	return (f.Keep == nil || f.Keep.MatchString(term)) && (f.Drop == nil || !f.Drop.MatchString(term))
+	return f.Drop == nil || !f.Drop.MatchString(term)
 }
 
 // Apply returns m without the rows and columns of the terms that do not match,
@@ -34,9 +34,6 @@ func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix
 	m := matrix.Table()
 	out := &simmatrix.Table{Meta: m.Meta, Entries: simmatrix.NewEntries(len(m.Terms), 0, m.Origins != nil)}
 	out.Meta.Params = settings.With(m.Meta.Params, "filter_", map[string]string{"min_doc_freq": strconv.FormatUint(uint64(f.MinDocFreq), 10)})
-	if f.Keep != nil {
-		out.Meta.Params["filter_keep"] = f.Keep.String()
-	}
 	if f.Drop != nil {
 		out.Meta.Params["filter_drop"] = f.Drop.String()
 	}

@@ -29,10 +29,8 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 		{"too rare, of an unknown number", TermFilter{MinDocFreq: 3}, "car", 2, 0, false},
 		{"in no document", TermFilter{MinDocFreq: 1}, "car", 0, 100, false},
 		{"of unknown frequency", TermFilter{MinDocFreq: 3}, "car", 0, 0, true},
-		{"found by Keep", TermFilter{Keep: regexp.MustCompile(`^[a-z]+$`)}, "car", 1, 9, true},
-		{"not found by Keep", TermFilter{Keep: regexp.MustCompile(`^[a-z]+$`)}, "t-shirt", 1, 9, false},
 		{"found by Drop", TermFilter{Drop: regexp.MustCompile(`-`)}, "t-shirt", 1, 9, false},
-		{"found by both", TermFilter{Keep: regexp.MustCompile(`shirt`), Drop: regexp.MustCompile(`-`)}, "t-shirt", 1, 9, false},
+		{"not found by Drop", TermFilter{Drop: regexp.MustCompile(`-`)}, "car", 1, 9, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.filter.Match(tt.term, tt.docFreq, tt.docs); got != tt.want {
@@ -44,7 +42,7 @@ func TestFilterMatchesByFrequencyAndShape(t *testing.T) {
 
 func TestFilterDropsRowsAndColumns(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "by hand", Params: map[string]string{"power": "3"}, Docs: 20}, vehicles())
-	f := TermFilter{MinDocFreq: 3, Keep: regexp.MustCompile(`.`), Drop: regexp.MustCompile(`^[bc]`)}
+	f := TermFilter{MinDocFreq: 3, Drop: regexp.MustCompile(`^[bc]`)}
 	got, dropped, err := f.Apply(m)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +55,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 	wantMeta := simmatrix.Meta{
 		Source: "by hand", Docs: 20, Terms: 3, Symmetric: true, Dominant: true,
 		Params: map[string]string{
-			"power": "3", "filter_min_doc_freq": "3", "filter_keep": ".", "filter_drop": "^[bc]",
+			"power": "3", "filter_min_doc_freq": "3", "filter_drop": "^[bc]",
 		},
 	}
 	if diff := cmp.Diff(wantMeta, got.Meta()); diff != "" {
@@ -71,7 +69,7 @@ func TestFilterDropsRowsAndColumns(t *testing.T) {
 }
 
 func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
-	nothing := TermFilter{Keep: regexp.MustCompile(`^\bnone$`)}
+	nothing := TermFilter{Drop: regexp.MustCompile(`.`)}
 	if _, _, err := nothing.Apply(matrixtest.New(t, simmatrix.Meta{}, vehicles())); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 		t.Errorf("%v", err)
 	}
@@ -83,14 +81,11 @@ func TestFilterThatMatchesNothingIsAnError(t *testing.T) {
 // FuzzTermFilter checks, for random matrices, that the result is the given
 // matrix restricted to the terms that match, and that it is no more changed.
 func FuzzTermFilter(f *testing.F) {
-	f.Add(uint64(1), uint8(9), uint8(2), "t1", "")
-	f.Add(uint64(2), uint8(30), uint8(0), "", "[02468]$")
-	f.Fuzz(func(t *testing.T, seed uint64, terms, minDocFreq uint8, keep, drop string) {
+	f.Add(uint64(1), uint8(9), uint8(2), "")
+	f.Add(uint64(2), uint8(30), uint8(0), "[02468]$")
+	f.Fuzz(func(t *testing.T, seed uint64, terms, minDocFreq uint8, drop string) {
 		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 1)), 1+int(terms)%40)
 		filter := TermFilter{MinDocFreq: uint32(minDocFreq % 6)}
-		if re, err := regexp.Compile(keep); err == nil && utf8.ValidString(keep) {
-			filter.Keep = re
-		}
 		if re, err := regexp.Compile(drop); err == nil && drop != "" && utf8.ValidString(drop) {
 			filter.Drop = re
 		}

@@ -21,7 +21,7 @@ func corpusOf(documents ...[]string) *Corpus {
 
 func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
 	tb.Helper()
-	v, err := c.vocabulary(minDocFreq, 0)
+	v, err := c.vocabulary(minDocFreq)
 	if err != nil {
 		tb.Fatal(err)
 	}

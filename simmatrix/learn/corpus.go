@@ -171,19 +171,19 @@ type vocabulary struct {
 	indices  []int32 // into terms, or absent, by the id of the corpus
 }
 
-// vocabulary returns the terms that occur in minDocFreq documents, and of these
-// the maxTerms most frequent.
-func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
+// vocabulary returns the terms that occur in minDocFreq documents.
+func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
 	if len(c.sequence) > math.MaxInt32 {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)
 	}
 	v := &vocabulary{corpus: c, docs: c.docs}
 	var contexts []string
-	for _, id := range c.frequent(minDocFreq, maxTerms) {
-		t := c.terms[id]
-		if startsWithDigit(t) {
+	for id, df := range c.docFreqs {
+		switch t := c.terms[id]; {
+		case int(df) < minDocFreq:
+		case startsWithDigit(t):
 			contexts = append(contexts, t)
-		} else {
+		default:
 			v.terms = append(v.terms, t)
 		}
 	}
@@ -208,21 +208,6 @@ func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
 func startsWithDigit(term string) bool {
 	first, _ := utf8.DecodeRuneInString(term)
 	return unicode.IsDigit(first)
-}
-
-// frequent returns the most frequent ids, at most maxTerms unless it is 0.
-func (c *Corpus) frequent(minDocFreq, maxTerms int) []int {
-	var ids []int
-	for id, df := range c.docFreqs {
-		if int(df) >= minDocFreq {
-			ids = append(ids, id)
-		}
-	}
-	if maxTerms == 0 || len(ids) <= maxTerms {
-		return ids
-	}
-	slices.SortFunc(ids, c.byFrequency)
-	return ids[:maxTerms]
 }
 
 // byFrequency orders ids: the most frequent first, ties by term.

@@ -16,11 +16,11 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms
-// most frequent terms that occur in MinDocFreq documents. Each has two vectors
-// of unit length, from the positive pointwise mutual information of
-// co-occurrence in a window and from the weighted term-document matrix (latent
-// semantic analysis), both reduced by a truncated singular value decomposition.
+// FromCorpus learns a matrix from documents. The vocabulary is the terms that
+// occur in MinDocFreq documents. Each has two vectors of unit length, from the
+// positive pointwise mutual information of co-occurrence in a window and from
+// the weighted term-document matrix (latent semantic analysis), both reduced by
+// a truncated singular value decomposition.
 // Terms that start with a digit are only a context for others. Rarer terms are
 // folded into the same spaces: they get rows, of neighbors that are learned,
 // and are nobody's neighbors. With cos the mean of the two cosines,
@@ -93,7 +93,7 @@ func (c *Corpus) prepare(o *CorpusOptions) (v *vocabulary, rare *rareTerms, room
 	if err = errors.Join(o.Validate(), c.checkMemory(o.MaxMemory)); err != nil {
 		return nil, nil, 0, err
 	}
-	if v, err = c.vocabulary(o.MinDocFreq, o.MaxTerms); err != nil {
+	if v, err = c.vocabulary(o.MinDocFreq); err != nil {
 		return nil, nil, 0, err
 	}
 	rare = c.rareTerms(v, o)

@@ -21,11 +21,8 @@ type CorpusOptions struct {
 	Source     string // becomes Meta.Source: in words, where the documents come from
 	MinDocFreq int    // the smallest document frequency of a term that is learned and may be a neighbor, at least 1
 	// RareTerms gives rows to terms in fewer documents, too, up to twice as many
-	// as are learned and to MaxTerms in all, those in most documents first.
-	RareTerms bool
-	// MaxTerms keeps the most frequent terms, those that are only a context
-	// included, ties by term in byte order; 0 is no bound.
-	MaxTerms     int
+	// as are learned, those in most documents first.
+	RareTerms    bool
 	Dimensions   int     // of each part of the term vectors, 1 to 1000
 	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
 	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
@@ -68,7 +65,6 @@ func (o *CorpusOptions) Validate() error {
 		errs = append(errs, settings.InUnit("model share", o.Mix.Share, "(0, 1)"))
 	}
 	return errors.Join(append(errs,
-		settings.NotNegative("max terms", o.MaxTerms),
 		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
 		settings.NotNegative("max memory", o.MaxMemory),
 		settings.InRange("min doc freq", o.MinDocFreq, math.MaxInt32),
@@ -91,9 +87,6 @@ func (o *CorpusOptions) params() map[string]string {
 	}
 	if o.Mix != nil {
 		p[simmatrix.ModelParam], p[ModelShareParam] = o.Mix.Model, settings.FormatFloat(o.Mix.Share)
-	}
-	if o.MaxTerms > 0 {
-		p["max_terms"] = strconv.Itoa(o.MaxTerms)
 	}
 	return p
 }

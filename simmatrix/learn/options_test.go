@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/akin-search/akin/e2e/matrixtest"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -53,29 +51,6 @@ func TestSimilarityIsTheMeanOfTwoCosines(t *testing.T) {
 	}
 }
 
-func TestMaxTermsKeepsTheMostFrequent(t *testing.T) {
-	c := corpusOf([]string{"d", "c", "b", "a", "1"}, []string{"d", "c", "b", "1"}, []string{"d", "c", "1"}, []string{"d", "e"})
-	for limit, want := range map[int][]string{
-		0: {"a", "b", "c", "d", "e", "1"}, 100: {"a", "b", "c", "d", "e", "1"}, 1: {"d"},
-		2: {"d", "1"}, // 1 and c are in three documents, 1 comes first; it is only a context
-		3: {"c", "d", "1"}, 5: {"a", "b", "c", "d", "1"},
-	} {
-		v, err := c.vocabulary(1, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, v.terms); diff != "" {
-			t.Errorf("at most %d: %s", limit, diff)
-		}
-	}
-	o := smallOptions()
-	o.MinDocFreq, o.MaxTerms = 1, 3
-	m := mustLearn(t, c, o)
-	if diff := cmp.Diff([]string{"c", "d"}, slices.Collect(m.Terms())); diff != "" || m.Meta().Params["max_terms"] != "3" {
-		t.Errorf("params %v, terms %s", m.Meta().Params, diff)
-	}
-}
-
 func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
 	c := corpusOf(zipfDocuments(400, 30, 300)...)
 	usual := mustLearn(t, c, smallOptions())
@@ -83,7 +58,6 @@ func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
 	for name, set := range map[string]func(*CorpusOptions){
 		"context power": func(o *CorpusOptions) { o.ContextPower = 1 },
 		"window":        func(o *CorpusOptions) { o.Window = 2 },
-		"max terms":     func(o *CorpusOptions) { o.MaxTerms = 100 },
 	} {
 		o := smallOptions()
 		set(&o)
@@ -113,10 +87,10 @@ func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{MaxTerms: -1, ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
+	o := CorpusOptions{ContextPower: 1.5, MaxMemory: -1, Mix: &Mix{Share: 1}}
 	err := o.Validate()
 	for _, name := range []string{
-		"max terms", "context power", "max memory", "model share",
+		"context power", "max memory", "model share",
 		"min doc freq", "dimensions", "window", "neighbors", "power",
 	} {
 		if err == nil || !strings.Contains(err.Error(), name+":") {

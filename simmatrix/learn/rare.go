@@ -29,11 +29,7 @@ type rareTerms struct {
 // the most frequent ones, if they are too many.
 func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	r := &rareTerms{learned: v, opts: o}
-	most := rarePerTerm * v.rows
-	if o.MaxTerms > 0 {
-		most = min(most, o.MaxTerms-len(v.terms))
-	}
-	if !o.RareTerms || most <= 0 {
+	if !o.RareTerms {
 		return r
 	}
 	var ids []int
@@ -42,7 +38,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) > most {
+	if most := rarePerTerm * v.rows; len(ids) > most {
 		slices.SortFunc(ids, c.byFrequency)
 		ids = ids[:most]
 	}

@@ -24,46 +24,27 @@ const diagonalTolerance = 1e-3
 // distinguish all multiples of 1/65535.
 const similarityDigits = 6
 
-// ListOptions are the settings of [ReadTSV].
-type ListOptions struct {
-	Source    string // becomes Meta.Source: in words, where the matrix comes from
-	Symmetric bool   // each line counts both ways; a file may have a pair both ways, with one similarity
-	Clamp     bool   // a similarity under 0 counts as 0, one above 1 as 1, and not as an error
-}
-
-// A list collects the similarities of a file.
-type list struct {
-	*pairs
-	opts ListOptions
-}
-
 // add adds the similarity of a line. One of a term to itself has to be about 1.
-func (g *list) add(row, col uint32, s float64) error {
+func (p *pairs) add(row, col uint32, s float64) error {
 	switch {
 	case row == col && math.Abs(s-1) > diagonalTolerance:
-		return fmt.Errorf("similarity of %.40q to itself: %v, want 1", g.terms[row], s)
+		return fmt.Errorf("similarity of %.40q to itself: %v, want 1", p.terms[row], s)
 	case row == col:
 		return nil
-	case (s < 0 || s > 1) && !g.opts.Clamp:
+	case s < 0 || s > 1:
 		return fmt.Errorf("similarity is not in [0, 1]: %v", s)
 	}
 	u := units(s)
-	for range 2 {
-		if before, again := g.rows[row][col]; again && before != u {
-			return fmt.Errorf("the similarity of %.40q and %.40q was given before", g.terms[row], g.terms[col])
-		}
-		g.keep(row, col, u)
-		if !g.opts.Symmetric {
-			break
-		}
-		row, col = col, row
+	if before, again := p.rows[row][col]; again && before != u {
+		return fmt.Errorf("the similarity of %.40q and %.40q was given before", p.terms[row], p.terms[col])
 	}
+	p.keep(row, col, u)
 	return nil
 }
 
-// units returns a similarity, cut to [0, 1], in units of 1/65535, rounded to
-// the nearest, which may be 0.
-func units(s float64) uint16 { return uint16(math.Round(min(max(s, 0), 1) * simmatrix.UnitsOfOne)) }
+// units returns a similarity in units of 1/65535, rounded to the nearest, which
+// may be 0.
+func units(s float64) uint16 { return uint16(math.Round(s * simmatrix.UnitsOfOne)) }
 
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
@@ -81,26 +62,25 @@ func checkPlain(term string) error {
 // does a term's similarity to itself, which has to be 1, within 0.001. A pair
 // may come again with the same similarity. Empty lines and a byte order mark
 // are ignored. Document frequencies are unknown. A row keeps its largest
-// [simmatrix.MaxNeighbors].
+// [simmatrix.MaxNeighbors]. The source becomes Meta.Source: in words, where the
+// matrix comes from.
 //
 // Errors wrap [ErrList] and name the line, or are [simmatrix.ErrNoVocabulary].
-func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
-	g := &list{opts: opts, pairs: newPairs()}
+func ReadTSV(r io.Reader, source string) (*simmatrix.Matrix, error) {
+	p := newPairs()
 	_, err := lines.Each(r, func(line []byte, _ int) error {
 		if len(line) == 0 {
 			return nil
 		}
-		return g.addLine(line)
+		return p.addLine(line)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrList, err)
 	}
-	return g.matrix(simmatrix.Meta{Source: opts.Source, Params: map[string]string{
-		"clamp": strconv.FormatBool(opts.Clamp), "neighbors": strconv.Itoa(simmatrix.MaxNeighbors), "symmetric": strconv.FormatBool(opts.Symmetric),
-	}}, simmatrix.MaxNeighbors)
+	return p.matrix(simmatrix.Meta{Source: source, Params: map[string]string{"neighbors": strconv.Itoa(simmatrix.MaxNeighbors)}}, simmatrix.MaxNeighbors)
 }
 
-func (g *list) addLine(line []byte) error {
+func (p *pairs) addLine(line []byte) error {
 	if bytes.Count(line, []byte("\t")) != 2 {
 		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
 	}
@@ -108,13 +88,13 @@ func (g *list) addLine(line []byte) error {
 	neighbor, similarity, _ := bytes.Cut(rest, []byte("\t"))
 	var ids [2]uint32
 	for k, t := range [][]byte{term, neighbor} {
-		id, known := g.ids[string(t)]
+		id, known := p.ids[string(t)]
 		if ids[k] = id; known {
 			continue
 		}
 		err := checkPlain(string(t))
 		if err == nil {
-			ids[k], err = g.term(string(t))
+			ids[k], err = p.term(string(t))
 		}
 		if err != nil {
 			return err
@@ -125,7 +105,7 @@ func (g *list) addLine(line []byte) error {
 	if !ok {
 		return notDecimal(field)
 	}
-	return g.add(ids[0], ids[1], s)
+	return p.add(ids[0], ids[1], s)
 }
 
 // WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,

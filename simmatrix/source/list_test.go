@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -84,7 +83,7 @@ func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
 		if err := WriteTSV(&tsv, m); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadTSV(iotest.HalfReader(bytes.NewReader(tsv.Bytes())), ListOptions{})
+		again, err := ReadTSV(iotest.HalfReader(bytes.NewReader(tsv.Bytes())), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,33 +119,29 @@ func TestWriteTSVWritesWhatItPromises(t *testing.T) {
 }
 
 func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
-	plain := ListOptions{Source: "given"}
-	symmetric, clamp := ListOptions{Source: "given", Symmetric: true}, ListOptions{Source: "given", Clamp: true}
 	for _, tt := range []struct {
 		name, tsv string
-		opts      ListOptions
 		want      map[string]string
 	}{
-		{"one way", "car\tbus\t0.5\n", plain, map[string]string{"car": "bus 0.5000", "bus": ""}},
-		{"both ways", "car\tbus\t0.5\nbus\tcar\t.5\n", symmetric, map[string]string{"car": "bus 0.5000", "bus": "car 0.5000"}},
+		{"one way", "car\tbus\t0.5\n", map[string]string{"car": "bus 0.5000", "bus": ""}},
+		{"both ways", "car\tbus\t0.5\nbus\tcar\t.5\n", map[string]string{"car": "bus 0.5000", "bus": "car 0.5000"}},
 		{
-			"Windows, no end, empty lines", "\uFEFFcar\tbus\t1\r\n\r\n\nvan\tbus\t5e-1", plain,
+			"Windows, no end, empty lines", "\uFEFFcar\tbus\t1\r\n\r\n\nvan\tbus\t5e-1",
 			map[string]string{"car": "bus 1.0000", "van": "bus 0.5000", "bus": ""},
 		},
-		{"no comments", "#car\tbus\t1\n%\t#\t1\n", plain, map[string]string{"#car": "bus 1.0000", "bus": "", "%": "# 1.0000", "#": ""}},
-		{"blanks are parts of terms, not of numbers", " car \ta b\t 1 \n", plain, map[string]string{" car ": "a b 1.0000", "a b": ""}},
-		{"zero and what rounds to it make no entry", "car\tbus\t0\nbus\tcar\t1e-9\n", plain, map[string]string{"car": "", "bus": ""}},
-		{"the diagonal is implied", "car\t" + "car\t1\nbus\t" + "bus\t0.9995\nvan\t" + "van\t1.0005\n", symmetric, map[string]string{"car": "", "bus": "", "van": ""}},
-		{"again the same", "car\tbus\t0.5\ncar\tbus\t0.50\n", plain, map[string]string{"car": "bus 0.5000", "bus": ""}},
-		{"clamped", "car\tbus\t1.0000001\ncar\tvan\t-3\n", clamp, map[string]string{"car": "bus 1.0000", "bus": "", "van": ""}},
-		{"gzip", gzipped(t, "car\tbus\t1\n"), plain, map[string]string{"car": "bus 1.0000", "bus": ""}},
+		{"no comments", "#car\tbus\t1\n%\t#\t1\n", map[string]string{"#car": "bus 1.0000", "bus": "", "%": "# 1.0000", "#": ""}},
+		{"blanks are parts of terms, not of numbers", " car \ta b\t 1 \n", map[string]string{" car ": "a b 1.0000", "a b": ""}},
+		{"zero and what rounds to it make no entry", "car\tbus\t0\nbus\tcar\t1e-9\n", map[string]string{"car": "", "bus": ""}},
+		{"the diagonal is implied", "car\t" + "car\t1\nbus\t" + "bus\t0.9995\nvan\t" + "van\t1.0005\n", map[string]string{"car": "", "bus": "", "van": ""}},
+		{"again the same", "car\tbus\t0.5\ncar\tbus\t0.50\n", map[string]string{"car": "bus 0.5000", "bus": ""}},
+		{"gzip", gzipped(t, "car\tbus\t1\n"), map[string]string{"car": "bus 1.0000", "bus": ""}},
 		{
-			"4 KB and control characters", strings.Repeat("a", 4096) + "\t\x01\x7f\t1\n", plain,
+			"4 KB and control characters", strings.Repeat("a", 4096) + "\t\x01\x7f\t1\n",
 			map[string]string{strings.Repeat("a", 4096): "\x01\x7f 1.0000", "\x01\x7f": ""},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := ReadTSV(strings.NewReader(tt.tsv), tt.opts)
+			m, err := ReadTSV(strings.NewReader(tt.tsv), "given")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,10 +156,7 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			wantParams := map[string]string{
-				"clamp": strconv.FormatBool(tt.opts.Clamp), "neighbors": "10000", "symmetric": strconv.FormatBool(tt.opts.Symmetric),
-			}
-			if meta := m.Meta(); meta.Source != "given" || cmp.Diff(wantParams, meta.Params) != "" {
+			if meta := m.Meta(); meta.Source != "given" || cmp.Diff(map[string]string{"neighbors": "10000"}, meta.Params) != "" {
 				t.Errorf("%+v", meta)
 			}
 		})
@@ -172,11 +164,7 @@ func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
 }
 
 func TestReadTSVNamesTheBadLine(t *testing.T) {
-	symmetric := ListOptions{Symmetric: true}
-	for _, tt := range []struct {
-		name, tsv, message string
-		opts               ListOptions
-	}{
+	for _, tt := range []struct{ name, tsv, message string }{
 		{name: "two fields", tsv: "a\tb\t1\n\na\tb\n", message: "line 3: want a term"},
 		{name: "four fields", tsv: "a\tb\t1\t\n", message: "line 1: want a term"},
 		{name: "only blanks", tsv: "  \n", message: "line 1: want a term"},
@@ -190,15 +178,14 @@ func TestReadTSVNamesTheBadLine(t *testing.T) {
 		{name: "percent", tsv: "a\tb\t50%\n", message: `line 1: "50%"`},
 		{name: "hexadecimal", tsv: "a\tb\t0x1p-1\n", message: `line 1: "0x1p-1"`},
 		{name: "empty", tsv: "a\tb\t\n", message: `line 1: ""`},
-		{name: "NaN", tsv: "a\tb\tNaN\n", message: `line 1: "NaN"`, opts: ListOptions{Clamp: true}},
-		{name: "infinite", tsv: "a\tb\t-inf\n", message: `line 1: "-inf"`, opts: ListOptions{Clamp: true}},
-		{name: "too large for a number", tsv: "a\tb\t1e999\n", message: `line 1: "1e999"`, opts: ListOptions{Clamp: true}},
+		{name: "NaN", tsv: "a\tb\tNaN\n", message: `line 1: "NaN"`},
+		{name: "infinite", tsv: "a\tb\t-inf\n", message: `line 1: "-inf"`},
+		{name: "too large for a number", tsv: "a\tb\t1e999\n", message: `line 1: "1e999"`},
 		{name: "negative", tsv: "a\tb\t0.1\na\tc\t-0.1\n", message: "line 2: similarity is not in [0, 1]: -0.1"},
 		{name: "above 1", tsv: "a\tb\t1.0001\n", message: "line 1: similarity is not in [0, 1]: 1.0001"},
 		{name: "diagonal", tsv: "a\t" + "a\t0.99\n", message: `line 1: similarity of "a" to itself: 0.99, want 1`},
-		{name: "diagonal above 1", tsv: "a\t" + "a\t2\n", message: `itself: 2, want 1`, opts: ListOptions{Clamp: true}},
+		{name: "diagonal above 1", tsv: "a\t" + "a\t2\n", message: `itself: 2, want 1`},
 		{name: "another similarity", tsv: "c\tb\t1\na\tb\t.5\nb\ta\t.4\nc\tb\t.9\na\tb\t.6\n", message: `line 4: the similarity of "c" and "b" was given before`},
-		{name: "another similarity the other way", tsv: "a\tb\t.5\nb\ta\t.4\n", message: `line 2: the similarity of`, opts: symmetric},
 		{name: "zero after all", tsv: "a\tb\t.5\na\tb\t0\n", message: `line 2: the similarity of`},
 		{name: "line too long", tsv: "a\tb\t1\n" + strings.Repeat("a", lines.MaxBytes+1), message: "line 2: longer than"},
 		{name: "UTF-16", tsv: "\xff\xfea\x00\t\x00b\x00\t\x001\x00\n\x00", message: "line 1: the file looks like UTF-16"},
@@ -207,18 +194,18 @@ func TestReadTSVNamesTheBadLine(t *testing.T) {
 		{name: "gzip cut short", tsv: gzipped(t, "a\tb\t1\n")[:20], message: "after line"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := ReadTSV(strings.NewReader(tt.tsv), tt.opts)
+			m, err := ReadTSV(strings.NewReader(tt.tsv), "")
 			if m != nil || !errors.Is(err, ErrList) || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %.200v, want ErrGiven with %q", err, tt.message)
 			}
 		})
 	}
 	broken := errors.New("disk on fire")
-	_, err := ReadTSV(io.MultiReader(strings.NewReader("a\tb\t1\n"), iotest.ErrReader(broken)), ListOptions{})
+	_, err := ReadTSV(io.MultiReader(strings.NewReader("a\tb\t1\n"), iotest.ErrReader(broken)), "")
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "after line 1") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := ReadTSV(strings.NewReader("\n\n"), ListOptions{}); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+	if _, err := ReadTSV(strings.NewReader("\n\n"), ""); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 		t.Errorf("no line: %v", err)
 	}
 }
@@ -230,7 +217,7 @@ const manyRepeats = 1 << 20
 func TestRepeatedLinesOfTSVTakeNoMemory(t *testing.T) {
 	file := strings.Repeat("a\tb\t1\n", manyRepeats)
 	var err error
-	used := allocated(func() { _, err = ReadTSV(strings.NewReader(file), ListOptions{}) })
+	used := allocated(func() { _, err = ReadTSV(strings.NewReader(file), "") })
 	if err != nil || used > manyRepeats*16 {
 		t.Errorf("%d bytes for one pair, error %v", used, err)
 	}
@@ -274,12 +261,10 @@ func FuzzReadTSV(f *testing.F) {
 		"car\tbus\t0.5\nbus\tcar\t.5\n", "\uFEFF\uFEFFa\tb\t1\r\n\r\n", "a\t" + "a\t1\na\tb\t-1\n", gzipped(f, "a\tb\t1e-9\n"), "a\tb\t.1\na\tb\t.2\n",
 		"a\rb\tc\t1\n", "a\tb\t2\nb\ta\tNaN\n",
 	} {
-		f.Add([]byte(seed), false, false)
-		f.Add([]byte(seed), true, true)
+		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, file []byte, symmetric, clamp bool) {
-		opts := ListOptions{Source: "fuzz", Symmetric: symmetric, Clamp: clamp}
-		m, err := ReadTSV(bytes.NewReader(file), opts)
+	f.Fuzz(func(t *testing.T, file []byte) {
+		m, err := ReadTSV(bytes.NewReader(file), "fuzz")
 		if err != nil {
 			checkGivenError(t, m, err)
 			return
@@ -287,14 +272,11 @@ func FuzzReadTSV(f *testing.F) {
 		if !bytes.HasPrefix(file, []byte("\x1f\x8b")) && len(m.Table().Terms)+len(m.Table().Cols)/2 > len(file) {
 			t.Fatalf("%d terms, %d entries of a file of %d bytes", len(m.Table().Terms), len(m.Table().Cols), len(file))
 		}
-		if meta := m.Meta(); symmetric && meta.MaxNeighbors < simmatrix.MaxNeighbors && !meta.Symmetric {
-			t.Fatalf("%+v of %+v", meta, opts)
-		}
 		var tsv bytes.Buffer
 		if err := WriteTSV(&tsv, m); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadTSV(&tsv, ListOptions{})
+		again, err := ReadTSV(&tsv, "")
 		if errors.Is(err, simmatrix.ErrNoVocabulary) && len(m.Table().Cols) == 0 {
 			return
 		}

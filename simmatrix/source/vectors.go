@@ -19,9 +19,19 @@ import (
 
 // ReadVectors reads a file of words and their vectors as a stream, plain or
 // compressed by gzip. A repeated word keeps its first vector. One that cannot
-// have a row is skipped. In a text file a word may have blanks, several of
-// which become one, as long as only its first part is a number; a byte order
-// mark and blank lines are ignored.
+// have a row is skipped.
+//
+// A text file is that of GloVe, of word2vec's text and fastText's .vec files: a
+// line for each word, the word first, then its numbers, separated by blanks or
+// tabs. A first line of two whole numbers is a header, the numbers of words and
+// of dimensions. A word may have blanks, several of which become one, as long
+// as only its first part is a number; a byte order mark and blank lines are
+// ignored.
+//
+// A binary file is word2vec's .bin: the header and a line feed, then each word,
+// a blank, and its numbers as 32-bit floats, least byte first. Line feeds
+// before a word are ignored. A file is binary where a header comes first and
+// the 4·dimensions bytes (at most 4096) behind the first word are not text.
 //
 // Errors wrap [ErrVectors] and say where the file is not of its format, or has
 // another number of words or dimensions than it says; where no word is kept,
@@ -40,17 +50,20 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
 		return nil, fmt.Errorf("%w: line 1: a model of fastText, which is not read: take its .vec file", ErrVectors)
 	}
+	inBinary, err := looksBinary(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	}
+	return readVectors(in, inBinary, opts)
+}
+
+func readVectors(in *bufio.Reader, inBinary bool, opts ReadVectorsOptions) (*Vectors, error) {
 	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
-	inBinary := opts.Format == VectorsBinary
-	if opts.Format == VectorsDetect {
-		inBinary, err = looksBinary(in)
+	read := p.readText
+	if inBinary {
+		read = p.readBinary
 	}
-	if err == nil && inBinary {
-		err = p.readBinary(in)
-	} else if err == nil {
-		err = p.readText(in)
-	}
-	switch {
+	switch err := read(in); {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
 	case p.out.Len() == 0:
@@ -59,7 +72,7 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	return &p.out, nil
 }
 
-func (p *vectorsParser) readText(in io.Reader) error {
+func (p *vectorsParser) readText(in *bufio.Reader) error {
 	count, err := lines.EachOf(in, func(line []byte, number int) error {
 		err := p.addLine(line, number == 1)
 		if err == nil && p.full() {
@@ -165,41 +178,15 @@ func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.di
 // Skipped returns how many words of the file were read and not kept.
 func (v *Vectors) Skipped() SkippedWords { return v.skipped }
 
-// A VectorsFormat is a format of files with vectors.
-type VectorsFormat string
-
-// The formats that [ReadVectors] reads.
-const (
-	// VectorsDetect is binary where a header comes first and the 4·dimensions
-	// bytes (at most 4096) behind the first word are not text.
-	VectorsDetect VectorsFormat = ""
-	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
-	// files: a line for each word, the word first, then its numbers, separated
-	// by blanks or tabs. A first line of two whole numbers is a header, the
-	// numbers of words and of dimensions.
-	VectorsText VectorsFormat = "text"
-	// VectorsBinary is that of word2vec's .bin files: the header and a line
-	// feed, then each word, a blank, and its numbers as 32-bit floats, least
-	// byte first. Line feeds before a word are ignored.
-	VectorsBinary VectorsFormat = "binary"
-)
-
 // ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
-// every word in the format that the file is in.
+// every word.
 type ReadVectorsOptions struct {
-	Format   VectorsFormat          // of the file
 	Keep     func(word string) bool // reports whether a word is wanted; nil keeps all
 	MaxWords int                    // of the file, kept or not, to read: the first are the most frequent; 0 is all
 }
 
 // Validate reports every setting that is out of range.
-func (o *ReadVectorsOptions) Validate() error {
-	err := settings.NotNegative("max words", o.MaxWords)
-	if !slices.Contains([]VectorsFormat{VectorsDetect, VectorsText, VectorsBinary}, o.Format) {
-		err = errors.Join(fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary), err)
-	}
-	return err
-}
+func (o *ReadVectorsOptions) Validate() error { return settings.NotNegative("max words", o.MaxWords) }
 
 type vectorsParser struct {
 	opts    ReadVectorsOptions
@@ -265,7 +252,7 @@ const (
 	detectBytes = 4096 // most that decide, after the first word, between text and binary
 )
 
-// looksBinary looks ahead and detects the format as [VectorsDetect] says. It
+// looksBinary looks ahead and detects the format as [ReadVectors] says. It
 // returns an error where the first word does not end within its reach.
 func looksBinary(in *bufio.Reader) (bool, error) {
 	ahead, _ := in.Peek(lines.PeekSize) // the next read returns its error

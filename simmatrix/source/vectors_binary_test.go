@@ -62,7 +62,7 @@ func TestReadVectorsReadsTheBinaryFormat(t *testing.T) {
 		{"twice and not UTF-8", binaryFile("\n", "4 1", "a", 1, "a", 2, "\xe4", 3, "", 4), []string{"a"}, []float32{1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadVectors(iotest.OneByteReader(strings.NewReader(tt.file)), ReadVectorsOptions{Format: VectorsBinary})
+			v, err := readAs(iotest.OneByteReader(strings.NewReader(tt.file)), true, ReadVectorsOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,16 +141,6 @@ func TestAWordWithoutAnEndIsNotTakenForText(t *testing.T) {
 	}
 }
 
-func TestAFormatThatIsNamedIsNotGuessed(t *testing.T) {
-	odd := "1 1\na 1.50" // a line of text, and a float of the bytes 1.50
-	for format, want := range map[VectorsFormat]float32{VectorsDetect: 1.5, VectorsText: 1.5, VectorsBinary: math.Float32frombits(0x30352e31)} {
-		v, err := ReadVectors(strings.NewReader(odd), ReadVectorsOptions{Format: format})
-		if err != nil || v.values[0] != want {
-			t.Errorf("format %q: %v, want %v", format, v, want)
-		}
-	}
-}
-
 func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	good := binaryFile("\n", "3 2", "car", 1, 2, "bus", 3, 4, "van", 5, 6) // header 4 bytes, 13 a word
 	for _, tt := range []struct{ name, file, message string }{
@@ -169,7 +159,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 		{"gzip cut short", gzipped(t, good)[:40], "byte "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadVectors(strings.NewReader(tt.file), ReadVectorsOptions{Format: VectorsBinary})
+			v, err := readAs(strings.NewReader(tt.file), true, ReadVectorsOptions{})
 			if v != nil || !errors.Is(err, ErrVectors) || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("error %.200v, want ErrVectors with %q", err, tt.message)
 			}
@@ -179,7 +169,7 @@ func TestReadVectorsNamesTheBadWordAndByte(t *testing.T) {
 	for _, n := range []int{3, 6, 10, 17, len(good)} {
 		for name, keep := range map[string]func(string) bool{"kept": nil, "not kept": func(string) bool { return false }} {
 			r := io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken))
-			if _, err := ReadVectors(r, ReadVectorsOptions{Format: VectorsBinary, Keep: keep}); !errors.Is(err, broken) {
+			if _, err := readAs(r, true, ReadVectorsOptions{Keep: keep}); !errors.Is(err, broken) {
 				t.Errorf("%s, after %d bytes: %v", name, n, err)
 			}
 		}

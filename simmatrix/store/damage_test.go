@@ -536,7 +536,7 @@ func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
 	}
 }
 
-// TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "pull".
+// TestAdminNamesTheRowsThatAreBadOrMissing: for "akin matrix show" and "export".
 func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)

@@ -212,7 +212,7 @@ func (r *remote) whyNoWords(v *Version) string {
 	case v.Words.Count == 0:
 		return noDocFreqs
 	case v.Words.size() > r.mostWords:
-		return fmt.Sprintf("%d words take %d KiB, and half of caches.rows, shared by the matrices in Redis, is %d KiB",
+		return fmt.Sprintf("%d words take %d KiB, and half of the cache of rows (caches.size), shared by the matrices in Redis, is %d KiB",
 			v.Words.Count, v.Words.size()>>10, r.mostWords>>10)
 	}
 	return ""

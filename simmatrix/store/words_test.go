@@ -92,7 +92,7 @@ func TestStateSaysWhyNoWordIsKnown(t *testing.T) {
 		{old, "an earlier akin has pushed it: push it once more", true},
 		{old, "", false},
 		{publish(t, a, noDocFreqsAt), noDocFreqs, true},
-		{publish(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of caches.rows, shared by the matrices in Redis, is 512 KiB", true},
+		{publish(t, a, wordy(t, 10_000)), "10001 words take 781 KiB, and half of the cache of rows (caches.size), shared by the matrices in Redis, is 512 KiB", true},
 	} {
 		must(t, a.Activate(t.Context(), "main", tt.version))
 		store := open(t, Options{Redis: s.at(), Words: tt.words})

@@ -302,7 +302,7 @@ func (m *Model) explain(err error) error {
 	}
 	switch {
 	case refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
-		text = append(text, "give its key in $"+EnvKey+" or --embedding-key-file")
+		text = append(text, "give its key in $"+EnvKey)
 	case refused.Status == http.StatusNotFound:
 		text = append(text, "look at the path in the URL and at the name of the model")
 	case refused.RetryAfter > patience:

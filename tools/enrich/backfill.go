@@ -126,7 +126,7 @@ type Options struct {
 	// All does every document again, and not only those that lack something.
 	All bool
 	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers]. Docs is how many documents there are to do, for the
+	// [defaultWorkers]. Docs is how many documents there are to do, for the
 	// progress; 0 is unknown.
 	Workers, Docs int
 	// Progress, OnFailure and OnRound may be nil. OnFailure is called with each

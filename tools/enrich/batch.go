@@ -25,8 +25,8 @@ const (
 	// bytes of texts, but for one longer text: what is written takes about as much,
 	// and the engines take 100 MB in a request.
 	batchDocs, batchBytes = 500, 8 << 20
-	// DefaultWorkers is how many batches are under way at the same time by default.
-	DefaultWorkers = 3
+	// defaultWorkers is how many batches are under way at the same time by default.
+	defaultWorkers = 3
 	// MaxTries is how often a call is made that the cluster interrupts.
 	MaxTries = 6
 	// FirstPause is the pause before the second try. Each later one is twice as
@@ -35,12 +35,12 @@ const (
 )
 
 // each calls fn with batches of what matches, workers of them at once; 0 is
-// [DefaultWorkers]. It ends with the first error.
+// [defaultWorkers]. It ends with the first error.
 func each(
 	ctx context.Context, c Cluster, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
 ) error {
 	if workers <= 0 {
-		workers = DefaultWorkers
+		workers = defaultWorkers
 	}
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(workers)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -44,9 +43,6 @@ var ErrNoTerms = errors.New("no document has terms in the field")
 type SnapshotOptions struct {
 	// Source says in words where the documents come from, for the artifact.
 	Source string
-	// MinDocFreq leaves out the terms of fewer documents. Up to 2 changes no
-	// weight, for a term without a row counts as in one document.
-	MinDocFreq uint32
 	// MaxMemory bounds the bytes that the terms may take while they are counted;
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
@@ -95,7 +91,7 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 	}
 	var rows []simmatrix.TermRow
 	for term, docFreq := range docFreqs {
-		if term != "" && docFreq >= o.MinDocFreq {
+		if term != "" {
 			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
 		}
 	}
@@ -104,9 +100,6 @@ func Snapshot(ctx context.Context, r *Reading, o SnapshotOptions) (*simmatrix.Ma
 		return nil, ErrNoTerms
 	}
 	params := map[string]string{"kind": "weights", "field": r.Field}
-	if o.MinDocFreq > 1 {
-		params["min_df"] = strconv.FormatUint(uint64(o.MinDocFreq), 10)
-	}
 	return simmatrix.New(simmatrix.Meta{Source: o.Source, Params: params, Docs: docs}, rows)
 }
 

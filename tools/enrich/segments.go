@@ -230,6 +230,26 @@ func (c Cut) Validate() error {
 	return fmt.Errorf("texts can be cut by %s, %s or %s, not by %q", Paragraphs, Sentences, Windows, c.By)
 }
 
+// ParseCut reads a way as [Cut.String] writes it. Windows without numbers are
+// of 200 words, of which 50 are in the next one, too.
+func ParseCut(text string) (Cut, error) {
+	by, numbers, given := strings.Cut(text, ":")
+	c := Cut{By: by}
+	if by == Windows {
+		c.Words, c.Overlap = 200, 50
+	}
+	if given {
+		words, overlap, _ := strings.Cut(numbers, ":")
+		var errs [2]error
+		c.Words, errs[0] = strconv.Atoi(words)
+		c.Overlap, errs[1] = strconv.Atoi(overlap)
+		if err := errors.Join(errs[:]...); err != nil {
+			return c, fmt.Errorf("%q is not %s:WORDS:OVERLAP", text, Windows)
+		}
+	}
+	return c, c.Validate()
+}
+
 // String returns the way in one word, such as "windows:200:50".
 func (c Cut) String() string {
 	if c.By == Windows {

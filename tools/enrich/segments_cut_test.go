@@ -74,8 +74,16 @@ func TestWaysToCutThatAreNone(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]Cut{"windows:10:5": {By: Windows, Words: 10, Overlap: 5}, "sentences": {By: Sentences}} {
-		if err := c.Validate(); err != nil || c.String() != want {
-			t.Errorf("%+v is %q, want %q; %v", c, c, want, err)
+		if read, err := ParseCut(want); err != nil || c.String() != want || read != c {
+			t.Errorf("%+v is %q and read as %+v, want %q; %v", c, c, read, want, err)
+		}
+	}
+	if c, err := ParseCut("windows"); err != nil || c.String() != "windows:200:50" {
+		t.Errorf("windows are %v, %v", c, err)
+	}
+	for _, text := range []string{"", "pages", "sentences:3:1", "paragraphs:", "windows:", "windows:10", "windows:10:6", "windows:ten:5", "windows:10:5:1"} {
+		if c, err := ParseCut(text); err == nil {
+			t.Errorf("%q is taken for %v", text, c)
 		}
 	}
 }

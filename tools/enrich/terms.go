@@ -20,7 +20,7 @@ type Reading struct {
 	Cluster      Cluster
 	Index, Field string
 	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers].
+	// [defaultWorkers].
 	Workers int
 	// Progress may be nil. OnTooLarge is called with each document whose terms are
 	// too many to be read, which is passed over. Calls of the two do not overlap.

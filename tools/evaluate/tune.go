@@ -17,10 +17,6 @@ type TuneOptions struct {
 	// Settings is how many are tried, the defaults included: half of them are
 	// drawn at random, the others are next to the best that are known.
 	Settings int
-	// Folds is how many parts the queries are cut into, at least 2.
-	Folds int
-	// Seed decides all that is random.
-	Seed uint64
 	// Confidence, in (0, 1), is that of the intervals, and what a recommendation
 	// needs.
 	Confidence float64
@@ -28,21 +24,20 @@ type TuneOptions struct {
 	Progress simmatrix.Progress
 }
 
-// leastPerFold is how many queries a fold has at least: fewer say nothing.
-const leastPerFold = 4
+// tuneFolds is how many parts the queries are cut into, and leastPerFold how
+// many each has at least: fewer say nothing. tuneSeed decides all that is
+// random.
+const tuneFolds, leastPerFold, tuneSeed = 5, 4, 1
 
 // Validate reports every option that is out of range, and too few queries for
 // the folds.
 func (o *TuneOptions) Validate(queries int) error {
 	var errs []error
-	if least := leastPerFold * o.Folds; queries < least {
-		errs = append(errs, fmt.Errorf("%d judged queries are too few for %d folds: at least %d", queries, o.Folds, least))
+	if least := leastPerFold * tuneFolds; queries < least {
+		errs = append(errs, fmt.Errorf("%d judged queries are too few for %d folds: at least %d", queries, tuneFolds, least))
 	}
 	if o.Settings < 2 || o.Settings > 100_000 {
 		errs = append(errs, fmt.Errorf("settings: %d not in [2, 100000]", o.Settings))
-	}
-	if o.Folds < 2 || o.Folds > 100 {
-		errs = append(errs, fmt.Errorf("folds: %d not in [2, 100]", o.Folds))
 	}
 	if !(o.Confidence > 0 && o.Confidence < 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("confidence: %v not in (0, 1)", o.Confidence))
@@ -63,10 +58,10 @@ func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score fu
 	if err := o.Validate(queries); err != nil {
 		return nil, err
 	}
-	random := rand.New(rand.NewPCG(o.Seed, 3)) //nolint:gosec // The same for the same seed is what is wanted.
+	random := rand.New(rand.NewPCG(tuneSeed, 3)) //nolint:gosec // The same each time is what is wanted.
 	s := &study{space: space, options: o, score: score, fold: make([]int, queries), known: map[string]trial{}}
 	for i, q := range random.Perm(queries) {
-		s.fold[q] = i % o.Folds
+		s.fold[q] = i % tuneFolds
 	}
 	var err error
 	if s.direct, err = score(ctx, nil); err != nil {
@@ -81,7 +76,7 @@ func Tune(ctx context.Context, queries int, space Space, o TuneOptions, score fu
 		}
 	}
 	common := slices.Clone(s.tried)
-	best := make([]trial, o.Folds+1)
+	best := make([]trial, tuneFolds+1)
 	for f := range best { // the last is all queries
 		if best[f], err = s.refine(ctx, f, common, (o.Settings-len(common))/len(best)); err != nil {
 			return nil, err
@@ -128,7 +123,7 @@ func (s *study) try(ctx context.Context, p point) (trial, error) {
 // them, or what is looked at would depend on the queries in this one.
 func (s *study) refine(ctx context.Context, fold int, among []trial, steps int) (trial, error) {
 	best := slices.MaxFunc(among, func(a, b trial) int { return s.compare(a, b, fold) })
-	random := rand.New(rand.NewPCG(s.options.Seed, uint64(fold)+10)) //nolint:gosec // as above
+	random := rand.New(rand.NewPCG(tuneSeed, uint64(fold)+10)) //nolint:gosec // as above
 	seen := map[string]bool{}
 	for _, t := range among {
 		seen[t.point.key()] = true
@@ -178,7 +173,7 @@ func all(int) bool { return true }
 func (s *study) result(best []trial) *TuneResult {
 	chosen := best[len(best)-1]
 	r := &TuneResult{
-		Queries: len(s.direct), Folds: make([]Fold, s.options.Folds), Tried: len(s.tried), Confidence: s.options.Confidence,
+		Queries: len(s.direct), Folds: make([]Fold, tuneFolds), Tried: len(s.tried), Confidence: s.options.Confidence,
 		Direct: mean(s.direct, all), Chosen: s.space.describe(chosen.point),
 	}
 	usual, heldOut := s.tried[0].scores, make([]float64, len(s.direct))

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/expand/form"
 )
 
 // A Space is the settings that may be tried: one value in each dimension.
@@ -53,15 +51,9 @@ func setting(key string, values ...string) dimension {
 // NewSpace returns settings around the defaults. The values lie widely apart:
 // what lies between them follows the judged queries more than the collection.
 func NewSpace() Space {
-	d := expand.DefaultProfile()
 	return Space{
 		setting("effort", "low", "normal", "auto"),
-		choice("times strength", 1, func(s *expand.Profile, v float64) { // that of each form
-			times := func(strength float64) float64 { return min(math.Round(v*strength*1e4)/1e4, 1) }
-			s.Strength = form.Lambda{
-				Linear: times(d.Strength.Linear), Grouped: times(d.Strength.Grouped), Saturated: times(d.Strength.Saturated),
-			}
-		}, .25, .5, .75, 1, 1.5, 2, 3),
+		setting("strength", "0.25", "0.5", "0.75", "1", "1.5", "2", "3"),
 		setting("max_added_terms", "5", "10", "20", "30", "50", "100"),
 		setting("max_doc_share", "0.02", "0.05", "0.1", "0.2", "0.5"),
 		setting("matching", "widen", "same"),

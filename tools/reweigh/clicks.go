@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -94,8 +93,8 @@ func once(ids []string) []string {
 // opinion on all that was shown. The gain is how often a user who looks at the
 // document clicks, in [0, 1): its clicks by the sum of the propensities of the
 // ranks at which it was shown, and one look more without a click. The
-// propensity of a rank is (1/rank)^bias.
-func (l *ClickLog) Searches(bias float64) []Search {
+// propensity of a rank is 1/rank.
+func (l *ClickLog) Searches() []Search {
 	var searches []Search
 	at := map[string]int{}
 	for _, i := range l.Impressions {
@@ -106,7 +105,7 @@ func (l *ClickLog) Searches(bias float64) []Search {
 		}
 		for rank, id := range i.Shown {
 			o := searches[k].Documents[id]
-			o.Gain += math.Pow(float64(rank+1), -bias) // how often it was looked at, so far
+			o.Gain += 1 / float64(rank+1) // how often it was looked at, so far
 			if slices.Contains(i.Clicked, id) {
 				o.Count++
 			}

@@ -29,7 +29,7 @@ func TestADocumentThatWasShownTwiceIsClickedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := log.Searches(1)[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
+	if got := log.Searches()[0].Documents["a"]; got != (Opinion{Gain: 0.5, Count: 1}) {
 		t.Errorf("%+v, want one click in one look", got)
 	}
 }
@@ -67,7 +67,7 @@ func TestClicksFartherDownSayMore(t *testing.T) {
 		}
 		log.add(i)
 	}
-	searches := log.Searches(1)
+	searches := log.Searches()
 	// 2 clicks; 8 looks and one more at the first, 8/4 and one more at the fourth
 	want := []Search{{Text: "q", Documents: map[string]Opinion{"a": {2.0 / 9, 2}, "b": {}, "c": {}, "d": {2.0 / 3, 2}}}}
 	if diff := cmp.Diff(want, searches); diff != "" {
@@ -82,7 +82,7 @@ func FuzzGainsAreShares(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, q := range log.Searches(1) {
+		for _, q := range log.Searches() {
 			for id, d := range q.Documents {
 				if !(d.Gain >= 0 && d.Gain <= 1) || (d.Gain > 0) != (d.Count > 0) {
 					t.Errorf("%q: %+v", id, d)

@@ -23,8 +23,7 @@ type Source struct {
 	Report       *cli.Progress
 
 	Judged
-	Clicks string  // a file
-	Bias   float64 // of clicks, see [ClickLog.Searches]
+	Clicks string // a file
 }
 
 // Searches returns what was searched for with what is known of the
@@ -76,7 +75,7 @@ func (s *Source) clicked(ctx context.Context) ([]Search, error) {
 	if n := len(log.NotShown); n > 0 {
 		s.Report.Tell("%d clicks were on what was not shown, and do not count: %s", n, cli.Some(log.NotShown))
 	}
-	return log.Searches(s.Bias), nil
+	return log.Searches(), nil
 }
 
 // Collection reads the terms of all documents of the index.
